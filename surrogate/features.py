@@ -28,7 +28,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from solkit.core import Access, Device, KernelAnalysis, Value
 from solkit.surrogate.following import Call, Code
-from solkit.surrogate.tiles import Setting, tiles
+from solkit.surrogate.tiles import MOVED, ROUGH, Setting, tiles, together
 
 __all__ = [
     "GROUPS",
@@ -64,12 +64,13 @@ Features = dict[str, float]
 
 GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
 
-ROUGH_GAP = "tiles.gap"
-"""The rough time over the speed of light, in log2; see `solkit.surrogate.tiles`."""
+ROUGH_GAP = "tiles.all_gap"
+"""The rough time of all launches over the speed of light, in log2; see `solkit.surrogate.tiles`."""
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
 _SMALL = 2.0**-20  # stands for 0 under a logarithm
+_LAUNCHES = 4  # of a call that are followed, the largest
 _MOST_GAP = 6.0  # of the rough time
 _WARP = 32
 _KINDS = (
@@ -121,6 +122,8 @@ class Launches:
         flags: texts and booleans likewise; ``None`` where it has none.
         types: of its arguments, in Triton's notation, by name; ``None`` where it has none.
         code: the `solkit.surrogate.following.Code` that each runs; ``None`` if it is not known.
+        count: how often a call makes it; ``None``: once.
+        further: the next largest launches of its own, for what all do together.
     """
 
     grid: Array
@@ -135,6 +138,8 @@ class Launches:
     flags: Mapping[str, Array] = field(default_factory=dict)
     types: Mapping[str, Array] = field(default_factory=dict)
     code: Array | None = None
+    count: Array | None = None
+    further: Sequence[Launches] = ()
 
 
 @dataclass(frozen=True)
@@ -294,7 +299,21 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
 
 
 def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()) -> Launches:
-    mains = [_main(each) for each in kernels]
+    ranked = [_ranked(each) for each in kernels]
+    most = min(max(map(len, ranked), default=0), _LAUNCHES) if sources else 1
+    main, *further = (
+        _launched(kernels, [each[place] if place < len(each) else None for each in ranked], sources)
+        for place in range(max(most, 1))
+    )
+    return replace(main, further=further)
+
+
+def _launched(
+    kernels: Sequence[Sequence[KernelAnalysis]],
+    mains: Sequence[KernelAnalysis | None],
+    sources: Sequence[str],
+) -> Launches:
+    """One launch of each candidate."""
     shapes = [
         (*main.launch.grid, main.launch.num_warps, main.launch.num_stages, main.launch.num_ctas)
         if main
@@ -323,10 +342,12 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str
         _by_name([{k: v for k, v in each.items() if not _is_number(v)} for each in constants]),
         _by_name([main.launch.signature if main else {} for main in mains]),
         code,
+        np.array([main.launch.count if main else 0 for main in mains], float),
     )
 
 
-def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
+def _ranked(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
+    """A call's own launches, the main one first."""
     own = [kernel for kernel in kernels if not kernel.launch.library]
 
     def weight(kernel: KernelAnalysis) -> tuple[float, int]:
@@ -334,41 +355,63 @@ def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
         launch = kernel.launch
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
-    return max(own, key=weight, default=None)
+    return sorted(own, key=weight, reverse=True)
+
+
+def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
+    return next(iter(_ranked(kernels)), None)
 
 
 # ----------------------------------------------------------------------------------------- tiles
 
 
 def _tiles(problem: Problem, device: Device, launches: Launches) -> Columns:
-    """What the code says of a block, for each function that some candidates run."""
+    """What the code says of a block of the main launch, and of all launches together."""
     if launches.code is None:
         return {}
-    number = len(launches.num_warps)
-    found: Columns = {}
-    rows_of: defaultdict[Code, list[int]] = defaultdict(list)
-    for row, code in enumerate(launches.code):
-        if code is not None:
-            rows_of[code].append(row)
-    for code, rows in rows_of.items():
-        for name, column in _tiles_of(problem, device, launches, code, np.array(rows)).items():
-            found.setdefault(name, np.full(number, np.nan))[rows] = column
-    return found
+    parts = (launches, *launches.further)
+    settings = [_setting(problem, device, part) for part in parts]
+    found = [
+        _tiles_of(problem, part, setting) for part, setting in zip(parts, settings, strict=True)
+    ]
+    if not found[0]:
+        return {}
+    known = [(part, each) for part, each in zip(parts, found, strict=True) if each]
+    counts = [
+        np.ones(len(each.num_warps)) if each.count is None else each.count for each, _ in known
+    ]
+    told = together([each for _, each in known], counts, settings[0])
+    return {name: column for name, column in found[0].items() if name not in (ROUGH, MOVED)} | told
 
 
-def _tiles_of(
-    problem: Problem, device: Device, launches: Launches, code: Code, rows: Array
-) -> Columns:
-    grid = launches.grid[rows].T
-    setting = Setting(
+def _setting(problem: Problem, device: Device, launches: Launches) -> Setting:
+    return Setting(
         device,
         problem.sol_ms / 1e3,
         problem.read_bytes,
         problem.write_bytes,
-        grid.prod(axis=0),
-        launches.num_warps[rows],
-        launches.num_stages[rows],
+        launches.grid.prod(axis=1),
+        launches.num_warps,
+        launches.num_stages,
     )
+
+
+def _tiles_of(problem: Problem, launches: Launches, setting: Setting) -> Columns:
+    """Of one launch of each candidate, for each function that some of them run."""
+    found: Columns = {}
+    rows_of: defaultdict[Code, list[int]] = defaultdict(list)
+    for row, code in enumerate(launches.code if launches.code is not None else ()):
+        if code is not None:
+            rows_of[code].append(row)
+    for code, places in rows_of.items():
+        rows = np.array(places)
+        call = _call(problem, launches, code, rows)
+        for name, column in tiles(setting[rows], call).items():
+            found.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
+    return found
+
+
+def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call:
     sizes = {name: float(n) for name, n in problem.shape.items() if _is_number(n)}
     told = {name: column[rows] for name, column in launches.constants.items()}
     flags = {name: column[rows] for name, column in launches.flags.items()}
@@ -378,12 +421,11 @@ def _tiles_of(
     for name, column in launches.types.items():
         types = column[rows]
         pointer = next((each for each in types if each is not None), "")
-        if pointer.startswith("*"):
+        if pointer.startswith(("*", "tensordesc<")):
             widths[name] = _width(pointer)
-        elif pointer.startswith("tensordesc<"):
-            widths[name] = _width(pointer)
+        if pointer.startswith("tensordesc<"):
             shapes[name] = tuple(np.array([_shape_of(each) for each in types], float).T)
-    return tiles(setting, Call(code, sizes | told, widths, shapes, tuple(grid)))
+    return Call(code, sizes | told, widths, shapes, tuple(launches.grid[rows].T))
 
 
 def _any(column: Array) -> bool:

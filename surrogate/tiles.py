@@ -8,7 +8,7 @@ are alive, and all loads of one trip of a loop count as one wait for memory::
     tensor_s   multiply-adds, in tiles of at least 16 x 8 / rate of the tensor cores
     fast_s     arithmetic / rate of fp32; slow_s: special functions / rate of their pipe
     wait_s     waves x (trips of each loop with loads) x latency
-    modelled   largest of these, in whole waves
+    rough_s    largest of these, in whole waves
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ import numpy as np
 from solkit.core import Device
 from solkit.surrogate.following import Array, Block, Call, Event, Number, follow
 
-__all__ = ["Setting", "tiles"]
+__all__ = ["MOVED", "ROUGH", "Setting", "tiles", "together"]
 
 _WARP = 32
 _SECTOR = 32.0
 _WAIT_S = 0.7e-6
 """Of a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia Hopper
 GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
+_LAUNCH_S = 2e-6
+"""From the end of a launch to the start of the next, about."""
+ROUGH, MOVED = "tiles.rough_s", "tiles.moved_bytes"
+"""Columns that serve `together` alone: seconds, bytes."""
 _SPARE_REGISTERS = 24.0
 _MOST_TRIPS = 1e6
 _SMALL = 2.0**-20
@@ -56,6 +60,11 @@ class Setting:
     warps: Array
     stages: Array
 
+    def __getitem__(self, rows: Array) -> Setting:
+        """Of some candidates."""
+        told = (self.blocks[rows], self.warps[rows], self.stages[rows])
+        return Setting(self.device, self.sol_s, self.read_bytes, self.write_bytes, *told)
+
 
 def tiles(setting: Setting, call: Call) -> dict[str, Array]:
     """Columns by name, (candidates,) each; none if the file has no such function of Triton's.
@@ -74,6 +83,30 @@ def tiles(setting: Setting, call: Call) -> dict[str, Array]:
         f"tiles.{key}": np.broadcast_to(np.asarray(value, float), number)
         for key, value in found.items()
     }
+
+
+def together(
+    columns: Sequence[Mapping[str, Array]], counts: Sequence[Array], setting: Setting
+) -> dict[str, Array]:
+    """What the launches of a call do together, of what is known of them, (candidates,) each.
+
+    Args:
+        columns: `tiles` of each launch, the main one first.
+        counts: how often a call makes it, (candidates,) each; 0 where a candidate lacks it.
+        setting: of the main launch.
+    """
+    further = _add(counts) - 1
+    rough_s, moved = (
+        _add([np.nan_to_num(each[name]) * n for each, n in zip(columns, counts, strict=True)])
+        for name in (ROUGH, MOVED)
+    )
+    known = ~np.isnan(columns[0][ROUGH])
+    least = max(setting.read_bytes + setting.write_bytes, 1)
+    found = {
+        "tiles.all_gap": _log2(np.fmax((rough_s + further * _LAUNCH_S) / setting.sol_s, 1)),
+        "tiles.all_traffic": _log2(moved / least),
+    }
+    return {name: np.where(known, column, np.nan) for name, column in found.items()}
 
 
 @dataclass(frozen=True)
@@ -194,11 +227,13 @@ class _Counted:
         stages = np.where(known["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
         terms = self._terms(even, waves, stages)
         arithmetic = [here.sol_s * 2.0 ** np.asarray(known[name]) for name in ("fast", "slow")]
-        total = _most([here.sol_s, *terms.values(), *arithmetic])
+        total = _most([*terms.values(), *arithmetic])
         of_sm = np.minimum(resident, np.ceil(here.blocks / here.device.sm_count))
         return {
             **{f"{name}_s": _log2(value / here.sol_s) for name, value in terms.items()},
-            "gap": _log2(total / here.sol_s),
+            "gap": _log2(np.fmax(total / here.sol_s, 1)),
+            "rough_s": total,
+            "moved_bytes": here.blocks * self._moved(_bytes_once),
             "registers": _log2(registers),
             "resident": _log2(resident),
             "warps_per_sm": _log2(resident * here.warps),
@@ -225,14 +260,16 @@ class _Counted:
         """Seconds by resource."""
         here = self.setting
         rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
-        moved = [np.nan_to_num(self.all(kind, _sectors)) for kind in ("load", "store")]
         products = 2 * np.nan_to_num(self.all("dot", _whole_products))
         waits = _add([times * self._trips(unknown) for times, unknown in self._waits()])
         return {
-            "memory": here.blocks * _add(moved) / rates["l2"],
+            "memory": here.blocks * self._moved(_sectors) / rates["l2"],
             "tensor": here.blocks * products / self._tensor_rate(rates) * even,
             "wait": np.ceil(waves) * waits * _WAIT_S / stages,
         }
+
+    def _moved(self, each: Callable[[Event], Number]) -> Number:
+        return _add([np.nan_to_num(self.all(kind, each)) for kind in ("load", "store", "atomic")])
 
     def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
         """FLOP/s of the tensor cores at the width of the operands."""

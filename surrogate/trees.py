@@ -1,8 +1,9 @@
 """Gradient-boosted trees over the features: what the kernel model leaves unexplained.
 
-The target is log2(time / modelled), or log2(time / rough time) where there is no modelled time. Rows near
-their problem's best weigh more, since that is where a choice is made. An ensemble of models, each
-with its own seed, gives a mean.
+The target is log2(time / modelled), or log2(time / rough time) where there is no modelled time.
+Rows near their problem's best weigh more, since that is where a choice is made; those of a kernel
+with many less, or the others would hardly count. An ensemble of models, each with its own seed,
+gives a mean.
 
 What the ensemble is worth is learned from rows of families that a model did not know
 (cross-validation by family): how wide its intervals must be (`solkit.surrogate.intervals`), where
@@ -344,7 +345,8 @@ def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
 
     Args:
         table: with times.
-        focus, crowd: see `Settings`.
+        focus: see `Settings`.
+        crowd: see `Settings`.
     """
     pairs = np.char.add(np.char.add(table.about["problem_id"], " "), table.about["device"])
     _, place = np.unique(pairs, return_inverse=True)

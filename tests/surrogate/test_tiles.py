@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic import KERNEL
@@ -53,6 +55,17 @@ def test_candidates_of_several_files_keep_their_own():
     found = told(kernels, [KERNEL, other, "", "#include <cuda.h>"])
     np.testing.assert_allclose(found["load_run"], [9, 2, np.nan, np.nan])
     np.testing.assert_allclose(found["load_sectors"][:2], [0, 3])  # a sector of 32 bytes for 4
+
+
+def test_launches_of_a_call_count_together():
+    twice = [*kernel(512, 4), *kernel(512, 4)]
+    often = [KernelAnalysis(Facts(replace(kernel(512, 4)[0].launch, count=3)))]
+    found = told([kernel(512, 4), twice, often], [KERNEL] * 3)
+    np.testing.assert_allclose(found["load_traffic"], 0, atol=1e-6)  # of the main launch, once
+    np.testing.assert_allclose(found["all_traffic"], np.log2([1, 2, 3]), atol=1e-6)
+    # a wave of blocks waits 0.7 us for its load; 2 us lie between launches; the speed of light is
+    # 1 us, and nothing is faster
+    np.testing.assert_allclose(2 ** found["all_gap"], [1, 2 * 0.7 + 2, 3 * 0.7 + 2 * 2])
 
 
 def test_without_sources_there_are_no_tiles():
