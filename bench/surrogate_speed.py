@@ -2,7 +2,8 @@
 
     python bench/surrogate_speed.py [MODEL]
 
-Captured candidates are given as arrays of launches; the time covers features and forecasts.
+Captured candidates are given as arrays of launches of a matrix product in the zoo, whose text is
+followed; the time covers features and forecasts.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 
 from solkit import Surrogate
 from solkit.core import Depth
+from solkit.datasets.kernels import ZOO
 from solkit.roofline.devices import find
 from solkit.surrogate.features import Launches, Problem
+from solkit.surrogate.following import Code
 
 CANDIDATES = 20_000
 
@@ -32,7 +35,7 @@ def main() -> None:
         model.trees(depth)
         print(f"load {depth.value}: {time.perf_counter() - start:.2f} s")
     problem, device = (
-        Problem(0.05, "dram", {"fp32": 1e9}, 1e8, 1e8, {"M": 4096, "N": 8192}),
+        Problem(0.05, "dram", {"fp32": 1e9}, 1e8, 1e8, {"M": 4096, "N": 8192, "K": 4096}),
         find("h100"),
     )
     launches, params = space(CANDIDATES)
@@ -47,15 +50,21 @@ def main() -> None:
 
 
 def space(number: int) -> tuple[Launches, dict[str, np.ndarray]]:
-    """Launches of a made-up tile kernel, drawn at random."""
+    """Launches of a matrix product, drawn at random."""
     random = np.random.default_rng(0)
-    block_m, block_n, block_k = (2 ** random.integers(4, 9, number) for _ in range(3))
+    names = ("TILE_M", "TILE_N", "TILE_K")
+    tiles = {name: 2.0 ** random.integers(4, 9, number) for name in names}
     warps, stages = 2 ** random.integers(0, 5, number), random.integers(1, 6, number)
-    grid = np.stack([4096 // block_m, 8192 // block_n, np.ones(number)], axis=1)
+    grid = np.stack([4096 // tiles["TILE_M"], 8192 // tiles["TILE_N"], np.ones(number)], axis=1)
     one = np.ones(number)
-    params = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "num_warps": warps}
-    constants = {name: params[name].astype(float) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")}
-    return Launches(grid, warps, stages, one, one, one, 2 * one, 2 * one, constants), params
+    params = {**tiles, "num_warps": warps, "num_stages": stages}
+    types = {name: np.full(number, "*fp16", object) for name in ("a", "b", "c")}
+    source = (ZOO / "gemm" / "naive.py").read_text()
+    code = np.full(number, Code(source, "naive_kernel"), object)
+    flags = {"ROWS_FIRST": np.full(number, False, object)}
+    widths = (2 * one, 2 * one)
+    launches = Launches(grid, warps, stages, one, one, one, *widths, tiles, flags, types, code)
+    return launches, params
 
 
 if __name__ == "__main__":

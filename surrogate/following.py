@@ -28,6 +28,7 @@ Number = Any
 
 _FAR = 1024.0
 """Stands for a distance between elements that is not known: far."""
+_RARE = 8.0
 _DEEPEST = 8
 _MOST_STEPS = 20_000
 
@@ -62,6 +63,8 @@ _SLOW = frozenset(
     )
 )
 _REDUCING = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum", "reduce_or"))
+_LANES = 4.0
+"""Instructions of a round of a scan or of a bitonic sort, about: a shuffle, a choice."""
 _SCANNING = frozenset(("cumsum", "cumprod", "associative_scan", "sort", "histogram", "gather"))
 _SHAPED = frozenset(("zeros", "full", "broadcast_to", "reshape", "view"))
 _EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
@@ -520,6 +523,9 @@ class _Follower:
             return self._reduced(first, told, named)
         if name in _SCANNING and first.sizes:
             self._event("scan", first.elements, width=first.width)
+            steps = np.log2(np.maximum(first.sizes[-1], 2))
+            rounds = steps * (steps + 1) / 2 if name == "sort" else steps
+            self._event("fast", _LANES * rounds * first.elements, width=first.width)
             return replace(first, loaded=False)
         if name in ("to", "cast"):
             return replace(first, width=_width_of(first))
@@ -702,8 +708,9 @@ def _steps(op: ast.operator, left: Value, right: Value, rank: int) -> tuple[Numb
         far = np.where(np.isnan(factor), _FAR, factor)
         return tuple(each * far for each in tensor)
     if isinstance(op, ast.FloorDiv) and left.sizes and not right.sizes:
-        parts = np.where(np.isnan(right.number), 2.0, right.number)
-        return tuple(each / parts for each in one)
+        parts = _FAR if _is_text(right.number) else np.asarray(right.number, float)
+        rare = ~(parts < _RARE)  # neighbours mostly have the same quotient
+        return tuple(np.where(rare, 0.0, each / np.where(rare, 1.0, parts)) for each in one)
     if isinstance(op, ast.Mod) and left.sizes:
         return one
     return (np.nan,) * rank

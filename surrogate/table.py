@@ -231,7 +231,9 @@ class _Told:
         if self.depth is Depth.LOWERED and "__global__" not in source:
             lowered = self.facts.get(_lowered_key(row, source, gpu))
             return _described(lowered, gpu) if lowered else []
-        launches = _launched(compiled) if compiled else self._recorded(row)
+        launches = tuple(_launched(compiled)) if compiled else ()
+        if self.depth is Depth.CAPTURED:  # at the others CUDA C++ would crowd out the rest
+            launches = launches or self._recorded(row)
         return [KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches]
 
     def _recorded(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:

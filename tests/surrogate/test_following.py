@@ -101,6 +101,28 @@ def test_what_data_decide_has_no_known_place():
     assert atomic.elements == 128
 
 
+def test_a_flat_index_that_is_taken_apart_still_runs_on():
+    text = """
+@triton.jit
+def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at % W * 4, tl.load(x_ptr + at // W * 4096 + at % W))
+"""
+    widths = {"x_ptr": 4.0, "out_ptr": 4.0}
+    block = follow(Call(Code(text, "copy"), {"BLOCK": 128.0, "W": 64.0}, widths, {}, ONE))
+    assert [(event.kind, event.run) for event in block.events if event.kind != "fast"] == [
+        ("load", 128),
+        ("store", 1),
+    ]
+
+
+def test_a_sort_counts_its_rounds():
+    text = "@triton.jit\ndef order(x_ptr):\n    tl.sort(tl.load(x_ptr + tl.arange(0, 256)))"
+    block = follow(Call(Code(text, "order"), {}, {"x_ptr": 4.0}, {}, ONE))
+    (fast,) = of(block, "fast")
+    assert fast.elements == 4 * 36 * 256  # 8 * 9 / 2 rounds
+
+
 def test_a_descriptor_has_the_tile_of_its_type():
     text = (
         "@triton.jit\ndef copy(x_tiles, y_tiles):\n    y_tiles.store([0, 0], x_tiles.load([0, 0]))"
