@@ -76,6 +76,28 @@ def test_fast_rows_weigh_more():
         assert found[of] == pytest.approx(np.sqrt(made.time_ms[of].min() / made.time_ms[of]))
 
 
+def test_rows_of_a_kernel_with_many_weigh_less():
+    made = table(64, families=1)
+    made = made[np.r_[np.arange(64), np.flatnonzero(made.about["kernel_id"] == "kernel0")]]
+    found = weights(made, 0.0, 1.0)
+    assert found.mean() == pytest.approx(1)
+    pairs = np.char.add(made.about["kernel_id"], made.about["problem_id"])
+    sums = [found[pairs == pair].sum() for pair in np.unique(pairs)]
+    assert sums == pytest.approx([24] * 4)  # 96 rows, four kernels and shapes that count alike
+    made = made[:64]
+    assert weights(made, 0.5, 0.0) == pytest.approx(weights(made, 0.5))
+
+
+def test_what_was_only_captured_is_relative_to_a_rough_time():
+    names = (*KNOWN.names, "tiles.all_gap")
+    values = np.column_stack([KNOWN.values, np.resize([2, 20, -1, np.nan], len(KNOWN))])
+    rough = replace(KNOWN, names=names, values=values)
+    assert np.array_equal(rough.base_ms, KNOWN.modelled_ms)
+    captured = replace(rough, modelled_ms=np.full(len(KNOWN), np.nan))
+    # the root of the gap, which is taken to be between 1 and 64
+    assert captured.base_ms[:4] == pytest.approx(KNOWN.sol_ms[:4] * [2, 8, 1, 1])
+
+
 def test_features_may_be_left_out():
     assert Trees.fit(KNOWN, replace(QUICK, leave_out=("machine",))).names == (
         "model.a",
