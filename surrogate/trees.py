@@ -12,6 +12,7 @@ it abstains, and how many candidates must be measured to find a good one.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,6 +67,7 @@ class Settings:
         focus: exponent of the weight of slow rows: (best / time) ** focus.
         crowd: exponent of the weight of rows of one kernel at one shape on one GPU: 1 / rows **
             crowd; 0 lets kernels count by their rows, 1 all kernels alike.
+        most: rows of one kernel at one shape on one GPU that are learned from, drawn by hash.
         threads: of XGBoost; 0 for all cores. With one, the same rows give the same trees anywhere.
         leave_out: groups of features that are not used.
     """
@@ -80,6 +82,7 @@ class Settings:
     least_weight: float = 2.0
     focus: float = 0.5
     crowd: float = 0.5
+    most: int = 16
     threads: int = 1
     leave_out: tuple[str, ...] = ()
 
@@ -177,9 +180,11 @@ class Trees:
         """
         names, members = ensemble(table, settings, seed)
         values, wanted = columns_of(table, names), target(table)
-        weight = weights(table, settings.focus, settings.crowd)
-        mean = np.mean([member.predict(values) for member in members], axis=0)
-        single = _grow(values, mean, weight, replace(_SINGLE, threads=settings.threads), seed)
+        rows = _drawn(table, settings.most)
+        weight = weights(table[rows], settings.focus, settings.crowd)
+        mean = np.mean([member.predict(values[rows]) for member in members], axis=0)
+        alike = replace(_SINGLE, threads=settings.threads)
+        single = _grow(values[rows], mean, weight, alike, seed)
         folds = group_folds(table.about["family"])
         told = out_of_family(table, settings, seed) if left_out is None else left_out
         sizes = replace(_SIZES, threads=settings.threads)
@@ -310,7 +315,8 @@ def _grow(
 def ensemble(
     table: Table, settings: Settings = DEFAULTS, seed: int = 0
 ) -> tuple[tuple[str, ...], tuple[Grown, ...]]:
-    """The features that are worth using, and models that learned all rows of a table by them."""
+    """The features that are worth using, and models that learned a table's rows by them."""
+    table = table[_drawn(table, settings.most)]
     names = tuple(_useful(table, settings))
     values, wanted = columns_of(table, names), target(table)
     weight = weights(table, settings.focus, settings.crowd)
@@ -323,15 +329,30 @@ def ensemble(
 
 def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Array:
     """The target of each row by a single model that did not learn from its family, (rows,)."""
-    values, wanted = columns_of(table, _useful(table, settings)), target(table)
-    weight = weights(table, settings.focus, settings.crowd)
+    values = columns_of(table, _useful(table, settings))
+    drawn = np.flatnonzero(_drawn(table, settings.most))
+    learned = table[drawn]
+    wanted, weight = target(learned), weights(learned, settings.focus, settings.crowd)
     folds = group_folds(table.about["family"])
-    found = np.zeros(len(wanted))
+    found = np.zeros(len(table))
     for fold in np.unique(folds):
-        known, asked = folds != fold, folds == fold
+        known, asked = folds[drawn] != fold, folds == fold
         if known.any():
-            grown = _grow(values[known], wanted[known], weight[known], settings, seed)
+            rows = drawn[known]
+            grown = _grow(values[rows], wanted[known], weight[known], settings, seed)
             found[asked] = grown.predict(values[asked])
+    return found
+
+
+def _drawn(table: Table, most: int) -> Array:
+    """Which rows are learned from: at most `most` of a kernel at a shape on a GPU, (rows,)."""
+    found = np.ones(len(table), bool)
+    for rows in cells_of(table):
+        if len(rows) > most:
+            params = table.about["params"][rows]
+            chance = [hashlib.sha256(str(each).encode()).digest() for each in params]
+            order = sorted(range(len(rows)), key=chance.__getitem__)
+            found[rows[order[most:]]] = False
     return found
 
 

@@ -14,7 +14,7 @@ from synthetic import table
 from solkit.surrogate.evaluation.evaluate import evaluate, left_out
 from solkit.surrogate.evaluation.forecasters import kernel_model, trees
 from solkit.surrogate.intervals import fit_interval
-from solkit.surrogate.trees import Settings, Trees, weights
+from solkit.surrogate.trees import Settings, Trees, ensemble, weights
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0, threads=1)
 KNOWN, ASKED = table(800), table(400, seed=1)
@@ -86,6 +86,16 @@ def test_rows_of_a_kernel_with_many_weigh_less():
     assert sums == pytest.approx([24] * 4)  # 96 rows, four kernels and shapes that count alike
     made = made[:64]
     assert weights(made, 0.5, 0.0) == pytest.approx(weights(made, 0.5))
+
+
+def test_of_a_kernel_with_many_rows_some_are_learned_from():
+    few = replace(QUICK, most=10)
+    (known, *_), names = ensemble(KNOWN, few)[1], KNOWN.names
+    again = ensemble(KNOWN[np.arange(len(KNOWN))[::-1]], few)[1][0]
+    values = ASKED.values[:, [names.index(name) for name in ensemble(KNOWN, few)[0]]]
+    # the same are drawn in any order; and the law is known from ten of 25
+    np.testing.assert_allclose(known.predict(values), again.predict(values), atol=0.1)
+    assert not np.array_equal(known.predict(values), ensemble(KNOWN, QUICK)[1][0].predict(values))
 
 
 def test_what_was_only_captured_is_relative_to_a_rough_time():
