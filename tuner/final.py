@@ -130,12 +130,14 @@ def _judged(pairs: list[_Pair], rival: Configuration, how: str) -> Final:
         return Final(rival.params, Difference.NOT_COMPARED, None, how, (why,))
     times = [turn for pair in pairs for turn in pair.times()]
     is_exact = len(times) == 1 and not pairs[0].rival.samples_ms
+    notes = ("Single recorded times count as exact.",) if is_exact else ()
     if is_exact:
-        ratio, notes = _exact(*times[0]), ("Single recorded times count as exact.",)
+        ratio = _exact(*times[0])
     else:
         method = pairs[0].rival.method
         method = method if method in TICK_MS else "cupti"
-        ratio, notes = ratio_of(*zip(*times, strict=True), method=method), ()
+        base_ms, rival_ms = zip(*times, strict=True)
+        ratio = ratio_of(base_ms, rival_ms, method or "cupti")
     unstable = sorted({m for p in pairs for m in _doubts(p)})
     if unstable:
         return Final(rival.params, Difference.UNSTABLE, ratio, how, (*unstable, *notes))

@@ -86,7 +86,7 @@ def emit(
     fastest confirmed choice is taken, and the others are told.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        _base.check_readable(result)
+        _base.check_readable(None if "://" in result else result)
         _base.check_writable(json)
         from solkit.tuner import emitters
         from solkit.tuner.emitters import reading

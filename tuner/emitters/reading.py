@@ -33,8 +33,8 @@ def read(
     """What tuning found, as a file or folder holds it.
 
     Args:
-        path: a database or another store, a log, the JSON of `solkit tune` (``solkit.tune/1``), or
-            a file that `solkit data import` reads.
+        path: a database (a folder, or a server's URL) or another store, a log, the JSON of
+            `solkit tune` (``solkit.tune/1``), or a file that `solkit data import` reads.
         device: the GPU, if the file of another tool does not name it; of a database, only results
             of this GPU.
         kernel: of a database, only this kernel, by its name or its id.
@@ -42,6 +42,10 @@ def read(
     Raises:
         InputError: it cannot be read.
     """
+    if isinstance(path, str) and "://" in path:
+        from solkit.tuner.database import Database
+
+        return Database(path).findings(device=device)
     path = Path(path)
     if path.is_dir():
         return findings(_stored(path, device, kernel))
