@@ -330,8 +330,11 @@ class ManyBench(Bench):
     def _blame(self, ticket: Ticket, device: Device) -> None:
         """Give a configuration that ended too many members an outcome."""
         outcome = blamed_outcome(ticket, device)
-        if self._log is not None:
-            (outcome,) = self._log.append([outcome])
+        try:
+            if self._log is not None:
+                (outcome,) = self._log.append([outcome])
+        except TraceError as error:
+            self._faults.append(error)
         self._found.append((ticket.configuration, outcome))
 
     def _reopen(self, member: Member) -> None:
