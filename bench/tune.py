@@ -139,7 +139,7 @@ def sweep(path, shape, options):
         rows = []
         with (
             OutcomeLog(folder / "sweep.jsonl") as log,
-            Ahead(device) as ahead,
+            Ahead(device, facts=False) as ahead,
             TrustedBench(ahead, log) as bench,
         ):
             heard = lambda _, __, row, spent_s: rows.append((spent_s, row))  # noqa: E731

@@ -224,7 +224,7 @@ class _Batch:
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
         with (
-            Ahead(gpu, self.how.workers) as ahead,
+            Ahead(gpu, self.how.workers, facts=False) as ahead,
             TrustedBench(ahead, log, tell=self._tell, seed=seed) as on,
         ):
             yield on

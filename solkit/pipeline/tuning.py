@@ -158,7 +158,7 @@ class _Run:
 
         notes: list[str] = []
         log = self._log(ground)
-        with log, Ahead(gpu, self.how.workers) as ahead:
+        with log, Ahead(gpu, self.how.workers, facts=False) as ahead:
             with TrustedBench(ahead, log, tell=notes.append) as bench:
                 searched = self._searched(bench, ground, log)
             judge: Judge = partial(_in_new_process, ahead, log)

@@ -55,13 +55,17 @@ class Ahead:
         device: the GPU to compile for.
         workers: number of processes that compile at once; 0 for all cores except one.
         limit_s: seconds for compiling one configuration.
+        facts: whether the facts of each launch are found as well, which may take longer than
+            compiling.
 
     Attributes:
         environment: variables with which other processes find built extensions.
     """
 
-    def __init__(self, device: Device, workers: int = 0, limit_s: float = 20.0) -> None:
-        self.device, self._limit_s = device, limit_s
+    def __init__(
+        self, device: Device, workers: int = 0, limit_s: float = 20.0, facts: bool = True
+    ) -> None:
+        self.device, self._limit_s, self._facts = device, limit_s, facts
         self.workers = workers or max((os.cpu_count() or 2) - 1, 1)
         self._folder = tempfile.TemporaryDirectory(
             prefix="solkit-extensions-", ignore_cleanup_errors=True
@@ -154,7 +158,7 @@ class Ahead:
                 with _answers() as answer:
                     given = str(kernel.path), reference, shape, rest, limit_s, self.device
                     job_s = _START_S + limit_s * len(rest)
-                    end = self._run("compile_ahead", (*given, str(answer)), job_s)
+                    end = self._run("compile_ahead", (*given, str(answer), self._facts), job_s)
                     text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             except OSError as error:
                 why = f"it could not be compiled: {error}"

@@ -133,10 +133,14 @@ class TrustedBench(Bench):
                 continue
             if until_s is not None and self.clock.now_s() >= until_s:
                 return
-            environment = self._started()
             order = self._first_compiled(until_s)
             if order is None:
                 return
+            try:
+                environment = self._started()
+            except BaseException:  # the GPU is busy, say: nothing is lost
+                self._waiting.insert(0, order)
+                raise
             order = self._joined(order)
             rows = self._rows(order, environment)
             facts = [
@@ -176,7 +180,10 @@ class TrustedBench(Bench):
         return self._bounds[problem]
 
     def _started(self) -> Environment:
-        """The timing process's environment; the first call takes the GPU and starts it."""
+        """The timing process's environment; the first call takes the GPU and starts it.
+
+        The GPU is not taken before something is compiled.
+        """
         if self._environment is None:
             assert self.device.uuid is not None
             self._stack.enter_context(exclusive(self.device.uuid, _PATIENCE_S))
@@ -202,7 +209,8 @@ class TrustedBench(Bench):
                 now_s = self.clock.now_s()
             return None
         finally:
-            self.waited_s += self.clock.now_s() - begun_s
+            if self._environment is not None:
+                self.waited_s += self.clock.now_s() - begun_s
 
     def _joined(self, first: _Order) -> _Order:
         """The order with others of its kernel and shape that are ready, up to a handful."""

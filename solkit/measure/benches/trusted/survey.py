@@ -107,6 +107,7 @@ def compile_ahead(
     limit_s: float,
     device: Device,
     answer: str,
+    wants_facts: bool = True,
 ) -> None:
     """Compile configurations into Triton's cache; writes a line when each is done.
 
@@ -132,7 +133,8 @@ def compile_ahead(
                     loaded, shape, params, device, lambda: len(extensions.launches)
                 )
             seconds = time.perf_counter() - start
-            facts = "" if captured is None else _facts(captured, extensions.launches, device)
+            known = captured if wants_facts else None
+            facts = "" if known is None else _facts(known, extensions.launches, device)
             told = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
             file.write(json.dumps(told) + "\n")
             file.flush()

@@ -205,6 +205,7 @@ def test_what_is_compiled_first_is_timed_first(bench, parts, file, monkeypatch):
 
 
 def test_it_waits_no_longer_than_it_may_and_goes_on_later(bench, parts, file, monkeypatch):
+    measured(bench, at(file, VALID[3]))  # takes the GPU
     late = Future()
     with monkeypatch.context() as patch:
         patch.setattr(parts[0], "compiled", lambda *_: late)
@@ -284,3 +285,27 @@ def test_a_handful_is_hopeless_beyond_the_largest_limit(bench, parts, file, limi
     told = [replace(c, hopeless_ms=limit) for c, limit in zip(both, limits, strict=True)]
     measured(bench, told)
     assert parts[1].handfuls[0].hopeless_ms == passed
+
+
+def test_the_gpu_is_not_taken_before_something_is_compiled(bench, parts, file, monkeypatch):
+    late: Future = Future()
+    monkeypatch.setattr(parts[0], "compiled", lambda *_: late)
+    bench.submit(at(file, VALID[0]))
+    assert list(bench.outcomes(bench.clock.now_s() + 0.1)) == []
+    assert bench.clock.gpu_s() == bench.waited_s == 0.0
+    late.set_result([Compiled(0.25)])
+    assert len(list(bench.outcomes())) == 1
+    assert bench.clock.gpu_s() > 0.0
+
+
+def test_what_is_compiled_is_kept_if_the_gpu_is_busy(bench, file, monkeypatch):
+    def busy(*_):
+        raise WorkerError("another SolKit holds the GPU")
+
+    bench.submit(at(file, VALID[0]))
+    with monkeypatch.context() as patch:
+        patch.setattr(bench, "_started", busy)
+        with pytest.raises(WorkerError, match="holds the GPU"):
+            next(bench.outcomes())
+    assert bench.pending == 1
+    assert len(list(bench.outcomes())) == 1

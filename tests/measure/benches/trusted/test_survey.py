@@ -130,6 +130,9 @@ def test_what_compiling_ahead_tells(tmp_path):
     assert load.requested_bytes == store.requested_bytes == 4 * 4096
     assert "power of 2" in wrong[1]
     assert wrong[2] == ""
+    worker.call("solkit.measure.benches.trusted.survey:compile_ahead", *given, False)
+    again = json.loads(answer.read_text().splitlines()[2])
+    assert (again[1], again[2]) == ("", "")  # compiled without facts
 
 
 EXTENSION = '''
