@@ -46,7 +46,14 @@ from solkit.core import (
 )
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import GpuBusyError, InputError, SolkitError, TraceError, WorkerError
+from solkit.errors import (
+    GpuBusyError,
+    InputError,
+    SolkitError,
+    TraceError,
+    UnsupportedError,
+    WorkerError,
+)
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.batch_work import Work, looked_at
 from solkit.pipeline.environment import environment
@@ -55,8 +62,7 @@ from solkit.pipeline.target import target
 from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
+    from solkit.pipeline.elsewhere import Elsewhere
     from solkit.tuner.database import Database
     from solkit.tuner.manifest import Manifest
     from solkit.tuner.task import Task
@@ -129,17 +135,33 @@ class _Batch:
     show: Show
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
+    place: Elsewhere | None = None  # several GPUs
+    workers: Bench | None = None  # the bench there
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # closes it
 
     def run(self, device: str | Device | None, bench: Bench | None, triage: bool) -> Batch:
-        from solkit.errors import UnsupportedError
-
+        if bench is None and not triage and (self.how.gpus or self.how.ray):
+            return self._elsewhere(device or self.manifest.device)
         limits = MeasureSettings(on=self.how.on)
         to = bench.device if bench is not None else target(device or self.manifest.device, limits)
-        if bench is None and not triage and to.source != "nvml" and not self.how.ray:
+        if bench is None and not triage and to.source != "nvml":
             raise UnsupportedError(
                 f"cannot time on {to.name}: it is not in this machine; --triage and a recording "
                 "(--recorded FILE, or bench=RecordedBench.read(FILE)) need no GPU"
             )
+        return self._looked(to, bench, triage)
+
+    def _elsewhere(self, device: str | Device | None) -> Batch:
+        """On several GPUs of this machine, or on those of a cluster, all of one model."""
+        from solkit.pipeline.elsewhere import Elsewhere
+
+        self.place = Elsewhere(self._tune_settings(), device, self._tell)
+        with contextlib.ExitStack() as self.stack:
+            self.workers = self.stack.enter_context(self.place.opened())
+            return self._looked(self.workers.device, None, triage=False)
+
+    def _looked(self, to: Device, bench: Bench | None, triage: bool) -> Batch:
+        """The triage, and what follows it."""
         database = self._database(bench)
         self.show(BatchStatus("looking", budget_s=self.budget_s))
         works = looked_at(self.manifest, to, bench, self._tune_settings(), database, self.notes)
@@ -153,7 +175,9 @@ class _Batch:
     def _tune_settings(self) -> TuneSettings:
         limits = self.manifest.limits
         stop_at = limits.stop_at if self.how.stop_at is None else self.how.stop_at
-        return TuneSettings(stop_at=stop_at, seed=self.how.seed, prior=self.how.prior)
+        how = self.how
+        where = {"gpus": how.gpus, "ray": how.ray, "workers": how.workers, "on": how.on}
+        return TuneSettings(stop_at=stop_at, seed=how.seed, prior=how.prior, **where)  # type: ignore[arg-type]
 
     def _database(self, bench: Bench | None) -> Database | None:
         """The tuning database; recordings are not merged into the user's own."""
@@ -216,9 +240,13 @@ class _Batch:
             yield bench
             return
         assert log is not None
-        opened = self._elsewhere(gpu, log, seed) if self.how.gpus or self.how.ray else None
-        if opened is not None:
-            with opened as on:
+        if self.place is not None and self.workers is not None:
+            self.place.log = log
+            if not seed:
+                with self.stack:  # they are there since the kernels were looked at
+                    yield self.workers
+                return
+            with self.place.opened(seed, gpus=1) as on:
                 yield on
             return
         from solkit.measure.benches.trusted import Ahead, TrustedBench
@@ -228,14 +256,6 @@ class _Batch:
             TrustedBench(ahead, log, tell=self._tell, seed=seed) as on,
         ):
             yield on
-
-    def _elsewhere(self, gpu: Device, log: OutcomeLog, seed: int) -> AbstractContextManager[Bench]:
-        """Several GPUs of the target's model, of this machine or of a cluster."""
-        from solkit.pipeline.elsewhere import Elsewhere
-
-        place = Elsewhere(self.how, gpu, self._tell)
-        place.log = log
-        return place.opened(seed)
 
     def _tell(self, note: str) -> None:
         if note not in self.notes:

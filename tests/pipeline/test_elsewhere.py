@@ -11,6 +11,7 @@ import pytest
 
 import solkit
 from solkit.core import (
+    BatchSettings,
     Configuration,
     Difference,
     Outcome,
@@ -120,3 +121,22 @@ class Log:
 def test_gpus_are_named_in_one_way():
     with pytest.raises(InputError, match="gpus and ray name GPUs in different ways"):
         TuneSettings(gpus="2", ray="auto")
+
+
+def test_a_batch_is_tuned_on_two_gpus(gpus, tmp_path):
+    gpus("h100-sxm", "h100-sxm")
+    manifest = tmp_path / "batch.toml"
+    manifest.write_text(
+        f'[[kernels]]\npath = "{EXAMPLE}"\nshapes = [{{ sizes = {{ M = 64, N = 512 }} }}]\n'
+        "held_out = []\n"
+    )
+    log = tmp_path / "log.jsonl"
+    how = BatchSettings(gpus="2", prior=False, stop_at=9.0, log=log, use_database=False)
+    found = solkit.batch(manifest, gpu_minutes=1.0, settings=how)
+    (item,) = found.items
+    assert time_ms(item.tuned.best.params) == pytest.approx(1e-2)
+    assert (item.tuned.verdict, item.tuned.final.how) == (TuneVerdict.FASTER, "turns")
+    rows = outcomelog.read(log).rows
+    measured = Counter(str(row.params) for row in rows if row.chosen_by == "search")
+    assert set(measured.values()) == {1}
+    assert found.device == "h100-sxm"
