@@ -208,7 +208,7 @@ def _connected(address: str, head_s: float) -> Iterator[_Head]:
     try:
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        why = str(error).strip().splitlines()[0]
+        why = str(error).strip().splitlines()[0].rstrip(".")
         raise UnsupportedError(
             f"no Ray cluster at {address}: {why}; start one with `ray start --head`"
         ) from error
