@@ -94,7 +94,7 @@ class Finding:
         why: what the decision rests on besides the ratio.
         times: every configuration that has a time, by its canonical text.
         measured: number of configurations that were tried.
-        gpu_s: seconds for which the GPU was held for them.
+        gpu_s: seconds for which the GPU was held for them; ``None`` if no row tells.
         begun, ended: when the first and the last were measured.
         row: a row of the run with a time, for what all of them share (the driver, the GPU's name);
             ``None`` if the run has no rows at hand.
@@ -112,7 +112,7 @@ class Finding:
     why: str
     times: Mapping[str, TimedParams]
     measured: int
-    gpu_s: float
+    gpu_s: float | None
     begun: datetime
     ended: datetime
     row: Outcome | None = None
@@ -317,6 +317,7 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
         incumbent = _compared(base.params, base.samples_ms, times)
     if winner is None and incumbent is None:
         return None
+    told_s = [row.gpu_s for row in rows if row.gpu_s is not None]
     tried = {canonical(row.params) for row in rows if row.comparison is None}
     return Finding(
         key,
@@ -331,7 +332,7 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
         why="" if last is None else _why(last),
         times=times,
         measured=len(tried),
-        gpu_s=math.fsum(row.gpu_s for row in rows if row.gpu_s is not None),
+        gpu_s=math.fsum(told_s) if told_s else None,
         begun=rows[0].created,
         ended=rows[-1].created,
         row=next((row for row in reversed(rows) if counts(row)), rows[-1]),

@@ -67,7 +67,8 @@ def _lines(key: Key, runs: Sequence[Finding], taken: Sequence[Finding]) -> Itera
     yield f"{runs[0].kernel} at {where}, {key.protocol or 'unknown'} protocol"
     for each in runs:
         mark = "*" if each in taken else " "
-        cost = f"{each.measured} configurations, {each.gpu_s:.1f} GPU s"
+        cost = f"{each.measured} configurations"
+        cost += "" if each.gpu_s is None else f", {each.gpu_s:.1f} GPU s"
         yield f"{mark} {each.ended:%Y-%m-%d %H:%M}  {_answer(each)}; {cost}; run {each.run_id}"
         if each.why:
             yield f"      {each.why}"

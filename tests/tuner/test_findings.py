@@ -157,6 +157,11 @@ def test_two_protocols_in_one_run_are_two_findings():
     assert found["warm"].winner.time_ms == 0.3
 
 
+def test_a_cost_that_no_row_tells_is_unknown():
+    (found,) = findings([row({"B": 1}, 1.0, gpu_s=None)])
+    assert found.gpu_s is None
+
+
 def test_nothing_with_a_time_is_no_result():
     assert findings([row({"B": 1}, None)]) == ()
     assert findings([]) == ()

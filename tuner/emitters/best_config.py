@@ -54,7 +54,7 @@ def _entry(found: Finding) -> dict[str, Any]:
         "ratio": None if found.ratio is None else plain(found.ratio),
         "in_use": None if found.incumbent is None else _in_use(found.incumbent),
         "measured": found.measured,
-        "gpu_s": round(found.gpu_s, 3),
+        "gpu_s": None if found.gpu_s is None else round(found.gpu_s, 3),
         "date": found.ended.isoformat(timespec="seconds"),
         "run_id": found.run_id,
         "protocol": key.protocol,
