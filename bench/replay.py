@@ -82,7 +82,7 @@ class Forest:
 
     def chosen(self):
         """The next round."""
-        from xgboost import XGBRFClassifier
+        import xgboost
 
         seen = np.array(list(self.times))
         times = np.array(list(self.times.values()))
@@ -94,9 +94,14 @@ class Forest:
         pool = left[near] if len(near) >= self.ROUND else left
         if fast.all() or not fast.any():
             return self.random.sample(pool.tolist(), min(self.ROUND, len(pool)))
-        forest = XGBRFClassifier(n_estimators=100, n_jobs=1, random_state=self.random.randrange(99))
-        forest.fit(self.features[seen], fast)
-        chances = forest.predict_proba(self.features[pool])[:, 1]
+        settings = {
+            **{"objective": "binary:logistic", "num_parallel_tree": 100, "learning_rate": 1.0},
+            **{"subsample": 0.8, "colsample_bynode": 0.8, "nthread": 1},
+            "seed": self.random.randrange(99),
+        }
+        told = xgboost.DMatrix(self.features[seen], label=fast)
+        forest = xgboost.train(settings, told, num_boost_round=1)  # one round: a random forest
+        chances = forest.predict(xgboost.DMatrix(self.features[pool])).astype(float)
         chances += 1e-6 * np.array([self.random.random() for _ in pool])
         return pool[np.argsort(-chances)[: self.ROUND]].tolist()
 
@@ -129,38 +134,44 @@ class Told:
 
 def simulated(space, strategy, seed, budget=200):
     """The order in which Kernel Tuner measures a recorded space."""
-    import kernel_tuner
+    from kernel_tuner import tune_kernel
 
-    names = list(space.space.values)
+    # other names than the space's: Kernel Tuner adds rules of its own for block sizes
+    names = {f"p{at}": name for at, name in enumerate(space.space.values)}
     cache = {}
     for point in space.points:
         time_ms = space.time_ms(point)
-        row = {**point, "time": "RuntimeFailedConfig" if time_ms is None else time_ms}
-        row |= {"times": [row["time"]], "timestamp": "2025-01-01 00:00:00"}
+        row = {short: point[name] for short, name in names.items()}
+        place = ",".join(map(str, row.values()))
+        row |= {"time": "RuntimeFailedConfig" if time_ms is None else time_ms}
+        row |= {"times": [row["time"]], "timestamp": "2025-01-01 00:00:00", "strategy_time": 0}
         row |= {f"{what}_time": 0 for what in ("compile", "verification", "benchmark", "framework")}
-        cache[",".join(str(point[name]) for name in names)] = {**row, "strategy_time": 0}
+        cache[place] = row
     told = {
         "device_name": space.device,
         "kernel_name": space.kernel,
-        "problem_size": "1",
-        "tune_params_keys": names,
-        "tune_params": {name: list(values) for name, values in space.space.values.items()},
+        "problem_size": [1],
+        "tune_params_keys": list(names),
+        "tune_params": {s: list(space.space.values[name]) for s, name in names.items()},
         "objective": "time",
         "cache": cache,
     }
+
+    def listed(**params):
+        return ",".join(str(params[short]) for short in names) in cache
+
     random.seed(seed)
     np.random.seed(seed)
-    listed = set(cache)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cache.json"
         path.write_text(json.dumps(told))
-        found, _ = kernel_tuner.tune_kernel(
+        found, _ = tune_kernel(
             space.kernel,
             "__global__ void k() {}",
-            1,
+            [1],
             [],
             told["tune_params"],
-            restrictions=lambda p: ",".join(str(p[name]) for name in names) in listed,
+            restrictions=[_accepting(listed, names)],
             lang="CUDA",
             strategy=strategy,
             strategy_options={"max_fevals": budget, "time_limit": 3600},
@@ -168,7 +179,15 @@ def simulated(space, strategy, seed, budget=200):
             simulation_mode=True,
             quiet=True,
         )
-    return [{name: row[name] for name in names} for row in found]
+    return [{name: row[short] for short, name in names.items()} for row in found]
+
+
+def _accepting(test, names):
+    """A restriction with a parameter of each name, by which Kernel Tuner finds them."""
+    scope = {"test": test}
+    told = ", ".join(names)
+    exec(f"def restriction({told}): return test({', '.join(f'{n}={n}' for n in names)})", scope)
+    return scope["restriction"]
 
 
 def methods(names):
@@ -289,8 +308,15 @@ def forecasts(depth):
 
 def needed(space, asks):
     """Measurements until the best is within 2 %."""
-    curve = replaying._curve(space, asks, len(space.points))
-    return next((n for n, each in enumerate(curve, 1) if each >= 1 / WITHIN), len(curve) + 1)
+    count = 0
+    while asked := asks.ask():
+        for params in asked:
+            count += 1
+            time_ms = space.time_ms(params)
+            asks.tell(params, time_ms)
+            if time_ms is not None and time_ms <= WITHIN * space.best_ms:
+                return count
+    return count
 
 
 def own_sets(count, depth, seed=0):
