@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--gpu-minutes", type=float, default=10.0)
     parser.add_argument("--triage", action="store_true", help="spend no GPU time")
     parser.add_argument("--device", help="for the triage")
+    parser.add_argument("--no-prior", action="store_true", help="rank nothing before measuring")
     parser.add_argument("--log", help="run file; resumed if it exists")
     parser.add_argument("--json", type=Path, help="write solkit.batch/1 to this file")
     asked = parser.parse_args()
@@ -39,7 +40,9 @@ def main() -> int:
         gpu_minutes=asked.gpu_minutes,
         device=asked.device,
         triage=asked.triage,
-        settings=BatchSettings(log=asked.log, resume=resume, use_database=False),
+        settings=BatchSettings(
+            log=asked.log, resume=resume, use_database=False, prior=not asked.no_prior
+        ),
         show=_shown(),
     )
     page.render(found, Console(width=160, highlight=False, markup=False))

@@ -49,7 +49,8 @@ _Recorded = Annotated[
 _Database = Annotated[
     str | None,
     typer.Option(
-        metavar="FOLDER", help="Tuning database. Default: in your data folder; none if recorded."
+        metavar="PLACE",
+        help="Tuning database: a folder or server. Default: your data folder's; none if recorded.",
     ),
 ]
 _UseDatabase = Annotated[
