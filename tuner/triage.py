@@ -122,7 +122,9 @@ def _worth(
     if now_ms is None:
         return Worth.UNKNOWN, "Nothing is known of its time."
     if known.sol_ms and known.sol_ms >= stop_at * now_ms:
-        return Worth.NEAR_SOL, f"It runs at {known.sol_ms / now_ms:.0%} of the speed of light."
+        is_guess = source in ("surrogate", "kernel model")
+        runs = "By forecast it runs" if is_guess else "It runs"
+        return Worth.NEAR_SOL, f"{runs} at {known.sol_ms / now_ms:.0%} of the speed of light."
     gap = f"{now_ms / known.sol_ms:.2f} times the speed of light" if known.sol_ms else "no bound"
     if reachable_ms is None:
         return Worth.UNKNOWN, f"Nothing is known of other parameters; it takes {gap}."
