@@ -21,3 +21,10 @@ class Timed:
     def open(self, around):
         process.serve = served.serve
         return TrustedBench(_Ahead(), around.log, (), around.tell)
+
+
+def where(job):
+    """In place of compiling: on which node of a Ray cluster."""
+    import ray
+
+    return job.entry_point, ray.get_runtime_context().get_node_id()
