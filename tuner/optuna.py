@@ -118,10 +118,11 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
         return self._random.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Draw other random numbers in another process."""
+        """Draw other random numbers; Optuna asks for it before each trial of several threads.
+
+        The search stays: it knows which points the other threads are trying.
+        """
         self._random.reseed_rng()
-        self._seed = int(np.random.default_rng().integers(2**31))
-        self._following = None
 
     def _make(self, space: Space) -> Search:
         return Search(space, prior=self._prior, seed=self._seed, settings=self._settings)
