@@ -95,7 +95,7 @@ def test_a_killed_worker_and_a_lost_node_lose_nothing(cluster, log):
         bench.submit(asked[120:])
         outcomes = bench.outcomes()
         seen += [next(outcomes)[0] for _ in range(16)]
-        cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+        cluster.remove_node(cluster.nodes[0])
         seen += [each for each, _ in outcomes]
     assert Counter(map(id, seen)) == Counter(map(id, asked))
     assert logged(log) == Counter(range(200))
