@@ -31,7 +31,7 @@ class Known:
     def __init__(
         self, encoding: Encoding, prior: Prior | None, sample: Places, slow: float
     ) -> None:
-        self._encoding, self._prior = encoding, prior
+        self.encoding, self._prior = encoding, prior
         self.by_scale = encoding.scales
         self.scale: Scale | None = None
         self._scales: list[Scale] = []  # of the views
@@ -71,7 +71,7 @@ class Known:
 
     def inputs(self, places: Places) -> tuple[Inputs, Array]:
         """Points as the process sees them, and the targets that the prior expects."""
-        x = self._encoding.features(places)
+        x = self.encoding.features(places)
         if self.scale is None:
             return Inputs(x, np.zeros((len(x), 0))), np.zeros(len(x))
         believed = self._believed(places)
@@ -90,10 +90,10 @@ class Known:
         """
         if self._prior is None:
             return np.full((len(places), 3), math.nan)
-        keys = [int(key) for key in self._encoding.keys(places)]
+        keys = [int(key) for key in self.encoding.keys(places)]
         missing = [at for at, key in enumerate(keys) if key not in self._answers]
         if missing:
-            points = [self._encoding.point(places[at]) for at in missing]
+            points = [self.encoding.point(places[at]) for at in missing]
             answers = np.column_stack(
                 [*self._prior.log2_ms(points), self._prior.fails(points), self._views(points)]
             )

@@ -33,7 +33,9 @@ class SearchSettings:
             resolves the faster half.
         stuck: answers without a better time after which the search descends.
         descends: every so many answers of a stuck search are those with the lowest forecast.
-        doubts: every so many answers of a search with a prior are those of a model without it.
+        doubts: every so many answers are those of a second model, which has no prior and also tells
+            values apart by equality.
+        flexible: answers after which the second model takes part where there is no prior.
     """
 
     starts: int = 8
@@ -42,6 +44,7 @@ class SearchSettings:
     stuck: int = 20
     descends: int = 3
     doubts: int = 3
+    flexible: int = 40
 
 
 DEFAULTS = SearchSettings()
@@ -81,14 +84,12 @@ class Search:
         self._rows = Rows()
         self._at: dict[int, int] = {}  # by key, the row's number
         sample = self._candidates.spread(settings.considered)
-        # a prior knows what single values have: what it leaves is learned sooner without them
-        plain = self._encoding if prior is None else Encoding(space, named=0)
+        # telling values apart by equality takes many times to learn: the first model does without
+        plain = Encoding(space, named=0)
         self._model = self._modelled(Known(plain, prior, sample, settings.slow))
         self._believes = self._model.known.scale is not None
-        self._models = [self._model]  # and one without the prior
-        if self._believes:
-            nothing = Known(self._encoding, None, sample, settings.slow)
-            self._models.append(self._modelled(nothing))
+        nothing = Known(self._encoding, None, sample, settings.slow)
+        self._models = [self._model, self._modelled(nothing)]
 
     def _modelled(self, known: Known) -> Model:
         settings = self._settings
@@ -208,9 +209,10 @@ class Search:
         return model.places[int(np.argmax(wanted))]
 
     def _asked(self) -> Model:
-        """The model that decides: in turns the one without the prior, which may mislead."""
+        """The model that decides: in turns the second, as the first may be misled or too stiff."""
         number = len(self._rows)
-        doubts = number > self._settings.starts and number % self._settings.doubts == 0
+        since = self._settings.starts if self._believes else self._settings.flexible
+        doubts = number > since and number % self._settings.doubts == 0
         return self._models[-1 if doubts else 0]
 
     def _wanted(self, model: Model) -> Array:
@@ -238,8 +240,9 @@ class Search:
         considered = self._chance.permutation(considered)[:_DESIGNED]
         if not len(self._rows):
             return considered[0]
-        ours = self._encoding.features(considered)
-        theirs = self._encoding.features(np.array(self._rows.places))
+        encoding = self._model.known.encoding
+        ours = encoding.features(considered)
+        theirs = encoding.features(np.array(self._rows.places))
         apart = ((ours[:, None] - theirs[None]) ** 2).sum(2).min(1)
         return considered[int(np.argmax(apart))]
 
