@@ -148,8 +148,11 @@ def test_a_gpu_error_in_the_finals(run, winners):
                 self.at = {self.heard + 1}
             super().submit(configurations)
 
-    found = run(InTheFinals(fault=raising(WorkerError(GPU_ERROR))))
+    bench = InTheFinals(fault=raising(WorkerError(GPU_ERROR)))
+    found = run(bench)
     check(found, winners, run.log)
+    assert bench.at, "no final was submitted"
+    assert bench.heard >= max(bench.at)
 
 
 def test_a_configuration_that_ends_its_process(run, winners):

@@ -174,7 +174,7 @@ def _serve(connection: Connection, kind: Kind) -> None:
             method, args = connection.recv()
             connection.send(call(host, method, args))
     except (EOFError, OSError):
-        pass
+        pass  # the caller has closed the pipe, or has ended
     finally:
         host.close()
         sys.stdout.flush()
