@@ -42,7 +42,10 @@ _Repeats = Annotated[
     float, typer.Option(min=0.0, max=1.0, help="Share of earlier runs to time again.")
 ]
 _PerCell = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Configurations per kernel and shape.")
+    int,
+    typer.Option(
+        min=0, metavar="N", help="Configurations per kernel and shape; 0: only earlier runs' again."
+    ),
 ]
 _Workers = Annotated[
     int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")

@@ -71,6 +71,7 @@ def run(tmp_path, fakes_, kernels):
             run.progress = collect(found, bench, limits, known, log.run_id, **options)
         return outcomelog.read(path).rows[len(before) :]
 
+    run.folder = tmp_path
     return run
 
 
@@ -282,6 +283,17 @@ def test_all_or_none_may_be_repeated(run):
     right = [row for row in run("first.jsonl") if row.verdict is Verdict.CORRECT]
     assert run("second.jsonl", ["first.jsonl"], repeats=0.0) == ()
     assert keys(run("third.jsonl", ["first.jsonl"], repeats=1.0)) == keys(right)
+
+
+def test_given_configurations_and_no_others_are_timed_again(run):
+    """``--after points.jsonl --repeats 1 --per-shape 0``: with another Triton, say."""
+    right = [row for row in run("first.jsonl", per_cell=12) if row.verdict is Verdict.CORRECT]
+    of_one_shape = [row for row in right if row.problem_id == "family/N=100"]
+    points = outcomelog.tried(of_one_shape)
+    (run.folder / "points.jsonl").write_text(points)
+    again = run("second.jsonl", ["points.jsonl"], per_cell=0, repeats=1.0)
+    assert keys(again) == keys(of_one_shape)
+    assert {row.chosen_by for row in again} == {REPEAT}
 
 
 def test_another_run_goes_on_with_others(run):
