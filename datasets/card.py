@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solkit.core import CONFIGURATION, Outcome, Source, StoredFacts
+from solkit.core import CONFIGURATION, FACTS_VERSION, Outcome, Source, StoredFacts
 from solkit.datasets import parts
 from solkit.datasets.store import RIGHT, Store, blaming
 from solkit.datasets.tables import polars_module
+from solkit.datasets.version1 import without_demand
 from solkit.errors import InputError, TraceError
 
 if TYPE_CHECKING:
@@ -117,9 +118,10 @@ def export(
 def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     """Write rows, and the files and facts that they refer to, as a store, tightly.
 
-    Paths are left out, as they only describe the machine.
+    Paths are left out, as they only describe the machine, and what version 1's model said.
     """
     pl = polars_module()
+    rows = without_demand(rows)
     rows = rows.with_columns(path=pl.lit(None, pl.String), problem_path=pl.lit(None, pl.String))
     told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
     sources = (
@@ -136,9 +138,15 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
 
 
 def _unnamed(store: Store) -> polars.DataFrame:
-    """The facts that no row names: those of the lowered depth, whose key follows from a row."""
+    """The facts that no row names: those of the lowered depth, whose key follows from a row.
+
+    No key leads to those of an older version, so they are left out.
+    """
+    pl = polars_module()
     named = store.scan().select(id="facts_id").drop_nulls()
-    return store.facts().join(named, on="id", how="anti").sort("text").collect()
+    older = [f'{{"version":{version},' for version in range(1, FACTS_VERSION)]
+    is_old = pl.any_horizontal(pl.col("text").str.starts_with(start) for start in older)
+    return store.facts().filter(~is_old).join(named, on="id", how="anti").sort("text").collect()
 
 
 def render(store: Store, title: str, notes: str = "") -> str:

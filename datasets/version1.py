@@ -1,7 +1,8 @@
 """The column `launches`, which only rows of version 1 have.
 
 It is a list of structs, one per compiled launch, with sums of its requests (``demand``) and the
-modelled time. Parts and their copies keep it until a row gets facts.
+modelled time. Parts and their copies keep it until a row gets facts. An exported set keeps only
+what the compiler said: registers, shared memory, geometry.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import polars
     import pyarrow
 
-__all__ = ["LAUNCHES", "launches_type"]
+__all__ = ["LAUNCHES", "launches_type", "without_demand"]
 
 LAUNCHES = "launches"
 """The column's name."""
@@ -49,3 +51,16 @@ def launches_type(pa: Any) -> pyarrow.DataType:
         return [(name, types[kind]) for name, kind in (each.split(":") for each in fields.split())]
 
     return pa.list_(pa.struct([*struct(_LAUNCH), ("demand", pa.struct(struct(_DEMAND)))]))
+
+
+def without_demand(frame: polars.DataFrame) -> polars.DataFrame:
+    """The rows without ``demand``: what version 1's kernel model said, which nothing reads.
+
+    It can be computed again, as facts; what the compiler said is kept.
+    """
+    import polars as pl
+
+    launch = frame.schema[LAUNCHES].inner  # type: ignore[attr-defined]
+    demand = pl.lit(None, dict(launch)["demand"]).alias("demand")
+    told = pl.col(LAUNCHES).list.eval(pl.element().struct.with_fields(demand))
+    return frame.with_columns(told)

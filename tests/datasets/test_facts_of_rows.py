@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow.parquet as pq
 from polars.testing import assert_frame_equal
 
-from solkit.core import Outcome, StoredFacts, Verdict
+from solkit.core import FACTS_VERSION, Outcome, StoredFacts, Verdict
 from solkit.datasets import card, parts
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import Added, Store
@@ -178,3 +178,27 @@ def test_damaged_facts_are_told_and_the_rest_salvaged(store, tmp_path, monkeypat
     saved = Store(tmp_path / "saved", create=True)
     assert saved.merge([store.folder], salvage=True).facts == 1
     assert saved.facts().collect().rows() == [("b", facts("b").text)]
+
+
+def test_an_exported_set_leaves_out_what_an_older_model_said_and_nothing_else(old, tmp_path):
+    card.export(old, tmp_path / "set", "Old rows")
+    before, after = (
+        each.scan().sort("run_id", "sequence").collect() for each in (old, Store(tmp_path / "set"))
+    )
+    demands = pl.col("launches").list.eval(pl.element().struct.field("demand").is_not_null())
+    assert before.select(demands.list.all()).to_series().all()
+    assert not after.select(demands.list.any()).to_series().any()
+    paths = ["path", "problem_path"]
+    assert_frame_equal(before.drop("launches", *paths), after.drop("launches", *paths))
+    kept = [name for name, _ in before.schema["launches"].inner if name != "demand"]
+    for name in kept:
+        launch = pl.col("launches").list.eval(pl.element().struct.field(name))
+        assert_frame_equal(before.select(launch), after.select(launch))
+
+
+def test_an_exported_set_leaves_out_unnamed_facts_of_older_versions(store, tmp_path):
+    texts = {"named": 1, "old": 1, "lowered": FACTS_VERSION}
+    told = [StoredFacts(name, f'{{"version":{n},"launches":[]}}') for name, n in texts.items()]
+    store.add([row(0, "named")], (), told)
+    card.export(store, tmp_path / "set", "Some")
+    assert Store(tmp_path / "set").facts().collect()["id"].to_list() == ["named", "lowered"]
