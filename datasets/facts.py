@@ -28,6 +28,7 @@ __all__ = [
     "facts_to_json",
     "made_with",
     "nvrtc_release",
+    "reached",
 ]
 
 _CODE_OF_TORCH = ("torch._inductor", "torch.compile")
@@ -90,8 +91,21 @@ def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
         row.sm_count,
         row.triton_version,
         made_with(source, row.torch_version, row.cuda_version),
-        depth,
+        reached(source, depth),
     )
+
+
+def reached(source: str, depth: Depth) -> Depth:
+    """The depth that an analysis of a kernel file reaches.
+
+    CUDA C++ has nothing between captured and compiled: at the lowered depth it is compiled
+    (docs/decisions/0034-cuda-at-the-lowered-depth.md).
+
+    Args:
+        source: the text of the kernel's file.
+        depth: that is asked for.
+    """
+    return Depth.COMPILED if depth is Depth.LOWERED and _CUDA in source else depth
 
 
 def made_with(source: str, torch_version: str | None, cuda_version: str | None) -> tuple[str, ...]:

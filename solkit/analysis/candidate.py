@@ -31,9 +31,6 @@ from solkit.roofline.kernel.described import described
 __all__ = ["analyse", "analyse_all", "captured_only"]
 
 _NOTHING = "The candidate launches nothing on the GPU."
-_NOT_LOWERED = (
-    "CUDA C++ has no lowered depth: its kernels are captured only. Compile them for more."
-)
 _OLDEST = (8, 0)
 """Below, Triton's code is not what a user would run there (it dropped older GPUs in 3.x)."""
 
@@ -53,6 +50,14 @@ class _Run:
     extensions: cuda.CudaRecording
     whole: bool
     failure: str = ""
+
+    def reached(self, depth: Depth) -> Depth:
+        """The depth that its launches reach: all are compiled if there is CUDA C++ among them.
+
+        ptxas, which alone could be saved, takes a small part of the time that CUDA C++ takes:
+        docs/decisions/0034-cuda-at-the-lowered-depth.md.
+        """
+        return Depth.COMPILED if self.extensions.launches else depth
 
 
 def analyse(
@@ -80,6 +85,8 @@ def analyse_all(
 ) -> list[Analysis | SolkitError]:
     """Capture what candidates launch and compile it for a device, or only lower it.
 
+    What launches CUDA C++ is compiled at the lowered depth too.
+
     Together they are faster: equal kernels are compiled once, and the machine code of all is read
     at once.
 
@@ -101,19 +108,25 @@ def analyse_all(
     for make, params in candidates:
         runs.append(_attempted(make, params, device, limit_s))
         progress()
-    kernels = {
-        id(launch.kernel): launch.kernel
-        for run in runs
-        if isinstance(run, _Run)
-        for launch in run.captured.launches
-    }
-    results = compile_all(
-        list(kernels.values()), device, jobs, isolated, progress=progress, depth=depth
-    )
-    compiled = dict(zip(kernels, results, strict=True))
+    compiled: dict[Depth, Mapping[int, Compiled]] = {}
+    for each in dict.fromkeys((depth, Depth.COMPILED)):
+        kernels = {
+            id(launch.kernel): launch.kernel
+            for run in runs
+            if isinstance(run, _Run) and run.reached(depth) is each
+            for launch in run.captured.launches
+        }
+        results = compile_all(
+            list(kernels.values()), device, jobs, isolated, progress=progress, depth=each
+        )
+        compiled[each] = dict(zip(kernels, results, strict=True))
     found: list[Analysis | SolkitError] = []
     for run in runs:
-        found.append(_analysis(run, compiled, device, depth) if isinstance(run, _Run) else run)
+        if isinstance(run, _Run):
+            deep = run.reached(depth)
+            found.append(_analysis(run, compiled[deep], device, deep))
+        else:
+            found.append(run)
         progress()
     return found
 
@@ -185,7 +198,7 @@ def _analysis(
         captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
     )
     pairs = [(launch, facts) for launch, (facts, _) in zip(captured.launches, found, strict=True)]
-    extended, unknown = _extended(extensions.launches, device, depth)
+    extended, unknown = extension_facts(extensions.launches, device)
     found += extended
     found = library.with_operators(
         found, captured.library, device, depth, lambda facts: (facts, 0.0)
@@ -199,16 +212,6 @@ def _analysis(
     files = tuple(extensions.files)
     written = () if extensions.launches else outputs_written(captured.made, pairs)
     return Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
-
-
-def _extended(
-    launches: Sequence[cuda.CudaLaunch], device: Device, depth: Depth
-) -> tuple[list[tuple[Facts, float]], tuple[str, ...]]:
-    """As `extension_facts`; CUDA C++ has no IR to lower to, so it is only captured there."""
-    if depth is Depth.COMPILED or not launches:
-        return extension_facts(launches, device)
-    known = (each.launch for each in launches if each.launch is not None)
-    return [(Facts(launch, Depth.CAPTURED), 0.0) for launch in known], (_NOT_LOWERED,)
 
 
 def _nothing(run: _Run) -> Analysis:

@@ -123,12 +123,14 @@ def extension_facts(
     """The facts of launches of CUDA C++, with seconds as above.
 
     Returns:
-        The facts; and why those of other launches are unknown, each a sentence.
+        The facts, only captured ones without NVRTC; and why others are unknown, each a sentence.
     """
     try:
         compiled = cuda.compile_launches(launches, device)
     except UnsupportedError as error:
-        return [], (f"CUDA C++ was not compiled: {error}",)
+        known = (each.launch for each in launches if each.launch is not None)
+        alone = [(Facts(launch, Depth.CAPTURED), 0.0) for launch in known]
+        return alone, (f"CUDA C++ was not compiled: {error}",)
     found: list[tuple[Facts, float]] = []
     unknown: dict[str, None] = {}
     for captured, binary in zip(launches, compiled):

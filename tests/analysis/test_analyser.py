@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from solkit.adapters.nvrtc import toolkit
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, study
 from solkit.core import AnalysisStatus, Configuration, Depth
-from solkit.errors import JobDiedError, KernelFileError, ParamsError, WorkerError
+from solkit.errors import JobDiedError, KernelFileError, ParamsError, UnsupportedError, WorkerError
 from solkit.processes import jobs
 
 KERNEL = """
@@ -80,6 +81,14 @@ def reference(x):
 def kernel(x):
     return built.doubled(x)
 """
+
+
+MIXED = (
+    TRITON.partition("def inputs")[0]
+    + CUDA.replace("return built.doubled(x)", "y = torch.empty_like(x)\n    "
+                   "double[(4,)](built.doubled(x), y, 1024)\n    return y")
+)  # fmt: skip
+"""Both, one after the other."""
 
 
 def configurations(path, choices):
@@ -332,14 +341,28 @@ def test_each_depth_has_answers_of_its_own(analyser, write, no_process_after):
     assert [facts(depth) for depth in kept] == [found[depth] for depth in kept]
 
 
-def test_cuda_has_no_lowered_depth(analyser, write):
-    path = write(CUDA)
-    (asked,) = configurations(path, [{}])
-    analysis = analyser.submit(asked, Depth.LOWERED).result().analysis
-    (kernel,) = analysis.kernels
-    assert kernel.facts.depth is Depth.CAPTURED
-    assert analysis.status is AnalysisStatus.PARTIAL
-    assert any("no lowered depth" in note for note in analysis.notes)
+@pytest.fixture
+def nvrtc():
+    try:
+        return toolkit()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("nvrtc")
+def test_cuda_is_compiled_where_triton_is_lowered(analyser, write):
+    def facts(path, depth):
+        (asked,) = configurations(path, [{}])
+        analysis = analyser.submit(asked, depth).result().analysis
+        assert analysis.status is AnalysisStatus.COMPLETE, analysis.notes
+        return [kernel.facts for kernel in analysis.kernels]
+
+    (alone,) = facts(write(CUDA), Depth.LOWERED)
+    assert (alone.depth, alone.estimated, alone.launch.grid) == (Depth.COMPILED, (), (16, 1, 1))
+    assert [alone] == facts(write(CUDA), Depth.COMPILED)
+    mixed = write(MIXED)
+    assert [each.depth for each in facts(mixed, Depth.LOWERED)] == [Depth.COMPILED] * 2
+    assert facts(mixed, Depth.LOWERED) == facts(mixed, Depth.COMPILED)
 
 
 def test_what_is_captured_alone_is_what_compiling_starts_from(analyser, write):

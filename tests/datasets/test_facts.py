@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
@@ -14,12 +15,21 @@ from solkit.core import (
     InstructionCount,
     InstructionMix,
     Launch,
+    Outcome,
     Requests,
     Reuse,
     SharedAccess,
     Stream,
+    Verdict,
 )
-from solkit.datasets.facts import facts_from_json, facts_key, facts_to_json, made_with
+from solkit.datasets.facts import (
+    facts_from_json,
+    facts_id,
+    facts_key,
+    facts_to_json,
+    made_with,
+    reached,
+)
 
 LOAD = Access("load", "async", "x", "k.py:1", 4, 16, 16, 500, 512, 16)
 FACTS = Facts(
@@ -134,6 +144,19 @@ def test_estimates_of_another_version_have_another_key_and_compiled_facts_keep_t
     monkeypatch.setattr("solkit.datasets.facts.LOWERED_VERSION", 1 << 20)
     changed = {depth for depth in Depth if facts_key(**told, depth=depth) != before[depth]}
     assert changed == {Depth.LOWERED}
+
+
+def test_cuda_that_is_lowered_has_the_key_of_what_is_compiled():
+    told = {"compute_capability": (9, 0), "sm_count": 132, "triton_version": "3.6.0"}
+    row = Outcome(
+        "k", "f", "elementwise", "zoo", "f/N=8", "h100-sxm", {}, Verdict.CORRECT,
+        datetime(2026, 1, 1, tzinfo=timezone.utc), "random", 0.5, 0.25, cuda_version="13.0", **told,
+    )  # fmt: skip
+    keys = [facts_id(row, CUDA, depth) for depth in (Depth.LOWERED, Depth.COMPILED)]
+    assert keys[0] == keys[1]
+    triton = [facts_id(row, "@triton.jit", depth) for depth in (Depth.LOWERED, Depth.COMPILED)]
+    assert triton[0] != triton[1]
+    assert reached(CUDA, Depth.CAPTURED) is Depth.CAPTURED
 
 
 INDUCTOR = "from torch._inductor.runtime import triton_helpers"

@@ -11,7 +11,7 @@ from solkit.adapters import nvrtc
 from solkit.analysis.candidate import analyse
 from solkit.analysis.cuda import launches
 from solkit.analysis.cuda.source import Source
-from solkit.core import AnalysisStatus
+from solkit.core import AnalysisStatus, Depth
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.roofline import devices
@@ -219,6 +219,9 @@ def test_without_a_compiler_the_analysis_says_what_to_install(analysed, monkeypa
     analysis = analysed(lambda ext, x: ext.transposed(x))
     assert analysis.status is AnalysisStatus.PARTIAL
     assert analysis.notes == ("CUDA C++ was not compiled: pip install 'solkit[cuda]'",)
+    (kernel,) = analysis.kernels  # what was captured is known all the same
+    assert (kernel.facts.depth, kernel.launch.grid) == (Depth.CAPTURED, (3, 4, 1))
+    assert kernel.model is None
 
 
 def test_a_function_whose_result_is_not_known_costs_the_analysis_alone(analysed):
