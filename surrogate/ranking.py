@@ -2,7 +2,8 @@
 
 Everything is captured. The promising are lowered, and the best of these compiled, if that is asked
 for: a lowered analysis costs some 50 times a captured one, a compiled one some 5 times a lowered
-one, and each tells more. How many go on follows from belief: as many as must be measured to hold
+one, and each tells more. CUDA C++ has nothing between: it is compiled where others are lowered, and
+so many fewer of it go on. How many go on follows from belief: as many as must be measured to hold
 one within 2 % of the best with 90 % (`Surrogate.number`), within the shares that cost allows. What
 compiles fast goes on in larger numbers: the limit is the time of some typical compilations, if the
 surrogate forecasts costs (`solkit.surrogate.costs`).
@@ -17,6 +18,7 @@ import numpy as np
 
 from solkit.analysis.analyser import Analyser
 from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
+from solkit.datasets.facts import reached
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import InputError, UnsupportedError
 from solkit.roofline.cases import bound_of_case
@@ -35,14 +37,16 @@ Shape = Mapping[str, Value]
 MOST_POINTS = 20_000
 """Points of one file's space that are captured; of more, a sample."""
 
-_SHARES = {Depth.LOWERED: (1 / 3, 300), Depth.COMPILED: (0.1, 40)}
-"""Of all candidates the share, and the number, that go on to a depth at the most. Of compilations
-the number is one of typical length."""
+_SHARES = {Depth.LOWERED: 1 / 3, Depth.COMPILED: 0.1}
+"""Of all candidates, those that go on to a depth at the most."""
+_MOST = {Depth.LOWERED: 300, Depth.COMPILED: 40}
+"""As many may be analysed so deeply. Of compilations the number is one of typical length."""
 _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
 """As many go on in any case: fewer would save no time worth having."""
 _FASTEST = 4
 """Candidates may compile as many times as fast as is typical, as far as their number counts."""
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,16 @@ class _Candidate:
             return True
         return any(each.error is not None for each in self.analysis.kernels)
 
+    @property
+    def known(self) -> set[Depth]:
+        """How deeply its own launches are known."""
+        kernels = self.analysis.kernels if self.analysis else ()
+        return {each.facts.depth for each in kernels if not each.launch.library}
+
+    def reached(self, depth: Depth) -> Depth:
+        """The depth that its analysis reaches."""
+        return reached(self.kernel.source.text, depth)
+
 
 def _ranked(
     request: Request,
@@ -236,15 +250,16 @@ def _candidates(
 def _analysed(
     candidates: Sequence[_Candidate], analyser: Analyser, depth: Depth
 ) -> list[_Candidate]:
-    """Candidates analysed at a depth, in their order."""
-    of = {id(each.configuration): each for each in candidates}
-    for found in analyser.analysed((each.configuration for each in candidates), depth):
+    """Candidates analysed at a depth, in their order.
+
+    What is compiled already is not compiled again; what cannot be on this machine stays captured.
+    """
+    of = {id(each.configuration): each for each in candidates if each.known != {Depth.COMPILED}}
+    for found in analyser.analysed((each.configuration for each in of.values()), depth):
         each = of[id(found.configuration)]
-        each.depth = depth
-        if found.analysis is not None:
-            each.analysis = found.analysis
-        else:
-            each.analysis, each.error = None, str(found.error)
+        each.analysis, each.error = found.analysis, str(found.error or "")
+    for each in candidates:
+        each.depth = Depth.CAPTURED if Depth.CAPTURED in each.known else depth
     return list(candidates)
 
 
@@ -260,11 +275,13 @@ class _Cascade:
     def plan(self, candidates: Sequence[_Candidate], shape: Shape) -> Plan:
         """Analyse, forecast, order."""
         told, notes = self._believed(candidates)
+        stuck: dict[str, None] = {}
         for depth in _DEPTHS[1:]:
             if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
             chosen, before = self._promoted(candidates, told, depth), told
             _analysed(chosen, self.analyser, depth)
+            stuck |= dict.fromkeys(_why_captured(chosen))
             told, notes = self._believed(candidates)
             told = _level(candidates, before, told)
         enough = self._enough(candidates, told)
@@ -287,7 +304,7 @@ class _Cascade:
         if np.any(told.abstains):
             share = np.mean(told.abstains)
             notes += (f"The surrogate abstains on {share:.0%} of the candidates.",)
-        return Plan(shape, ranked, self.problem.sol_ms, enough, notes)
+        return Plan(shape, ranked, self.problem.sol_ms, enough, (*notes, *stuck))
 
     def _entries(self, candidates: Sequence[_Candidate]) -> list[Entry]:
         device = self.analyser.device
@@ -353,13 +370,15 @@ class _Cascade:
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
         if not self.request.settings.everything:
-            share, most = _SHARES[depth]
             here.sort(key=lambda at: _score(float(told.time_ms[at])))
+            ordered = [candidates[at] for at in here]
             if depth is Depth.COMPILED:
-                most = self._affordable([candidates[at] for at in here], before, most)
-            most = min(round(share * len(candidates)), most)
+                most = self._affordable(ordered, before, _MOST[depth])
+            else:
+                most = _within(ordered, depth, _MOST)
+            most = min(round(_SHARES[depth] * len(candidates)), most)
             wanted = self._number(told, np.array(here, int), before)
-            number = max(min(wanted, most), _LEAST[depth], self.request.budget)
+            number = max(min(wanted, most), _within(ordered, depth, _LEAST), self.request.budget)
             kept = [at for at in here[number:] if candidates[at].is_own]
             here = here[:number] + kept
         return [candidates[at] for at in here]
@@ -405,6 +424,24 @@ class _Cascade:
                 table = tabled(self._entries([each]))
                 found[at] = tuple(self.surrogate.explain(table, each.depth)[0])
         return found
+
+
+def _why_captured(candidates: Sequence[_Candidate]) -> list[str]:
+    """Why some could not be analysed more deeply on this machine."""
+    stuck = [each.analysis for each in candidates if each.depth is Depth.CAPTURED and each.analysis]
+    return [note for analysis in stuck for note in analysis.notes]
+
+
+def _within(candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Depth, int]) -> int:
+    """How many of the first are within a limit, which each uses up by the depth that it reaches.
+
+    Args:
+        candidates: in their order.
+        depth: that is asked for.
+        limits: candidates by depth, if all reach that.
+    """
+    used = np.cumsum([1 / limits[each.reached(depth)] for each in candidates])
+    return int((used < 1 + _ROUNDING).sum())
 
 
 def _level(candidates: Sequence[_Candidate], before: Forecasts, told: Forecasts) -> Forecasts:

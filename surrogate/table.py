@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solkit.core import Depth, Device, Facts, KernelAnalysis, Launch, Value, canonical
-from solkit.datasets.facts import facts_from_json, facts_key, made_with
+from solkit.datasets.facts import facts_from_json, facts_key, made_with, reached
 from solkit.datasets.store import RIGHT, Store
 from solkit.datasets.version1 import LAUNCHES
 from solkit.roofline.calibration import calibrated
@@ -142,8 +142,9 @@ def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
 
     Args:
         stores: of measured rows.
-        depth: how much of the facts the features may use. CUDA C++ has no lowered facts: it counts
-            as captured there.
+        depth: how much of the facts the features may use. CUDA C++ has nothing between captured
+            and compiled: at the lowered depth its compiled facts count, as in
+            `solkit.surrogate.ranking`.
     """
     told = _Told.of(stores, depth)
     return tabled([entry for store in stores for entry in _entries(store, told)])
@@ -226,15 +227,12 @@ class _Told:
     def of_row(self, row: Mapping[str, Any], source: str, gpu: Device) -> list[KernelAnalysis]:
         """The launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
-        if self.depth is Depth.COMPILED:
-            return _described(compiled, gpu) if compiled else []
-        if self.depth is Depth.LOWERED and "__global__" not in source:
-            lowered = self.facts.get(_lowered_key(row, source, gpu))
-            return _described(lowered, gpu) if lowered else []
-        launches = tuple(_launched(compiled)) if compiled else ()
-        if self.depth is Depth.CAPTURED:  # at the others CUDA C++ would crowd out the rest
-            launches = launches or self._recorded(row)
-        return [KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches]
+        if self.depth is Depth.CAPTURED:
+            launches = tuple(_launched(compiled)) if compiled else self._recorded(row)
+            return [KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches]
+        if reached(source, self.depth) is Depth.LOWERED:
+            compiled = self.facts.get(_lowered_key(row, source, gpu))
+        return _described(compiled, gpu) if compiled else []
 
     def _recorded(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
         own = tuple(_recorded(row))

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from solkit.analysis.analyser import Analysed, Analyser
 from solkit.core import Configuration, Depth, Outcome, Source, StoredFacts, canonical
-from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release
+from solkit.datasets.facts import facts_id, facts_to_json, made_with, nvrtc_release, reached
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import Contents, OutcomeLog, RowKey
 from solkit.errors import UnknownDeviceError
@@ -53,6 +53,7 @@ class Group:
     device: str  # the catalogue's name of a GPU with these facts
     facts_id: str  # of the facts
     rows: list[RowKey]  # run and place of each
+    depth: Depth = Depth.COMPILED  # of the facts
 
 
 def refill(
@@ -73,8 +74,8 @@ def refill(
         held: the log's contents: facts there are not computed again.
         workers: number of processes; one per core by default.
         show: called after each batch.
-        depth: of the analysis. A row refers to its compiled facts; lowered ones are found by their
-            key, so they are written without links.
+        depth: of the analysis; CUDA C++ is compiled at the lowered depth. A row refers to its
+            compiled facts; lowered ones are found by their key, so they are written without links.
 
     Returns:
         The progress.
@@ -87,7 +88,7 @@ def refill(
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
         groups = groups_of(rows, sources, Path(folder), progress, held.facts_of, depth)
         kept = [(group, None) for group in groups if group.facts_id in known]
-        _write(log, kept, progress, depth)
+        _write(log, kept, progress)
         batch: list[tuple[Group, str | None]] = []
         unknown = [group for group in groups if group.facts_id not in known]
         for group, text, why in fresh_facts(unknown, workers, depth):
@@ -97,10 +98,10 @@ def refill(
             else:
                 batch.append((group, text))
             if len(batch) == _BATCH:
-                _write(log, batch, progress, depth)
+                _write(log, batch, progress)
                 batch = []
                 show(progress)
-        _write(log, batch, progress, depth)
+        _write(log, batch, progress)
     return progress
 
 
@@ -140,7 +141,7 @@ def groups_of(
         if key not in found:
             entry_point = row.entry_point or "kernel"
             asked = Configuration(file.path, entry_point, row.shape, row.params, file.reference)
-            found[key] = Group(asked, row.device, key, [])
+            found[key] = Group(asked, row.device, key, [], reached(file.text, depth))
         found[key].rows.append((row.run_id, row.sequence))
     return _in_rounds(found.values())
 
@@ -225,13 +226,13 @@ def _write(
     log: OutcomeLog,
     batch: Sequence[tuple[Group, str | None]],
     progress: Progress,
-    depth: Depth,
 ) -> None:
-    links = {place: group.facts_id for group, _ in batch for place in group.rows}
+    compiled = [group for group, _ in batch if group.depth is Depth.COMPILED]
+    links = {place: group.facts_id for group in compiled for place in group.rows}
     facts = [StoredFacts(group.facts_id, text) for group, text in batch if text is not None]
-    if links:
-        log.append(facts=facts, facts_of=links if depth is Depth.COMPILED else {})
-        progress.done += len(links)
+    if batch:
+        log.append(facts=facts, facts_of=links)
+        progress.done += sum(len(group.rows) for group, _ in batch)
 
 
 def _name(group: Group) -> str:

@@ -30,6 +30,8 @@ from statistics import NormalDist
 from solkit import userdata
 from solkit.analysis.analyser import Analyser
 from solkit.core import Depth, Report, Result, Value, canonical
+from solkit.datasets.facts import reached
+from solkit.datasets.kernels import kernel_of
 from solkit.datasets.shipped import folder
 from solkit.errors import SolkitError
 from solkit.pipeline.studying import files_of
@@ -112,6 +114,8 @@ class _Look:
             SolkitError: there was too little time, or no model.
         """
         self._check_time(LIMIT_S / 2)
+        if reached(kernel_of(self.report.kernel).source.text, Depth.LOWERED) is Depth.COMPILED:
+            raise _LateError("compiling CUDA C++ takes too long for a hint")
         model = Surrogate.load()
         path, reference = files_of(self.report.kernel, None)
         own = dict(result.params)

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from solkit import cli, pipeline
 from solkit.collect.refill import Progress, groups_of
-from solkit.core import Outcome, StoredFacts, Verdict
+from solkit.core import Depth, Outcome, StoredFacts, Verdict
 from solkit.datasets import outcomelog
-from solkit.datasets.facts import facts_from_json
+from solkit.datasets.facts import facts_from_json, nvrtc_release
 from solkit.datasets.record import kernel_id, source_of
 from solkit.datasets.store import Store
 
@@ -178,3 +178,28 @@ def test_the_first_round_has_a_few_configurations_of_each_kernel_and_shape(tmp_p
     assert len(groups) == 60
     first = [group.configuration.shape["N"] for group in groups[:12]]
     assert {n: first.count(n) for n in sizes} == dict.fromkeys(sizes, 4)
+
+
+def test_cuda_that_is_lowered_gets_compiled_facts(tmp_path):
+    text = KERNEL + 'CUDA = "__global__ void f() {}"\n'
+    source = source_of(text.encode(), "cuda.py")
+    row = replace(
+        ROW,
+        kernel_id=kernel_id(source.sha256, source.sha256, "kernel"),
+        source_sha256=source.sha256,
+        problem_sha256=source.sha256,
+        cuda_version=nvrtc_release(),
+    )
+
+    def groups(rows, depth):
+        asked = [replace(each, sequence=place) for place, each in enumerate(rows)]
+        found = groups_of(asked, [SOURCE, source], tmp_path, Progress(), depth=depth)
+        return {(each.facts_id, each.depth) for each in found}
+
+    assert groups([row], Depth.LOWERED) == groups([row], Depth.COMPILED)
+    assert {depth for _, depth in groups([row, ROW], Depth.LOWERED)} == {
+        Depth.COMPILED,
+        Depth.LOWERED,
+    }
+    ((known, _),) = groups([row], Depth.COMPILED)
+    assert groups([replace(row, facts_id=known)], Depth.LOWERED) == set()

@@ -129,3 +129,11 @@ def test_there_is_no_time_to_look(report):
     late = hinting._Look(report, deadline=0.0)
     with pytest.raises(hinting._LateError, match="no time is left"):
         late.at(report.results[0])
+
+
+def test_cuda_is_not_compiled_for_a_hint(report, monkeypatch):
+    monkeypatch.setattr(hinting, "Analyser", None)  # nothing is analysed
+    Path(report.kernel.path).write_text('CUDA = "__global__ void f() {}"\n')
+    look = hinting._Look(report, deadline=math.inf)
+    with pytest.raises(hinting._LateError, match="too long"):
+        look.at(report.results[0])

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from synthetic import CARD, KERNEL, QUICK, table
 
 from solkit import rank
-from solkit.core import Configuration, Depth
+from solkit.analysis.analyser import Analysed
+from solkit.core import (
+    Analysis,
+    AnalysisStatus,
+    Configuration,
+    Depth,
+    Facts,
+    KernelAnalysis,
+    Launch,
+)
 from solkit.errors import InputError
 from solkit.surrogate import ranking
 from solkit.surrogate.costs import CostModel, CostTrees
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
+
+LAUNCH = Launch("f", (8, 1, 1), 4, 1)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +112,73 @@ def test_a_file_without_a_candidate(tmp_path, model):
     path.write_text(KERNEL[: KERNEL.index("@triton.jit")])
     with pytest.raises(InputError, match="no candidate"):
         rank(path, device="h100", surrogate=model)
+
+
+CUDA = "__global__ void f() {}"
+
+
+def candidates(*texts):
+    """Captured ones, of kernels with such sources."""
+    captured = Analysis(AnalysisStatus.COMPLETE, (KernelAnalysis(Facts(LAUNCH, Depth.CAPTURED)),))
+    return [
+        ranking._Candidate(
+            Configuration("k.py", "kernel", params={"N": place}),
+            SimpleNamespace(source=SimpleNamespace(text=text)),
+            analysis=captured,
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+@dataclass
+class Analysing:
+    """An analyser whose results are as deep as told."""
+
+    reaches: Depth
+    asked: list = field(default_factory=list)
+
+    def analysed(self, configurations, depth):
+        for each in configurations:
+            self.asked.append((each.params["N"], depth))
+            kernel = KernelAnalysis(Facts(LAUNCH, self.reaches))
+            yield Analysed(each, Analysis(AnalysisStatus.PARTIAL, (kernel,), ("Because.",)))
+
+
+@pytest.mark.parametrize(
+    ("texts", "lowered", "least"),
+    [
+        (["triton"] * 400, 300, 24),
+        ([CUDA] * 400, 40, 8),
+        (["triton"] * 150 + [CUDA] * 100, 150 + 20, 24),
+        ([CUDA] * 10 + ["triton"] * 400, 10 + 225, 8),
+    ],
+)
+def test_fewer_go_on_where_lowering_means_compiling(texts, lowered, least):
+    found = candidates(*texts)
+    assert ranking._within(found, Depth.LOWERED, ranking._MOST) == lowered
+    assert ranking._within(found, Depth.LOWERED, ranking._LEAST) == least
+    assert ranking._within(found, Depth.COMPILED, ranking._MOST) == 40
+
+
+def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
+    found, compiler = candidates(CUDA, CUDA), Analysing(Depth.COMPILED)
+    ranking._analysed(found, compiler, Depth.LOWERED)
+    assert [each.depth for each in found] == [Depth.LOWERED] * 2
+    assert [each.known for each in found] == [{Depth.COMPILED}] * 2
+    ranking._analysed(found[:1], compiler, Depth.COMPILED)
+    assert [each.depth for each in found] == [Depth.COMPILED, Depth.LOWERED]
+    assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
+
+
+def test_what_cannot_be_compiled_here_stays_captured():
+    found = candidates(CUDA)
+    ranking._analysed(found, Analysing(Depth.CAPTURED), Depth.LOWERED)
+    assert found[0].depth is Depth.CAPTURED
+    assert ranking._why_captured(found) == ["Because."]
+    lowered = candidates("triton")
+    ranking._analysed(lowered, Analysing(Depth.LOWERED), Depth.LOWERED)
+    assert lowered[0].depth is Depth.LOWERED
+    assert ranking._why_captured(lowered) == []
 
 
 @dataclass

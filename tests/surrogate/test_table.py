@@ -11,7 +11,7 @@ import pytest
 from synthetic import KERNEL
 
 from solkit.core import Depth, Facts, Launch, LiveLaunch, Outcome, Source, StoredFacts, Verdict
-from solkit.datasets.facts import facts_to_json
+from solkit.datasets.facts import facts_id, facts_to_json
 from solkit.datasets.store import Store
 from solkit.surrogate.table import table_of
 
@@ -71,3 +71,36 @@ def test_operators_that_were_not_recorded_are_those_of_other_configurations(stor
 def test_the_compiled_depth_needs_facts(store):
     table = table_of([store], Depth.COMPILED)
     assert [json.loads(each)["BLOCK"] for each in table.about["params"]] == [512]
+
+
+def facts(depth, registers):
+    return Facts(launch(512), depth, registers=registers, spills=0, shared_bytes=0)
+
+
+def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
+    """Beside it, Triton's kernels have their lowered facts, and none without these."""
+    on = replace(ROW, compute_capability=(9, 0), sm_count=132, cuda_version="13.0")
+    triton = replace(on, sequence=0, kernel_id="t", facts_id="t")
+    alone = replace(on, sequence=1, kernel_id="a", facts_id="a")
+    cuda = replace(on, sequence=2, kernel_id="c", facts_id="c", source_sha256="c")
+    stored = {
+        "t": facts(Depth.COMPILED, 100),
+        facts_id(triton, KERNEL, Depth.LOWERED): facts(Depth.LOWERED, 80),
+        "a": facts(Depth.COMPILED, 60),
+        "c": facts(Depth.COMPILED, 40),
+    }
+    made = Store(tmp_path / "cuda", create=True)
+    sources = [Source("s", "double.py", KERNEL), Source("c", "c.py", "__global__ void f() {}")]
+    made.add(
+        [triton, alone, cuda],
+        sources,
+        [StoredFacts(name, facts_to_json([each])) for name, each in stored.items()],
+    )
+
+    def registers(depth):
+        table = table_of([made], depth)
+        known = table.column("machine.registers").tolist()
+        return dict(zip(table.about["kernel_id"].tolist(), known, strict=True))
+
+    assert registers(Depth.LOWERED) == {"t": 80, "c": 40}
+    assert registers(Depth.COMPILED) == {"t": 100, "a": 60, "c": 40}
