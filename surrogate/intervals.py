@@ -81,8 +81,8 @@ def _sizes(model: Any, values: Array) -> Array:
     return np.asarray(2.0 ** np.maximum(model.predict(values), np.log2(_LEAST)))
 
 
-def group_folds(groups: Array) -> Array:
-    """A fold for each row, (rows,): by a hash of its group."""
+def group_folds(groups: Array, number: int = GROUPS) -> Array:
+    """One of some folds for each row, (rows,): by a hash of its group."""
     known, where = np.unique(groups, return_inverse=True)
     digests = (hashlib.sha256(f"interval {name}".encode()).digest() for name in known)
-    return np.array([digest[0] % GROUPS for digest in digests])[where]
+    return np.array([digest[0] % number for digest in digests])[where]

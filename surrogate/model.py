@@ -46,7 +46,7 @@ from solkit.surrogate.trees import DEFAULTS, Forecasts, Grown, Settings, Trees, 
 
 __all__ = ["MODEL_FILE", "SCHEMA", "Push", "Surrogate"]
 
-SCHEMA = "solkit.surrogate/1"
+SCHEMA = "solkit.surrogate/2"
 MODEL_FILE = "surrogate.solkit"
 """The shipped model's name, beside the shipped sets."""
 
@@ -117,14 +117,14 @@ class Surrogate:
             return Forecasts.of(np.empty(0))
         trees = self.trees(depth)
         values, base_ms = columns_of(table, trees.names), table.base_ms
-        mean = trees.mean(values)
+        belief = trees.believed(values)
+        shift: Array | float = 0.0
         narrower: Array | float = 1.0
         if depth in self.memories:
             known = Known.of(table, trees.members[0].leaves(values))
-            size = trees.interval.size(values)
-            shift, narrower = self.memories[depth].recall(known, size)
-            mean = mean + shift
-        return trees.told(values, mean, base_ms, ~np.isnan(table.modelled_ms), narrower)
+            shift, narrower = self.memories[depth].recall(known, trees.size(values, belief))
+        modelled = ~np.isnan(table.modelled_ms)
+        return trees.told(values, belief, base_ms, modelled, shift, narrower)
 
     def forecast_captured(
         self,
@@ -154,7 +154,7 @@ class Surrogate:
             base_ms *= 2.0 ** roughly(columns[ROUGH_GAP])
         if single:
             return Forecasts.of(base_ms * 2.0 ** trees.single.predict(values))
-        return trees.told(values, trees.mean(values), base_ms, np.zeros(len(values), bool))
+        return trees.told(values, trees.believed(values), base_ms, np.zeros(len(values), bool))
 
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
         """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
@@ -173,9 +173,10 @@ class Surrogate:
         stale = np.broadcast_to(stale, len(table))[rows]
         table, trees = table[rows], self.trees(depth)
         values = columns_of(table, trees.names)
-        residual = np.log2(table.time_ms / table.base_ms) - trees.mean(values)
+        belief = trees.believed(values)
+        residual = np.log2(table.time_ms / table.base_ms) - belief.mean
         known = Known.of(table, trees.members[0].leaves(values))
-        memory = Memory.of(trees.scatter, known, residual, trees.interval.size(values), stale)
+        memory = Memory.of(trees.scatter, known, residual, trees.size(values, belief), stale)
         if depth in self.memories:
             memory = self.memories[depth].and_(memory)
         return replace(self, memories={**self.memories, depth: memory})
@@ -192,7 +193,7 @@ class Surrogate:
         return self.cost_model(depth).costs(table)
 
     def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Push]]:
-        """What pushes each candidate's time up or down most: SHAP values, the mean over the trees.
+        """What pushes each candidate's time up or down most: SHAP values, as far as they count.
 
         Lundberg et al., "From local explanations to global understanding with explainable AI for
         trees" (2020), as XGBoost computes them.
@@ -200,6 +201,7 @@ class Surrogate:
         trees = self.trees(depth)
         values = columns_of(table, trees.names)
         told = np.mean([member.contributions(values) for member in trees.members], axis=0)
+        told *= trees.believed(values).trust[:, None]
         return [
             [
                 Push(

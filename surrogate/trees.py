@@ -2,10 +2,15 @@
 
 The target is log2(time / modelled), or log2(time / rough time) where there is no modelled time.
 Rows near their problem's best weigh more, since that is where a choice is made; those of a kernel
-with many less, or the others would hardly count. An ensemble of models, each with its own seed,
-gives a mean.
+with many less, or the others would hardly count.
 
-What the ensemble is worth is learned from rows of families that a model did not know
+Each model of the ensemble learns from all families but a fold of its own. Where a kernel is like
+known ones they agree. Where they differ, their mean is drawn towards the kernel model, which has
+learned nothing and so extrapolates better::
+
+    mean = m / (1 + (s / c)²)      m, s: the members' mean and standard deviation, c: `_UNSURE_LOG2`
+
+What the ensemble is worth is learned from rows of families that its models did not know
 (cross-validation by family): how wide its intervals must be (`solkit.surrogate.intervals`), where
 it abstains, and how many candidates must be measured to find a good one.
 """
@@ -13,6 +18,8 @@ it abstains, and how many candidates must be measured to find a good one.
 from __future__ import annotations
 
 import hashlib
+import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,11 +37,12 @@ from solkit.surrogate.doubt import (
     scatter_of,
 )
 from solkit.surrogate.features import Array, group_of
-from solkit.surrogate.intervals import Interval, fit_interval, group_folds
+from solkit.surrogate.intervals import GROUPS, Interval, fit_interval, group_folds
 from solkit.surrogate.table import Table
 
 __all__ = [
     "DEFAULTS",
+    "Belief",
     "Forecasts",
     "Grown",
     "Settings",
@@ -57,7 +65,8 @@ class Settings:
     """How trees are grown.
 
     Attributes:
-        members: models in the ensemble.
+        members: models in the ensemble, each without a fold of the families; 1 for a single model
+            that learns from all.
         rounds: trees of each.
         leaves: of a tree, at most; the leaf that gains most is split first.
         bins: of a feature.
@@ -89,11 +98,52 @@ class Settings:
 
 DEFAULTS = Settings()
 
+_UNSURE_LOG2 = 0.4
+"""Members' standard deviation at which half of what they say counts. Chosen on kinds and families
+left out; 0.3 to 0.6 do as well (docs/surrogate.md)."""
+
 _SIZES = Settings(rounds=80, leaves=24)
 """Of the model of residuals' sizes, which need less detail."""
 
 _SINGLE = Settings(rounds=120, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
 """Of the single model that imitates the ensemble."""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What the members of an ensemble expect of log2(time / base).
+
+    Attributes:
+        told: the mean of the members, (rows,).
+        spread: their standard deviation, (rows,).
+    """
+
+    told: Array
+    spread: Array
+
+    @staticmethod
+    def of(parts: Array) -> Belief:
+        """Of what each member says, (members, rows)."""
+        spread = parts.std(axis=0, ddof=1) if len(parts) > 1 else np.zeros(parts.shape[1])
+        return Belief(parts.mean(axis=0), np.asarray(spread))
+
+    def __getitem__(self, rows: Array) -> Belief:
+        """Of some rows."""
+        return Belief(self.told[rows], self.spread[rows])
+
+    @property
+    def trust(self) -> Array:
+        """How much of what the members say counts, 0 to 1, (rows,)."""
+        return np.asarray(1 / (1 + np.square(self.spread / _UNSURE_LOG2)))
+
+    @property
+    def mean(self) -> Array:
+        """What is expected, drawn towards the base where the members differ, (rows,)."""
+        return np.asarray(self.told * self.trust)
+
+    def beside(self, values: Array) -> Array:
+        """Features (rows, names) with the spread as one more, for models of errors."""
+        return np.column_stack([values, self.spread]).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -143,8 +193,8 @@ class Trees:
     Attributes:
         names: of the features, in the order of the columns.
         members: the models.
-        single: one small model that imitates their mean, several times as fast.
-        interval: around the members' mean.
+        single: one small model that imitates them, several times as fast.
+        interval: around what they expect.
         doubt: where it abstains.
         reach: how far below the best forecast the best candidate may hide.
         scatter: how residuals of rows that have something in common resemble each other.
@@ -168,7 +218,7 @@ class Trees:
         table: Table,
         settings: Settings = DEFAULTS,
         seed: int = 0,
-        left_out: Array | None = None,
+        left_out: Belief | None = None,
     ) -> Trees:
         """Grow an ensemble on all rows of a table.
 
@@ -176,13 +226,13 @@ class Trees:
             table: with times.
             settings: of the trees.
             seed: of the trees.
-            left_out: what `out_of_family` found for these rows, if that is at hand, (rows,).
+            left_out: what `out_of_family` found for these rows, if that is at hand.
         """
         names, members = ensemble(table, settings, seed)
         values, wanted = columns_of(table, names), target(table)
         rows = _drawn(table, settings.most)
         weight = weights(table[rows], settings.focus, settings.crowd)
-        mean = np.mean([member.predict(values[rows]) for member in members], axis=0)
+        mean = _believed(members, values[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
         single = _grow(values[rows], mean, weight, alike, seed)
         folds = group_folds(table.about["family"])
@@ -192,10 +242,11 @@ class Trees:
         def fit(known: Array, sized: Array) -> Grown:
             return _grow(known, sized, None, sizes, seed)
 
-        interval, size = fit_interval(values, wanted - told, folds, fit)
+        residual = wanted - told.mean
+        interval, size = fit_interval(told.beside(values), residual, folds, fit)
         doubt, abstains = fit_doubt(values, size, folds)
         fallback = _around(wanted[abstains]) if abstains.any() else (-np.inf, np.inf)
-        forecast = np.log2(table.base_ms) + told
+        forecast = np.log2(table.base_ms) + told.mean
         return Trees(
             names,
             members,
@@ -203,7 +254,7 @@ class Trees:
             interval,
             doubt,
             reach_of(table, forecast, size),
-            scatter_of(table, wanted - told, size),
+            scatter_of(table, residual, size),
             fallback,
             2.0**forecast,
         )
@@ -211,30 +262,36 @@ class Trees:
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""
         values, base = columns_of(table, self.names), table.base_ms
-        return self.told(values, self.mean(values), base, ~np.isnan(table.modelled_ms))
+        return self.told(values, self.believed(values), base, ~np.isnan(table.modelled_ms))
 
-    def mean(self, values: Array) -> Array:
-        """The ensemble's target for features (rows, names), (rows,)."""
-        return np.asarray(np.mean([each.predict(values) for each in self.members], axis=0))
+    def believed(self, values: Array) -> Belief:
+        """What the ensemble expects of features (rows, names)."""
+        return _believed(self.members, values)
+
+    def size(self, values: Array, belief: Belief) -> Array:
+        """The size of a typical error, in log2, (rows,)."""
+        return self.interval.size(belief.beside(values))
 
     def told(
         self,
         values: Array,
-        mean: Array,
+        belief: Belief,
         base_ms: Array,
         modelled: Array,
+        shift: Array | float = 0.0,
         narrower: Array | float = 1.0,
     ) -> Forecasts:
         """Forecasts around a mean.
 
         Args:
             values: features, (rows, names).
-            mean: of log2(time / base), (rows,).
+            belief: of log2(time / base).
             base_ms: the modelled time, or a rough one, (rows,).
             modelled: where the base is a modelled time, (rows,).
+            shift: what measured points add to the mean, (rows,).
             narrower: how much smaller errors are than of an unknown kernel, (rows,).
         """
-        size = self.interval.size(values) * narrower
+        size, mean = self.size(values, belief) * narrower, belief.mean + shift
         low, high = mean + self.interval.low * size, mean + self.interval.high * size
         abstains = self.doubt.abstains(values, size)
         trusted = ~(abstains & modelled)
@@ -318,30 +375,69 @@ def ensemble(
     """The features that are worth using, and models that learned a table's rows by them."""
     table = table[_drawn(table, settings.most)]
     names = tuple(_useful(table, settings))
-    values, wanted = columns_of(table, names), target(table)
-    weight = weights(table, settings.focus, settings.crowd)
-    members = tuple(
-        _grow(values, wanted, weight, settings, 1000 * seed + place)
-        for place in range(settings.members)
+    grow = _Growing(table, names, settings, 1000 * seed)
+    folds = group_folds(table.about["family"], settings.members)
+    return names, tuple(
+        grow(folds != fold if settings.members > 1 else folds == fold, fold)
+        for fold in range(settings.members)
     )
-    return names, members
 
 
-def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Array:
-    """The target of each row by a single model that did not learn from its family, (rows,)."""
-    values = columns_of(table, _useful(table, settings))
-    drawn = np.flatnonzero(_drawn(table, settings.most))
-    learned = table[drawn]
-    wanted, weight = target(learned), weights(learned, settings.focus, settings.crowd)
+def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Belief:
+    """What models expect of each row that did not learn from its family.
+
+    Each model leaves out two folds of the families, so that a row has several that do not know it,
+    which differ as members differ on what none of them knows; with one member a single one.
+    """
+    names = tuple(_useful(table, settings))
     folds = group_folds(table.about["family"])
-    found = np.zeros(len(table))
-    for fold in np.unique(folds):
-        known, asked = folds[drawn] != fold, folds == fold
-        if known.any():
-            rows = drawn[known]
-            grown = _grow(values[rows], wanted[known], weight[known], settings, seed)
-            found[asked] = grown.predict(values[asked])
-    return found
+    drawn = np.flatnonzero(_drawn(table, settings.most))
+    grow = _Growing(table[drawn], names, settings, 1000 * seed)
+    values = columns_of(table, names)
+    if settings.members > 1:
+        pairs = list(itertools.combinations(range(GROUPS), 2))
+    else:
+        pairs = [(fold, fold) for fold in range(GROUPS)]
+    parts: defaultdict[int, list[Array]] = defaultdict(list)
+    for place, pair in enumerate(pairs):
+        grown = grow(~np.isin(folds[drawn], pair), place)
+        for fold in dict.fromkeys(pair):
+            parts[fold].append(grown.predict(values[folds == fold]))
+    told, spread = np.zeros((2, len(table)))
+    for fold, each in parts.items():
+        belief = Belief.of(np.array(each))
+        told[folds == fold], spread[folds == fold] = belief.told, belief.spread
+    return Belief(told, spread)
+
+
+@dataclass
+class _Growing:
+    """Grows models on some rows of a table."""
+
+    table: Table
+    names: tuple[str, ...]
+    settings: Settings
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.values, self.wanted = columns_of(self.table, self.names), target(self.table)
+        self.weight = weights(self.table, self.settings.focus, self.settings.crowd)
+
+    def __call__(self, rows: Array, place: int) -> Grown:
+        """A model of the rows of a mask; of all if it has none."""
+        if not rows.any():
+            rows = ~rows
+        return _grow(
+            self.values[rows],
+            self.wanted[rows],
+            self.weight[rows],
+            self.settings,
+            self.seed + place,
+        )
+
+
+def _believed(members: Sequence[Grown], values: Array) -> Belief:
+    return Belief.of(np.array([each.predict(values) for each in members]))
 
 
 def _drawn(table: Table, most: int) -> Array:

@@ -19,6 +19,7 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
+    Belief,
     Forecasts,
     Settings,
     Trees,
@@ -63,15 +64,15 @@ class OnTrees:
         settings: of the trees.
         seed: of the trees.
         left_out: what `solkit.surrogate.trees.out_of_family` says of the rows that it learns from,
-            (rows,); ``None`` to find out. Intervals rest on it. Finding out costs as much as five
-            members in each fold; once for the whole table serves all folds.
+            ``None`` to find out. Intervals rest on it. Finding out takes longer than learning; once
+            for the whole table serves all folds.
         points: how many measured rows of each family that is asked about are learned on the job
             first (`solkit.surrogate.model.Surrogate.update`); these have no forecast.
     """
 
     settings: Settings = DEFAULTS
     seed: int = 0
-    left_out: Array | None = field(default=None, repr=False)
+    left_out: Belief | None = field(default=None, repr=False)
     points: int = 0
 
     def __call__(self, known: Table, asked: Table) -> Forecasts:
@@ -197,8 +198,8 @@ def _on_knobs(known: Table, asked: Table, settings: Settings, seed: int) -> Fore
         return random(known, asked)  # there are no knobs
     names, members = ensemble(known, settings, seed)
     values = columns_of(asked, names)
-    mean = np.mean([each.predict(values) for each in members], axis=0)
-    return Forecasts.of(asked.base_ms * 2.0**mean)
+    belief = Belief.of(np.array([each.predict(values) for each in members]))
+    return Forecasts.of(asked.base_ms * 2.0**belief.mean)
 
 
 def _unmodelled(table: Table) -> Table:
@@ -265,7 +266,7 @@ def forecasters_for(
     baselines: bool = True,
     seed: int = 0,
     settings: Settings = DEFAULTS,
-    left_out: Array | None = None,
+    left_out: Belief | None = None,
 ) -> dict[str, Forecaster]:
     """What is evaluated on a split: the surrogate, whose name is empty, and what it must beat."""
     ours: Forecaster = OnTrees(settings, seed, left_out)

@@ -27,7 +27,7 @@ from solkit.surrogate.evaluation.forecasters import (
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, out_of_family
+from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, out_of_family
 
 __all__ = ["UPDATED", "Asked", "forecasts"]
 
@@ -100,7 +100,7 @@ def forecasts(
     }
 
 
-def _all(split: str, asked: Asked, left_out: Array | None = None) -> dict[str, Forecaster]:
+def _all(split: str, asked: Asked, left_out: Belief | None = None) -> dict[str, Forecaster]:
     found = forecasters_for(split, asked.baselines, asked.seed, asked.settings, left_out)
     if asked.points and split in ("families", "kinds"):
         found[UPDATED] = OnTrees(asked.settings, asked.seed, left_out, asked.points)
@@ -144,7 +144,7 @@ def _held() -> Table:
     return _table
 
 
-def _out_of_family(settings: Settings, seed: int) -> Array:
+def _out_of_family(settings: Settings, seed: int) -> Belief:
     return out_of_family(_held(), settings, seed)
 
 

@@ -14,7 +14,7 @@ from synthetic import table
 from solkit.surrogate.evaluation.evaluate import evaluate, left_out
 from solkit.surrogate.evaluation.forecasters import kernel_model, trees
 from solkit.surrogate.intervals import fit_interval
-from solkit.surrogate.trees import Settings, Trees, ensemble, weights
+from solkit.surrogate.trees import Belief, Settings, Trees, ensemble, out_of_family, weights
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0, threads=1)
 KNOWN, ASKED = table(800), table(400, seed=1)
@@ -89,13 +89,50 @@ def test_rows_of_a_kernel_with_many_weigh_less():
 
 
 def test_of_a_kernel_with_many_rows_some_are_learned_from():
-    few = replace(QUICK, most=10)
+    few = replace(QUICK, members=1, most=10)
     (known, *_), names = ensemble(KNOWN, few)[1], KNOWN.names
     again = ensemble(KNOWN[np.arange(len(KNOWN))[::-1]], few)[1][0]
     values = ASKED.values[:, [names.index(name) for name in ensemble(KNOWN, few)[0]]]
     # the same are drawn in any order; and the law is known from ten of 25
     np.testing.assert_allclose(known.predict(values), again.predict(values), atol=0.1)
-    assert not np.array_equal(known.predict(values), ensemble(KNOWN, QUICK)[1][0].predict(values))
+    every = ensemble(KNOWN, replace(few, most=16))[1][0]
+    assert not np.array_equal(known.predict(values), every.predict(values))
+
+
+def test_where_members_differ_the_mean_is_drawn_towards_the_kernel_model():
+    belief = Belief.of(np.array([[0.6, 1.0, 0.5], [0.6, 0.2, -0.5]]))
+    # deviations of two values are their distance / sqrt(2): 0, 0.8 / sqrt(2), 1 / sqrt(2)
+    assert belief.spread == pytest.approx([0, 0.5657, 0.7071], abs=1e-4)
+    assert belief.mean == pytest.approx([0.6, 0.6 / (1 + 0.32 / 0.16), 0])
+    alone = Belief.of(np.array([[0.6, 1.0]]))  # a single member has nobody to differ from
+    assert list(alone.mean) == [0.6, 1.0]
+
+
+def test_no_member_knows_all_families_and_each_family_is_known_to_some():
+    families = KNOWN.about["family"]
+    shifted = replace(KNOWN, time_ms=KNOWN.time_ms * np.where(families == families[0], 4.0, 1.0))
+    rows = families == families[0]
+    names, members = ensemble(shifted, QUICK)
+    values = shifted.values[rows][:, [shifted.names.index(name) for name in names]]
+    normal, slow = (
+        np.array([np.median(each.predict(values)) for each in those])
+        for those in (ensemble(KNOWN, QUICK)[1], members)
+    )
+    # one of the two has learned from the family that it takes longer, the other has not
+    gained = np.sort(slow - normal)
+    assert abs(gained[0]) < 0.05
+    assert gained[1] > 0.1
+
+
+def test_what_is_said_of_a_left_out_family_does_not_depend_on_its_times():
+    families = KNOWN.about["family"]
+    rows = families == families[0]
+    shifted = replace(KNOWN, time_ms=KNOWN.time_ms * np.where(rows, 4.0, 1.0))
+    for settings in (QUICK, replace(QUICK, members=1)):
+        before, after = out_of_family(KNOWN, settings), out_of_family(shifted, settings)
+        assert np.array_equal(before.told[rows], after.told[rows])
+        assert not np.array_equal(before.told[~rows], after.told[~rows])
+    assert before.spread.max() == 0
 
 
 def test_what_was_only_captured_is_relative_to_a_rough_time():
