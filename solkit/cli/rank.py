@@ -70,8 +70,8 @@ def rank(
     """Rank a kernel's configurations, or several kernels, without a GPU.
 
     Each file's SPACE, or the configurations of its triton.autotune, is captured; the promising are
-    lowered to Triton's IR; with --depth compiled the best of these are compiled. The plan says
-    which to measure, in which order, which to explore, and which to skip.
+    lowered to Triton's IR, CUDA C++ compiled; with --depth compiled the best of these are compiled.
+    The plan says which to measure, in which order, which to explore, and which to skip.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(*kernels, reference)

@@ -59,7 +59,7 @@ def refill(
     code 2 if no row can be refilled.
 
     With `--depth lowered` it writes what Triton's IR shows, from which `solkit train` learns to
-    rank kernels that are not compiled. This takes a fifth of the time.
+    rank kernels that are not compiled. This takes a fifth of the time. CUDA C++ is compiled.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.collect.refill import refill as refilling

@@ -30,7 +30,7 @@ class Depth(str, enum.Enum):
     CAPTURED = "captured"
     """Launch and constants; no compiler."""
     LOWERED = "lowered"
-    """Triton's own IR; no LLVM, no ptxas. Estimates are marked."""
+    """Triton's own IR; no LLVM, no ptxas. Estimates are marked. CUDA C++ is compiled instead."""
     COMPILED = "compiled"
     """The machine code: registers, spills, shared memory, instructions."""
 
