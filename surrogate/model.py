@@ -42,7 +42,16 @@ from solkit.surrogate.features import (
 )
 from solkit.surrogate.intervals import Interval
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import DEFAULTS, Forecasts, Grown, Settings, Trees, columns_of, xgboost
+from solkit.surrogate.trees import (
+    DEFAULTS,
+    Forecasts,
+    Grown,
+    Settings,
+    Trees,
+    columns_of,
+    is_modelled,
+    xgboost,
+)
 
 __all__ = ["MODEL_FILE", "SCHEMA", "Push", "Surrogate"]
 
@@ -117,14 +126,13 @@ class Surrogate:
             return Forecasts.of(np.empty(0))
         trees = self.trees(depth)
         values, base_ms = columns_of(table, trees.names), table.base_ms
-        belief = trees.believed(values)
+        belief = trees.believed(values, is_modelled(table))
         shift: Array | float = 0.0
         narrower: Array | float = 1.0
         if depth in self.memories:
             known = Known.of(table, trees.members[0].leaves(values))
             shift, narrower = self.memories[depth].recall(known, trees.size(values, belief))
-        modelled = ~np.isnan(table.modelled_ms)
-        return trees.told(values, belief, base_ms, modelled, shift, narrower)
+        return trees.told(values, belief, base_ms, shift, narrower)
 
     def forecast_captured(
         self,
@@ -154,7 +162,7 @@ class Surrogate:
             base_ms *= 2.0 ** roughly(columns[ROUGH_GAP])
         if single:
             return Forecasts.of(base_ms * 2.0 ** trees.single.predict(values))
-        return trees.told(values, trees.believed(values), base_ms, np.zeros(len(values), bool))
+        return trees.told(values, trees.believed(values, np.zeros(len(values), bool)), base_ms)
 
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
         """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
@@ -173,7 +181,7 @@ class Surrogate:
         stale = np.broadcast_to(stale, len(table))[rows]
         table, trees = table[rows], self.trees(depth)
         values = columns_of(table, trees.names)
-        belief = trees.believed(values)
+        belief = trees.believed(values, is_modelled(table))
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
         known = Known.of(table, trees.members[0].leaves(values))
         memory = Memory.of(trees.scatter, known, residual, trees.size(values, belief), stale)
@@ -201,7 +209,7 @@ class Surrogate:
         trees = self.trees(depth)
         values = columns_of(table, trees.names)
         told = np.mean([member.contributions(values) for member in trees.members], axis=0)
-        told *= trees.believed(values).trust[:, None]
+        told *= trees.believed(values, is_modelled(table)).trust[:, None]
         return [
             [
                 Push(

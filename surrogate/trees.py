@@ -10,6 +10,8 @@ learned nothing and so extrapolates better::
 
     mean = m / (1 + (s / c)²)      m, s: the members' mean and standard deviation, c: `_UNSURE_LOG2`
 
+What was only captured has no modelled time, and a rough one is worse than members that differ.
+
 What the ensemble is worth is learned from rows of families that its models did not know
 (cross-validation by family): how wide its intervals must be (`solkit.surrogate.intervals`), where
 it abstains, and how many candidates must be measured to find a good one.
@@ -49,6 +51,7 @@ __all__ = [
     "Trees",
     "columns_of",
     "ensemble",
+    "is_modelled",
     "out_of_family",
     "target",
     "weights",
@@ -116,29 +119,31 @@ class Belief:
     Attributes:
         told: the mean of the members, (rows,).
         spread: their standard deviation, (rows,).
+        modelled: where the base is a modelled time, (rows,).
     """
 
     told: Array
     spread: Array
+    modelled: Array
 
     @staticmethod
-    def of(parts: Array) -> Belief:
+    def of(parts: Array, modelled: Array) -> Belief:
         """Of what each member says, (members, rows)."""
         spread = parts.std(axis=0, ddof=1) if len(parts) > 1 else np.zeros(parts.shape[1])
-        return Belief(parts.mean(axis=0), np.asarray(spread))
+        return Belief(parts.mean(axis=0), np.asarray(spread), modelled)
 
     def __getitem__(self, rows: Array) -> Belief:
         """Of some rows."""
-        return Belief(self.told[rows], self.spread[rows])
+        return Belief(self.told[rows], self.spread[rows], self.modelled[rows])
 
     @property
     def trust(self) -> Array:
         """How much of what the members say counts, 0 to 1, (rows,)."""
-        return np.asarray(1 / (1 + np.square(self.spread / _UNSURE_LOG2)))
+        return np.where(self.modelled, 1 / (1 + np.square(self.spread / _UNSURE_LOG2)), 1.0)
 
     @property
     def mean(self) -> Array:
-        """What is expected, drawn towards the base where the members differ, (rows,)."""
+        """What is expected, drawn towards a modelled time where the members differ, (rows,)."""
         return np.asarray(self.told * self.trust)
 
     def beside(self, values: Array) -> Array:
@@ -232,7 +237,7 @@ class Trees:
         values, wanted = columns_of(table, names), target(table)
         rows = _drawn(table, settings.most)
         weight = weights(table[rows], settings.focus, settings.crowd)
-        mean = _believed(members, values[rows]).mean
+        mean = _believed(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
         single = _grow(values[rows], mean, weight, alike, seed)
         folds = group_folds(table.about["family"])
@@ -261,12 +266,17 @@ class Trees:
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""
-        values, base = columns_of(table, self.names), table.base_ms
-        return self.told(values, self.believed(values), base, ~np.isnan(table.modelled_ms))
+        values = columns_of(table, self.names)
+        return self.told(values, self.believed(values, is_modelled(table)), table.base_ms)
 
-    def believed(self, values: Array) -> Belief:
-        """What the ensemble expects of features (rows, names)."""
-        return _believed(self.members, values)
+    def believed(self, values: Array, modelled: Array) -> Belief:
+        """What the ensemble expects.
+
+        Args:
+            values: features, (rows, names).
+            modelled: where the base is a modelled time, (rows,).
+        """
+        return _believed(self.members, values, modelled)
 
     def size(self, values: Array, belief: Belief) -> Array:
         """The size of a typical error, in log2, (rows,)."""
@@ -277,7 +287,6 @@ class Trees:
         values: Array,
         belief: Belief,
         base_ms: Array,
-        modelled: Array,
         shift: Array | float = 0.0,
         narrower: Array | float = 1.0,
     ) -> Forecasts:
@@ -287,14 +296,13 @@ class Trees:
             values: features, (rows, names).
             belief: of log2(time / base).
             base_ms: the modelled time, or a rough one, (rows,).
-            modelled: where the base is a modelled time, (rows,).
             shift: what measured points add to the mean, (rows,).
             narrower: how much smaller errors are than of an unknown kernel, (rows,).
         """
         size, mean = self.size(values, belief) * narrower, belief.mean + shift
         low, high = mean + self.interval.low * size, mean + self.interval.high * size
         abstains = self.doubt.abstains(values, size)
-        trusted = ~(abstains & modelled)
+        trusted = ~(abstains & belief.modelled)
         mean = np.where(trusted, mean, 0.0)
         low = np.where(trusted, low, self.fallback[0])
         high = np.where(trusted, high, self.fallback[1])
@@ -403,11 +411,12 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
         grown = grow(~np.isin(folds[drawn], pair), place)
         for fold in dict.fromkeys(pair):
             parts[fold].append(grown.predict(values[folds == fold]))
-    told, spread = np.zeros((2, len(table)))
+    found = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
     for fold, each in parts.items():
-        belief = Belief.of(np.array(each))
-        told[folds == fold], spread[folds == fold] = belief.told, belief.spread
-    return Belief(told, spread)
+        rows = folds == fold
+        belief = Belief.of(np.array(each), found.modelled[rows])
+        found.told[rows], found.spread[rows] = belief.told, belief.spread
+    return found
 
 
 @dataclass
@@ -436,8 +445,13 @@ class _Growing:
         )
 
 
-def _believed(members: Sequence[Grown], values: Array) -> Belief:
-    return Belief.of(np.array([each.predict(values) for each in members]))
+def _believed(members: Sequence[Grown], values: Array, modelled: Array) -> Belief:
+    return Belief.of(np.array([each.predict(values) for each in members]), modelled)
+
+
+def is_modelled(table: Table) -> Array:
+    """Which rows have a modelled time, (rows,)."""
+    return ~np.isnan(table.modelled_ms)
 
 
 def _drawn(table: Table, most: int) -> Array:

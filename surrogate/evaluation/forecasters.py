@@ -198,8 +198,8 @@ def _on_knobs(known: Table, asked: Table, settings: Settings, seed: int) -> Fore
         return random(known, asked)  # there are no knobs
     names, members = ensemble(known, settings, seed)
     values = columns_of(asked, names)
-    belief = Belief.of(np.array([each.predict(values) for each in members]))
-    return Forecasts.of(asked.base_ms * 2.0**belief.mean)
+    mean = np.mean([each.predict(values) for each in members], axis=0)
+    return Forecasts.of(asked.base_ms * 2.0**mean)
 
 
 def _unmodelled(table: Table) -> Table:

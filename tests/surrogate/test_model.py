@@ -100,7 +100,7 @@ def test_pushes_multiply_to_the_forecast(model, known):
     many = known[np.arange(400)]
     explained = model.explain(many, DEPTH, most=99)
     pushed = np.array([np.sum(np.log2([push.factor for push in each])) for each in explained])
-    belief = model.trees(DEPTH).believed(many.values)
+    belief = model.trees(DEPTH).believed(many.values, np.ones(400, bool))
     rest = (belief.mean - pushed) / belief.trust
     assert np.ptp(rest) < 1e-3  # what is left is the same for all: the trees' mean
     pushes = explained[0]

@@ -100,12 +100,15 @@ def test_of_a_kernel_with_many_rows_some_are_learned_from():
 
 
 def test_where_members_differ_the_mean_is_drawn_towards_the_kernel_model():
-    belief = Belief.of(np.array([[0.6, 1.0, 0.5], [0.6, 0.2, -0.5]]))
+    parts = np.array([[0.6, 1.0, 0.5, 0.9], [0.6, 0.2, -0.5, 0.1]])
+    belief = Belief.of(parts, np.array([True, True, True, False]))
     # deviations of two values are their distance / sqrt(2): 0, 0.8 / sqrt(2), 1 / sqrt(2)
-    assert belief.spread == pytest.approx([0, 0.5657, 0.7071], abs=1e-4)
-    assert belief.mean == pytest.approx([0.6, 0.6 / (1 + 0.32 / 0.16), 0])
-    alone = Belief.of(np.array([[0.6, 1.0]]))  # a single member has nobody to differ from
-    assert list(alone.mean) == [0.6, 1.0]
+    assert belief.spread == pytest.approx([0, 0.5657, 0.7071, 0.5657], abs=1e-4)
+    assert belief.mean == pytest.approx(
+        [0.6, 0.6 / (1 + 0.32 / 0.16), 0, 0.5]
+    )  # the last is not modelled
+    alone = Belief.of(parts[:1], belief.modelled)  # a single member has nobody to differ from
+    assert list(alone.mean) == [0.6, 1.0, 0.5, 0.9]
 
 
 def test_no_member_knows_all_families_and_each_family_is_known_to_some():
