@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from triton.compiler import CompiledKernel
+from triton.runtime import driver
 from triton.runtime.autotuner import Autotuner
 
 from solkit.adapters.triton_compiler import (
@@ -23,9 +24,18 @@ from solkit.adapters.triton_compiler import (
 )
 from solkit.core import Facts, KernelAnalysis
 
-__all__ = ["recording"]
+__all__ = ["recording", "start_driver"]
 
 _Seen = list[tuple[Any, tuple[int, int, int]]]
+
+
+def start_driver() -> None:
+    """Build and load what launches kernels, which takes Triton up to a second with an empty cache.
+
+    Raises:
+        RuntimeError: there is no GPU.
+    """
+    driver.active.get_current_device()
 
 
 @contextlib.contextmanager

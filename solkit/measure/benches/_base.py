@@ -33,7 +33,7 @@ class Clock(Protocol):
         """Seconds since the bench was opened."""
 
     def gpu_s(self) -> float:
-        """Seconds for which the GPU was held so far; a budget of GPU seconds counts these."""
+        """Seconds for which the GPU was held and ready; a budget of GPU seconds counts these."""
 
 
 class WallClock:

@@ -65,6 +65,7 @@ class TrustedBench(Bench):
         seed: of the inputs.
 
     Attributes:
+        seed: of the inputs; another one holds from the next handful on.
         waited_s: seconds for which the held GPU was idle because nothing was compiled.
 
     Raises:
@@ -82,7 +83,7 @@ class TrustedBench(Bench):
         if ahead.device.uuid is None:
             key = ahead.device.key
             raise UnsupportedError(f"{key} is from the catalogue: only a live GPU can be timed")
-        self._ahead, self._log, self._tell, self._seed = ahead, log, tell, seed
+        self._ahead, self._log, self._tell, self.seed = ahead, log, tell, seed
         self._kernels: dict[tuple[str, str, str | None], Kernel] = {
             (str(each.path), each.entry_point, None): each for each in kernels
         }
@@ -182,7 +183,8 @@ class TrustedBench(Bench):
     def _started(self) -> Environment:
         """The timing process's environment; the first call takes the GPU and starts it.
 
-        The GPU is not taken before something is compiled.
+        The GPU is not taken before something is compiled. Its time counts from when the process is
+        warm: the first configuration can be timed then.
         """
         if self._environment is None:
             assert self.device.uuid is not None
@@ -244,7 +246,7 @@ class TrustedBench(Bench):
         while left := [n for n in range(len(drafts)) if n not in found]:
             asked = [drafts[n] for n in left]
             file = str(order.kernel.path), first.reference
-            handful = Handful(*file, first.shape, asked, self._seed, _hopeless_ms(order))
+            handful = Handful(*file, first.shape, asked, self.seed, _hopeless_ms(order))
             try:
                 found.update(zip(left, self._process.outcomes(handful), strict=True))
             except LostError as lost:  # ask for the others again
@@ -288,7 +290,7 @@ class TrustedBench(Bench):
             l2=protocol.l2,
             launched=protocol.launched,
             compile_s=None if compiled.seconds is None else round(compiled.seconds, 3),
-            seed=self._seed,
+            seed=self.seed,
             **kernel_fields(kernel, bound["shape"]),
             **device_fields(self.device),
             **bound,

@@ -59,6 +59,7 @@ calls."""
 _SHORT_MS = 5.0  # a call that takes longer is timed fewer times
 _SAMPLES, _SAMPLES_OF_LONG = 9, 3
 _MOST_TEXT = 500
+_WARM_UP_SIZE = 256  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,9 @@ def serve(
 ) -> None:
     """Answer handfuls until the other end closes.
 
-    It sends an `Environment` first, then for each handful a list of outcomes, or a `Lost`. Before
-    each call it writes the configuration's number to `called`, so that the parent knows which one
-    ended the process.
+    Once it is warm it sends an `Environment`, then for each handful a list of outcomes, or a
+    `Lost`. Before each call it writes the configuration's number to `called`, so that the parent
+    knows which one ended the process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends this process
     os.environ.update(environment, CUDA_VISIBLE_DEVICES=str(device.uuid))
@@ -120,6 +121,8 @@ def serve(
         called[1] += 1
 
     timing = _Timing(say, CudaMachine())
+    with contextlib.suppress(Exception):  # the first handful meets the same, and reports it
+        timing.warm_up()
     gc.freeze()  # or each full collection would go through all of torch
     connection.send(timing.environment())
     while True:
@@ -141,6 +144,31 @@ class _Timing:
         self._say, self._machine = say, machine
         self._references = ReferenceTimes(machine)
         self._loaded: dict[tuple[str, str | None], LoadedKernel] = {}
+
+    def warm_up(self) -> None:
+        """Do once, on a small product, what every handful does.
+
+        In a new process that takes seconds: the profiler imports Inductor and attaches to the GPU,
+        torch loads cuBLAS and each kernel at its first call, and Triton builds its driver. Here it
+        comes before the GPU's time is counted.
+        """
+        import torch
+
+        from solkit.adapters.live_triton import start_driver
+        from solkit.core import default_tolerance
+        from solkit.kernelfiles import Workload
+        from solkit.measure.checking.closeness import Standard
+        from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+
+        own = torch.randn(_WARM_UP_SIZE, _WARM_UP_SIZE, device=self._machine.device)
+        product = Workload((own, own), {}, torch.matmul, torch.matmul)
+        digest_of(product)
+        is_unchanged(fresh(product), product)
+        want = product.run_reference()
+        Standard(want, default_tolerance(own.dtype)).judge(product.run_kernel())
+        with self._machine.conditions():
+            ReferenceTimes(self._machine).of("warm-up", {}, product)
+        start_driver()
 
     def environment(self) -> Environment:
         import torch

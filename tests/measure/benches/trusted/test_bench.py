@@ -277,6 +277,13 @@ def test_another_seed_gives_other_inputs(parts, log, file):
     assert row.seed == parts[1].handfuls[0].seed == 7
 
 
+def test_a_new_seed_holds_from_the_next_handful_on(bench, parts, file):
+    for seed in (0, 3):
+        bench.seed = seed
+        (row,) = measured(bench, at(file, VALID[0]))
+        assert row.seed == parts[1].handfuls[-1].seed == seed
+
+
 @pytest.mark.parametrize(
     ("limits", "passed"), [((5.0, 7.0), 7.0), ((5.0, None), None), ((None, None), None)]
 )

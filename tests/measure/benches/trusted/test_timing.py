@@ -12,7 +12,7 @@ import pytest
 from recordings import outcome
 
 from solkit.core import Verdict
-from solkit.measure.benches.trusted import timing
+from solkit.measure.benches.trusted import reference, timing
 from solkit.measure.benches.trusted.timing import (
     NOTHING_CALLED,
     Handful,
@@ -448,13 +448,23 @@ class Line:
 
     def __init__(self, *handfuls):
         self.left, self.told = list(handfuls), []
+        self.machine, self.rounds = None, 0
 
     def recv(self):
+        self.rounds = self.rounds or len(self.machine.rounds)
         if not self.left:
             raise EOFError
         return self.left.pop(0)
 
     send = property(lambda self: self.told.append)
+
+
+def test_warming_up_times_a_product_and_calls_no_configuration(machine, said, monkeypatch):
+    started = []
+    monkeypatch.setattr(reference, "_LONGEST_MS", 1e6)  # however busy this machine is
+    monkeypatch.setattr("solkit.adapters.live_triton.start_driver", lambda: started.append(1))
+    _Timing(said.append, machine).warm_up()
+    assert (len(machine.rounds), said, started) == (1, [], [1])
 
 
 def test_serving(tmp_path, monkeypatch, machine):
@@ -465,10 +475,13 @@ def test_serving(tmp_path, monkeypatch, machine):
     monkeypatch.setattr("solkit.measure.timing.machine.CudaMachine", lambda: machine)
     monkeypatch.setattr(_Timing, "environment", lambda _: "what it runs on")
     line = Line(handful(path, ways("wrong")))
+    line.machine = machine
+    monkeypatch.setattr(reference, "_LONGEST_MS", 1e6)  # however busy this machine is
     monkeypatch.setattr("gc.freeze", lambda: None)
     called = [NOTHING_CALLED, 0]
     timing.serve(line, called, DEVICE, {"SOLKIT_TEST": "there"})
     assert os.environ["SOLKIT_TEST"] == "there"
     assert called == [0, 1]
     assert line.told[0] == "what it runs on"
+    assert line.rounds == 1  # warming up comes before, even where Triton finds no GPU
     assert [each.verdict for each in line.told[1]] == [Verdict.WRONG]
