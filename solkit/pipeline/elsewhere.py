@@ -85,7 +85,8 @@ class Elsewhere:
         from solkit.measure.benches.ray import ray_bench
         from solkit.measure.benches.remote import Trade
 
-        kind, trade = Trusted(workers=self._how.workers, seed=seed), Trade(self, tell=self._tell)
+        kind = Trusted(workers=self._how.workers, seed=seed, facts=False)
+        trade = Trade(self, tell=self._tell)
         if self._how.ray is not None:
             return ray_bench(self._how.ray, kind, trade, gpus=gpus)
         kinds, names = gpus_named(kind, self._how.gpus or "all")

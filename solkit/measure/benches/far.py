@@ -94,6 +94,7 @@ class FarAhead(Ahead):
         device, workers, limit_s: as for `Ahead`.
         lender: the helpers.
         tell: receives a sentence once helpers are of no use.
+        facts: as for `Ahead`; of what helpers compile they are always found.
 
     Attributes:
         lent: configurations that helpers compiled.
@@ -106,8 +107,9 @@ class FarAhead(Ahead):
         workers: int = 0,
         limit_s: float = 20.0,
         tell: Callable[[str], None] = lambda _: None,
+        facts: bool = True,
     ) -> None:
-        super().__init__(device, workers, limit_s)
+        super().__init__(device, workers, limit_s, facts)
         self._lender, self._tell, self.lent = lender, tell, 0
         self._here, self._far = [0, self.workers], [0, lender.slots]  # jobs, and cores
         self.workers += lender.slots

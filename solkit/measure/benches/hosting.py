@@ -173,12 +173,14 @@ class Trusted:
         workers: processes that compile; 0 for all cores except one.
         limit_s: seconds for compiling one configuration.
         seed: of the inputs.
+        facts: whether the facts of each launch are found, which may take longer than compiling.
     """
 
     gpu: str | None = None
     workers: int = 0
     limit_s: float = 20.0
     seed: int = 0
+    facts: bool = True
 
     def open(self, around: Surroundings) -> Bench:
         """Open it; see `Kind`."""
@@ -186,9 +188,9 @@ class Trusted:
 
         gpu, lender = _gpu(self.gpu), around.lender
         if lender is None:
-            ahead = Ahead(gpu, self.workers, self.limit_s)
+            ahead = Ahead(gpu, self.workers, self.limit_s, self.facts)
         else:
-            ahead = FarAhead(gpu, lender, self.workers, self.limit_s, around.tell)
+            ahead = FarAhead(gpu, lender, self.workers, self.limit_s, around.tell, self.facts)
         around.stack.enter_context(ahead)
         return TrustedBench(ahead, around.log, (), around.tell, self.seed)
 
