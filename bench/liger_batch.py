@@ -2,6 +2,7 @@
 
     python bench/liger_batch.py --triage                                # needs no GPU
     python bench/liger_batch.py --gpu-minutes 10 --json liger_h100.json # needs a GPU
+    python bench/liger_batch.py --gpus all     # half the wall time on two GPUs: both count
 
 Needs ``pip install liger-kernel``. The files in bench/liger call the library's own kernels. Prints
 the geometric mean speed-up over the library's choices with its interval (those that are kept count
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--gpu-minutes", type=float, default=10.0)
     parser.add_argument("--triage", action="store_true", help="spend no GPU time")
     parser.add_argument("--device", help="for the triage")
+    parser.add_argument("--gpus", help="of this machine: all, a number, or places")
+    parser.add_argument("--workers", type=int, default=0, help="processes that compile")
     parser.add_argument("--no-prior", action="store_true", help="rank nothing before measuring")
     parser.add_argument("--log", help="run file; resumed if it exists")
     parser.add_argument("--json", type=Path, help="write solkit.batch/1 to this file")
@@ -41,7 +44,12 @@ def main() -> int:
         device=asked.device,
         triage=asked.triage,
         settings=BatchSettings(
-            log=asked.log, resume=resume, use_database=False, prior=not asked.no_prior
+            log=asked.log,
+            resume=resume,
+            use_database=False,
+            prior=not asked.no_prior,
+            gpus=asked.gpus,
+            workers=asked.workers,
         ),
         show=_shown(),
     )

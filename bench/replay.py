@@ -8,7 +8,7 @@
 
 FOLDER holds files for `solkit replay`, e.g. the AutoTuningAssociation's benchmark_hub in columns.
 A figure is the best time of a space over the best found after n measurements, the median over
-seeds, the mean over spaces. Peers:
+seeds, the mean over spaces. A method's means are printed on stderr once it is done. Peers:
 
 - ``tpe``, ``optuna-gp``: Optuna's samplers; warm, the prior's ten best points are enqueued;
 - ``forest``: like Helion's: a random forest says which neighbours of the best are measured;
@@ -31,7 +31,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -234,17 +234,23 @@ def compare(spaces, names, budgets, seeds, warm, jobs):
         for space in spaces
         for seed in range(seeds)
     ]
-    found, took = defaultdict(list), defaultdict(float)
+    found, took, left = defaultdict(list), defaultdict(float), Counter(job[1] for job in work)
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # for spawned processes
     with get_context("spawn").Pool(jobs) as pool:
         for space, name, values, seconds in pool.imap_unordered(run, work):
             found[name, space].append(values)
             took[name] += seconds
-    median = {
-        key: [statistics.median(each[budget] for each in curves) for budget in budgets]
-        for key, curves in found.items()
-    }
-    return known, median, took
+            left[name] -= 1
+            if not left[name]:
+                rows = [medians(found[name, each.name], budgets) for each in spaces]
+                means = " ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
+                print(f"{name}: {means}", file=sys.stderr, flush=True)
+    return known, {key: medians(curves, budgets) for key, curves in found.items()}, took
+
+
+def medians(curves, budgets):
+    """The median over seeds at each budget."""
+    return [statistics.median(each[budget] for each in curves) for budget in budgets]
 
 
 def show(spaces, known, median, took, budgets, seeds, each):

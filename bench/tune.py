@@ -1,17 +1,29 @@
-"""Tune kernels under a budget, beside random search and an exhaustive sweep in the same run.
+"""Tune kernels under a budget, beside other tuners and an exhaustive sweep in the same run.
 
-    python bench/tune.py --json tune_h200.json      # needs a GPU; some 2 minutes a problem
-    python bench/tune.py --minutes 7 --gpu-seconds 10 "examples/matmul.py M=4096,N=4096,K=4096"
+    python bench/tune.py --json tune_h100.json      # needs a GPU; some 85 seconds a problem
+    CUDA_VISIBLE_DEVICES=0 python bench/tune.py --part 1/2 --workers 14 --json one.json  # two GPUs
+    CUDA_VISIBLE_DEVICES=1 python bench/tune.py --part 2/2 --workers 14 --json two.json
+    python bench/tune.py --show one.json two.json   # the table of both; no GPU
+    python bench/tune.py --only moe/ --gpu-seconds 90 --random 300 --peers ""   # the fused MoE
 
     python bench/tune.py --device h200 --rank plans.json       # needs no GPU, but xgboost
     python bench/tune.py --plans plans.json                    # needs a GPU, and no xgboost
 
-Each problem is tuned as `solkit tune` does it, with the surrogate's ranking before and the final
-after, from an empty compile cache. Then its whole space is measured on the same kind of bench,
-again from an empty cache, in random order: the first seconds of that are the random search. The
-best of all three then take turns with each other: shares of the optimum are of those times, so no
-method gains from a lucky sample. Printed for each method: its best time's share of the optimum
-(optimum over it) after a twentieth of the sweep's GPU seconds, and after the whole budget.
+Each problem is searched as `solkit tune` searches it, with the surrogate's ranking before, but on
+to the speed of light; its final is in turns in the same process. Then its whole space is measured on another such bench, in
+random order: the first seconds of that are the random search. Then come the peers: Optuna's TPE on
+the same kind of bench, and `triton.autotune` (bench/tune_autotune.py) over the same points in the
+order of the file. Each starts from empty caches with new processes, and has as much wall time as
+the search took, ranking and start included.
+
+What each one chose then takes turns with the fastest of the sweep, on inputs of three draws, each
+twice. A share is the optimum's time over that of a choice, both from those turns, so that no method
+gains from a lucky sample or from one draw. ``tune_share`` is of what the search had when its GPU
+seconds and the compile seconds of its outcomes were a twentieth of the sweep's; ``tune_gpu`` when
+its GPU seconds alone were; the others at equal wall time. The last four problems are of families
+that the shipped surrogate has not trained on (bench/untrained).
+
+A problem that the JSON file holds already is not run again.
 """
 
 from __future__ import annotations
@@ -21,10 +33,12 @@ import contextlib
 import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -33,31 +47,126 @@ import numpy as np
 import solkit
 from solkit.analysis.analyser import Analyser
 from solkit.cli import parse_settings
-from solkit.core import TuneSettings, canonical
-from solkit.datasets import outcomelog
+from solkit.core import MeasureSettings, TuneSettings, canonical
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.trusted import Ahead, TrustedBench
 from solkit.pipeline import grounds
 from solkit.pipeline.grounds import live_ground
 from solkit.pipeline.target import target
-from solkit.pipeline.tuning import SPENT
 from solkit.report.tuning import as_json
 from solkit.tuner.driver import drive
 from solkit.tuner.task import Task, TaskSettings
 
+HERE = Path(__file__).parent
+ZOO = "datasets/zoo"
 PROBLEMS = (
-    "datasets/zoo/moe/gathered.py T=512,E=64,TOP=6,N=704,K=2048,dtype=bfloat16",
-    "datasets/zoo/moe/gathered.py T=16,E=16,TOP=2,N=2048,K=2048,dtype=bfloat16",
+    f"{ZOO}/moe/gathered.py T=512,E=64,TOP=6,N=704,K=2048,dtype=bfloat16",
+    f"{ZOO}/moe/gathered.py T=16,E=16,TOP=2,N=2048,K=2048,dtype=bfloat16",
     "examples/matmul.py M=4096,N=4096,K=4096",
-    "datasets/zoo/attention_forward/online_softmax.py B=1,H=32,KV=8,S=2048,D=128,causal=true,"
+    f"{ZOO}/attention_forward/online_softmax.py B=1,H=32,KV=8,S=2048,D=128,causal=true,"
     "dtype=bfloat16",
-    "datasets/zoo/softmax/whole_row.py M=8192,N=1024,dtype=float16",
-    "examples/bias_gelu.py M=16384,N=4096",
+    f"{ZOO}/softmax/whole_row.py M=8192,N=1024,dtype=float16",
+    f"{ZOO}/layer_norm/two_pass_loop.py M=32768,N=768,dtype=bfloat16",
+    f"{ZOO}/attention_decode/split_combine.py B=8,H=32,KV=8,S=4096,D=128,dtype=bfloat16",
+    f"{ZOO}/gemm_fp8/swapped.py M=1024,N=7168,K=2048,dtype=bfloat16",
+    "bench/untrained/jsd_rows.py",
+    "bench/untrained/poly_norm.py",
+    "bench/untrained/gaussian_sum.py",
+    "bench/untrained/log_mel.py",
 )
+PEERS = ("tpe", "autotune")
 SHARE = 0.05
-TURNS = 3
+DRAWS = (0, 1, 2, 0, 1, 2)
+"""Seeds of the inputs in the turns; 0 is the search's."""
+SWEPT = 2
+"""So many of the sweep's fastest take part in the turns."""
+ONE = {"value": 1.0, "low": math.nan, "high": math.nan}
 WHOLE = TaskSettings(stop_at=math.inf, least_gain=0.0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An outcome, with what it took until then."""
+
+    params: dict
+    time_ms: float | None  # of a correct one
+    gpu_s: float
+    compile_s: float  # of this one
+    wall_s: float  # since the method began
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a method measured, in order."""
+
+    rows: Sequence[Row]
+
+    def best(self, reached):
+        """The fastest parameters of the rows before the first that has not `reached`."""
+        found = None
+        for row, compile_s in zip(self.rows, np.cumsum([r.compile_s for r in self.rows])):
+            if not reached(row, compile_s):
+                break
+            if row.time_ms is not None and (found is None or row.time_ms < found.time_ms):
+                found = row
+        return None if found is None else found.params
+
+    def cost_s(self):
+        """GPU and compile seconds of all."""
+        return max(row.gpu_s for row in self.rows) + sum(row.compile_s for row in self.rows)
+
+
+class Watch:
+    """Notes each outcome with the time since it was made."""
+
+    def __init__(self):
+        self.begun_s, self.rows = time.monotonic(), []
+
+    def heard(self, _task, configuration, row, gpu_s):
+        """An outcome."""
+        right = row.verdict.is_right
+        self.rows.append(
+            Row(
+                dict(configuration.params),
+                row.time_ms if right else None,
+                gpu_s,
+                row.compile_s or 0.0,
+                time.monotonic() - self.begun_s,
+            )
+        )
+
+    @property
+    def course(self):
+        """All of them."""
+        return Course(tuple(self.rows))
+
+
+class Asked:
+    """Another tuner's ask and tell, as a task's search; it asks for nothing after some seconds."""
+
+    def __init__(self, asks, seconds=math.inf):
+        self.asks, self.until_s, self.is_empty = asks, time.monotonic() + seconds, False
+
+    def ask(self, number):
+        """The next points."""
+        asked = [] if time.monotonic() > self.until_s else self.asks.ask(number)
+        self.is_empty = not asked
+        return asked
+
+    def tell(self, params, time_ms, cost_s=None):
+        """What a point took."""
+        del cost_s
+        self.asks.tell(params, time_ms)
+
+    def expected_gain(self):
+        """Unknown."""
+        return math.nan
+
+    @property
+    def exhausted(self):
+        """Whether it asks for nothing more."""
+        return self.is_empty
 
 
 class InOrder:
@@ -71,23 +180,14 @@ class InOrder:
         asked, self.left = self.left[:number], self.left[number:]
         return asked
 
-    def tell(self, params, time_ms, cost_s=None):
+    def tell(self, params, time_ms):
         """Times change nothing."""
-
-    def expected_gain(self):
-        """Unknown."""
-        return math.nan
-
-    @property
-    def exhausted(self):
-        """Whether the list is at its end."""
-        return not self.left
 
 
 @contextlib.contextmanager
 def empty_caches():
     """Compiles and analyses start from nothing."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         kept = {name: os.environ.get(name) for name in ("TRITON_CACHE_DIR", "SOLKIT_CACHE")}
         os.environ.update(TRITON_CACHE_DIR=f"{folder}/triton", SOLKIT_CACHE=f"{folder}/solkit")
         try:
@@ -99,68 +199,118 @@ def empty_caches():
                     os.environ[name] = value
 
 
-def found(rows):
-    """What a run had after how many GPU seconds: (seconds, time, parameters), each a new best."""
-    best, steps = math.inf, []
-    for spent_s, row in rows:
-        if row.verdict.is_right and row.time_ms is not None and row.time_ms < best:
-            best = row.time_ms
-            steps.append((spent_s, best, row.params))
-    return steps
-
-
-def by(steps, seconds):
-    """The parameters it had by then; ``None`` before the first."""
-    return next((params for spent_s, _, params in reversed(steps) if spent_s <= seconds), None)
+@contextlib.contextmanager
+def opened(options):
+    """A new bench with empty caches."""
+    with (
+        empty_caches() as folder,
+        OutcomeLog(folder / "log.jsonl") as log,
+        Ahead(target(None), options.workers, facts=False) as ahead,
+        TrustedBench(ahead, log) as bench,
+    ):
+        yield bench
 
 
 def tune(path, shape, options):
-    with empty_caches() as folder:
-        log, begun_s = folder / "tune.jsonl", time.monotonic()
+    """As `solkit tune`: what it found, its course, and the wall seconds until its search ended."""
+    watch, ended_s = Watch(), [math.nan]
+
+    def show(status):
+        if status.stage == "final":
+            ended_s[0] = time.monotonic() - watch.begun_s
+
+    with opened(options) as bench, watching(watch):
         told = solkit.tune(
             path,
             gpu_seconds=options.gpu_seconds,
             shape=shape,
-            settings=TuneSettings(log=log, seed=options.seed, prior=options.prior),
+            bench=bench,
+            settings=TuneSettings(
+                stop_at=options.stop_at,
+                seed=options.seed,
+                prior=options.prior,
+                workers=options.workers,
+            ),
+            show=show,
         )
-        wall_s = time.monotonic() - begun_s
-        rows = [(row.extra[SPENT], row) for row in outcomelog.read(log).rows if SPENT in row.extra]
-    return told, found(rows), wall_s
+    return told, watch.course, ended_s[0]
 
 
-def sweep(path, shape, options):
-    """The whole space in random order; and a function that times some in turns."""
-    how = TuneSettings(prior=False)
-    device = target(None)
-    with empty_caches() as folder, Analyser(device) as analyser:
-        ground = live_ground(analyser, path, None, shape, how)
-        order = InOrder(ground.space.shuffled(options.seed))
-        task = Task(path, ground.default, ground.space, settings=WHOLE, search=order)
-        rows = []
-        with (
-            OutcomeLog(folder / "sweep.jsonl") as log,
-            Ahead(device, facts=False) as ahead,
-            TrustedBench(ahead, log) as bench,
-        ):
-            heard = lambda _, __, row, spent_s: rows.append((spent_s, row))  # noqa: E731
-            spent_s = drive(bench, [task], 1e9, heard=heard)
-            waited_s = bench.waited_s
+@contextlib.contextmanager
+def watching(watch):
+    """Note what tasks are told meanwhile."""
+    kept = Task.tell
 
-            def turns(chosen):
-                return in_turns(bench, ground.default, chosen)
+    def tell(task, configuration, outcome, gpu_s=0.0):
+        kept(task, configuration, outcome, gpu_s)
+        watch.heard(task, configuration, outcome, gpu_s)
 
-            yield task, rows, spent_s, waited_s
-            yield turns
+    Task.tell = tell
+    try:
+        yield
+    finally:
+        Task.tell = kept
+
+
+@contextlib.contextmanager
+def swept(ground, options):
+    """The course of the sweep; and a function that times some choices in turns."""
+    points = list(ground.space.shuffled(options.seed))[: options.random or None]
+    watch = Watch()
+    with opened(options) as bench:
+        task = Task("sweep", ground.default, ground.space, settings=WHOLE,
+                    search=Asked(InOrder(points)))  # fmt: skip
+        drive(bench, [task], 1e9, heard=watch.heard)
+        waited_s = bench.waited_s
+        yield watch.course, waited_s, lambda chosen: in_turns(bench, ground.default, chosen)
 
 
 def in_turns(bench, default, chosen):
-    """The median time of each of at most a handful, called in turns."""
-    samples = {canonical(params): [] for params in chosen}
-    for _ in range(TURNS):
+    """Times in ms of at most a handful, called in turns: by choice, a list for each draw."""
+    times = {canonical(params): [] for params in chosen}
+    for seed in DRAWS:
+        bench.seed = seed
         bench.submit([replace(default, params=params, chosen_by="repeat") for params in chosen])
-    for configuration, outcome in bench.outcomes():
-        samples[canonical(configuration.params)] += outcome.samples_ms
-    return {name: median(each) for name, each in samples.items() if each}
+        for configuration, outcome in bench.outcomes():
+            samples = outcome.samples_ms or ()
+            times[canonical(configuration.params)].append(median(samples) if samples else None)
+    return times
+
+
+def by_tpe(ground, wall_s, options):
+    """Optuna's TPE on a bench of its own."""
+    from solkit.tuner.studies import Sampled
+
+    watch = Watch()
+    with opened(options) as bench:
+        asks = Asked(Sampled.tpe(ground.space, None, options.seed), wall_s)
+        task = Task("tpe", ground.default, ground.space, settings=WHOLE, search=asks)
+        drive(bench, [task], 1e9, heard=watch.heard)
+    return watch.course
+
+
+def by_autotune(ground, wall_s, options):
+    """Triton's autotuner in a process of its own, over the points in the order of the file."""
+    del options
+    given = ",".join(f"{name}={_told(value)}" for name, value in ground.default.shape.items())
+    with empty_caches() as folder:
+        points = folder / "points.json"
+        points.write_text(json.dumps(list(ground.space.walk())))
+        command = [sys.executable, HERE / "tune_autotune.py", ground.default.path, given]
+        command += ["--seconds", str(wall_s), "--points", points]
+        ran = subprocess.run(command, text=True, capture_output=True, timeout=wall_s + 120)
+    tried = [json.loads(each) for each in ran.stdout.splitlines() if each.startswith("[")]
+    if not tried:
+        print(f"triton.autotune tried nothing: {ran.stderr[-500:]}", file=sys.stderr, flush=True)
+    return Course(tuple(Row(params, ms, 0.0, 0.0, after_s) for after_s, ms, params in tried))
+
+
+def _told(value):
+    """A size as the command line reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value).removeprefix("torch.")
+
+
+BY = {"tpe": by_tpe, "autotune": by_autotune}
 
 
 class Told:
@@ -211,42 +361,55 @@ def planned(listed):
         grounds._planned = kept
 
 
-def compared(name, options):
+def compared(name, analyser, options):
+    """Everything about one problem."""
     path, shape = read(name)
+    ground = live_ground(analyser, path, None, shape, TuneSettings(prior=False))
     with planned(options.plans.get(name)):
-        told, tuned_steps, wall_s = tune(path, shape, options)
-    swept = sweep(path, shape, options)
-    task, rows, sweep_s, waited_s = next(swept)
-    random_steps = found(rows)
-    marks = {"twentieth": SHARE * sweep_s, "budget": told.gpu_s}
-    picks = {
-        f"{method}_{mark}": by(steps, seconds)
-        for method, steps in (("tune", tuned_steps), ("random", random_steps))
-        for mark, seconds in marks.items()
-    }
-    picks |= {"default": task.default.params}
-    wanted = {canonical(p): p for p in picks.values() if p is not None}
-    for each in task.ranked():
-        if len(wanted) < HANDFUL:
-            wanted.setdefault(canonical(each.configuration.params), each.configuration.params)
-    times_ms = next(swept)(list(wanted.values()))
-    swept.close()
-    best_ms = min(times_ms.values())
-    shares = {
-        pick: None if params is None else best_ms / times_ms.get(canonical(params), math.inf)
-        for pick, params in picks.items()
-    }
+        told, tuned, wall_s = tune(path, shape, options)
+    peers = {peer: BY[peer](ground, wall_s, options) for peer in options.peers}
+    with swept(ground, options) as (whole, waited_s, turns):
+        gpu_s, cost_s = max(row.gpu_s for row in whole.rows), whole.cost_s()
+        marks = {
+            "tune_share": tuned.best(lambda row, c_s: row.gpu_s + c_s <= SHARE * cost_s),
+            "tune_gpu": tuned.best(lambda row, _: row.gpu_s <= SHARE * gpu_s),
+            "tune_wall": dict(told.best.params) if told.best else None,
+            "random_wall": whole.best(lambda row, _: row.wall_s <= wall_s),
+            **{
+                f"{peer}_wall": course.best(lambda row, _: row.wall_s <= wall_s)
+                for peer, course in peers.items()
+            },
+            "default": dict(ground.default.params),
+        }
+        ranked = sorted((r for r in whole.rows if r.time_ms is not None), key=lambda r: r.time_ms)
+        fastest = [row.params for row in ranked[:SWEPT]]
+        wanted = {canonical(p): p for p in (*fastest, *marks.values()) if p is not None}
+        times = turns(list(wanted.values())[:HANDFUL])
+    middle = {key: median(each) for key, each in times.items() if each and None not in each}
+    best_ms = min(middle.values())
     return {
         "problem": name,
         "device": told.device,
-        "points": task.measured,
-        "failed": task.failed,
-        "sweep_gpu_s": sweep_s,
+        "points": len(whole.rows),
+        "failed": sum(row.time_ms is None for row in whole.rows),
+        "sweep_gpu_s": gpu_s,
+        "sweep_compile_s": cost_s - gpu_s,
         "sweep_waited_s": waited_s,
         "best_ms": best_ms,
-        "marks_s": marks,
-        "share_of_best": shares,
+        "first_s": next((row.gpu_s for row in tuned.rows if row.time_ms is not None), None),
         "wall_s": wall_s,
+        "share_of_best": {
+            mark: None if params is None else best_ms / middle.get(canonical(params), math.inf)
+            for mark, params in marks.items()
+        },
+        "measured": {"tune": told.measured, "random": sum(r.wall_s <= wall_s for r in whole.rows)}
+        | {peer: len(course.rows) for peer, course in peers.items()},
+        "draws": list(DRAWS),
+        "draws_ms": {
+            mark: times.get(canonical(params))
+            for mark, params in {**marks, "sweep": fastest[0]}.items()
+            if params is not None
+        },
         "tune": as_json(told),
     }
 
@@ -254,50 +417,104 @@ def compared(name, options):
 def line(each):
     """A result in a few lines."""
     tuned, shares = each["tune"], each["share_of_best"]
-    told = {name: "none" if v is None else f"{v:.1%}" for name, v in shares.items()}
-    speedup = tuned["speedup"] or {"value": 1.0, "low": math.nan, "high": math.nan}
-    after = [
-        f"  after {s:5.1f} GPU s: tune {told[f'tune_{mark}']}, random {told[f'random_{mark}']}"
-        for mark, s in each["marks_s"].items()
-    ]
+    told = ", ".join(f"{m} {'none' if v is None else f'{v:.1%}'}" for m, v in shares.items())
+    speedup = {n: v or math.nan for n, v in (tuned["speedup"] or ONE).items()}
+    first = "never" if each["first_s"] is None else f"after {each['first_s']:.2f} GPU s"
     return "\n".join(
         (
             f"{each['problem']}: {each['points']} points, {each['failed']} of them fail; a sweep "
-            f"takes {each['sweep_gpu_s']:.1f} GPU s; the default reaches {told['default']}",
-            *after,
+            f"takes {each['sweep_gpu_s']:.1f} GPU s and compiles {each['sweep_compile_s']:.0f} s",
+            f"  {told}",
             f"  {tuned['verdict']}: {speedup['value']:.3f} times as fast ({speedup['low']:.3f} to "
-            f"{speedup['high']:.3f}); {tuned['measured']} measured; {tuned['stopped']}; wall time "
-            f"{each['wall_s']:.0f} s, of which the final {tuned['final_s']:.0f} s",
+            f"{speedup['high']:.3f}); measured {each['measured']}; {tuned['stopped']} after "
+            f"{tuned['gpu_s']:.1f} GPU s; the first time {first}; wall time {each['wall_s']:.0f} s",
         )
     )
+
+
+def table(results):
+    """The median and the worst share of each method."""
+    lines = [f"{len(results)} problems{'':<16}median    worst"]
+    for mark in results[0]["share_of_best"] if results else ():
+        shares = [each["share_of_best"].get(mark) or 0.0 for each in results]
+        lines.append(f"{mark:<24}{median(shares):>10.1%}{min(shares):>9.1%}")
+    return "\n".join(lines)
+
+
+def part(told):
+    """``"2/3"``: the second of three."""
+    number, _, of = told.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{told!r}; expected a part such as 1/2")
+    return int(number) - 1, int(of)
+
+
+def names(told):
+    found = tuple(filter(None, told.split(",")))
+    if unknown := set(found) - set(PEERS):
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; choose of {', '.join(PEERS)}")
+    return found
+
+
+def known(path):
+    """The results that a file holds."""
+    return json.loads(path.read_text()) if path and path.exists() else []
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("problems", nargs="*", default=PROBLEMS, metavar="'FILE SHAPE'")
-    parser.add_argument("--gpu-seconds", type=float, default=10.0)
+    parser.add_argument("--only", help="problems whose name holds this")
+    parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N", help="of the problems")
+    parser.add_argument("--gpu-seconds", type=float, default=3.0)
+    parser.add_argument("--stop-at", type=float, default=1.0, help="share of the speed of light")
+    parser.add_argument("--random", type=int, default=0, help="so many instead of the whole space")
+    parser.add_argument("--peers", type=names, default=PEERS, help="by comma")
+    parser.add_argument("--workers", type=int, default=0, help="processes that compile")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin none after so long")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-prior", dest="prior", action="store_false")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--show", type=Path, nargs="+", help="print the table of files, and stop")
     parser.add_argument("--device", help="to rank for; default: this machine's GPU")
     parser.add_argument("--rank", type=Path, help="write what is believed, and stop")
     parser.add_argument("--plans", type=Path, help="use what was written so")
     options = parser.parse_args()
+    if options.show:
+        print(table([each for path in options.show for each in known(path)]))
+        return 0
+    options.problems = [p for p in options.problems if (options.only or "") in p]
+    options.problems = options.problems[options.part[0] :: options.part[1]]
     if options.rank:
         rank(options)
         return 0
     options.plans = json.loads(options.plans.read_text()) if options.plans else {}
-    begun_s, results = time.monotonic(), []
+    results, failed = known(options.json), 0
+    with Analyser(target(None, MeasureSettings())) as analyser:
+        failed = run(analyser, options, results)
+    print(table(results), flush=True)
+    return 1 if failed else 0
+
+
+def run(analyser, options, results):
+    """Compare each problem; the number of those that failed. `results` grows."""
+    begun_s, failed, done = time.monotonic(), 0, {each["problem"] for each in results}
     for name in options.problems:
+        if name in done:
+            continue
         if time.monotonic() - begun_s > 60 * options.minutes:
             print(f"no time left for {name}", flush=True)
             continue
-        results.append(compared(name, options))
-        print(line(results[-1]), flush=True)
+        try:
+            results.append(compared(name, analyser, options))
+        except Exception as error:  # the other problems do not wait for another run
+            failed += 1
+            print(f"{name} failed: {type(error).__name__}: {error}", flush=True)
+            continue
         if options.json:
             options.json.write_text(json.dumps(results, indent=1))
-    return 0
+        print(line(results[-1]), flush=True)
+    return failed
 
 
 if __name__ == "__main__":
