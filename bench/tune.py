@@ -10,11 +10,11 @@
     python bench/tune.py --plans plans.json                    # needs a GPU, and no xgboost
 
 Each problem is searched as `solkit tune` searches it, with the surrogate's ranking before, but on
-to the speed of light; its final is in turns in the same process. Then its whole space is measured on another such bench, in
-random order: the first seconds of that are the random search. Then come the peers: Optuna's TPE on
-the same kind of bench, and `triton.autotune` (bench/tune_autotune.py) over the same points in the
-order of the file. Each starts from empty caches with new processes, and has as much wall time as
-the search took, ranking and start included.
+to the speed of light; its final is in turns in the same process. Then come the peers: Optuna's TPE
+on the same kind of bench, and `triton.autotune` (bench/tune_autotune.py) over the same points in
+the order of the file. Last the whole space is measured, in random order: the first seconds of that
+are the random search. Each starts from empty caches with new processes, and has as much wall time
+as the search took, ranking and start included.
 
 What each one chose then takes turns with the fastest of the sweep, on inputs of three draws, each
 twice. A share is the optimum's time over that of a choice, both from those turns, so that no method
