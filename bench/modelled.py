@@ -11,7 +11,7 @@ more than a factor of 8 are listed by kernel.
 
 Rows that have facts are modelled now. Rows of version 1 have the time that was modelled when they
 were collected, without machine code and at uncalibrated rates (`solkit.datasets.version1`). They
-form groups of their own.
+form groups of their own; exported sets have no such times.
 """
 
 from __future__ import annotations
