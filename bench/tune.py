@@ -428,6 +428,7 @@ def line(each):
             f"  {tuned['verdict']}: {speedup['value']:.3f} times as fast ({speedup['low']:.3f} to "
             f"{speedup['high']:.3f}); measured {each['measured']}; {tuned['stopped']} after "
             f"{tuned['gpu_s']:.1f} GPU s; the first time {first}; wall time {each['wall_s']:.0f} s",
+            *(f"  {note}" for note in tuned["notes"]),
         )
     )
 
