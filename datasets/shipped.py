@@ -11,7 +11,10 @@ from pathlib import Path
 
 from solkit.errors import UnsupportedError
 
-__all__ = ["folder"]
+__all__ = ["LEARNED_FROM", "folder"]
+
+LEARNED_FROM = ("h100", "h200", "h100_triton371")
+"""The sets that the shipped surrogate learns from."""
 
 _CHECKOUT = Path(__file__).parent / "data"
 

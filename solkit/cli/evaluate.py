@@ -35,7 +35,10 @@ class _Depth(str, enum.Enum):
 
 _Stores = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[STORE...]", help="Stores or shipped sets. Default: h100 h200."),
+    typer.Argument(
+        metavar="[STORE...]",
+        help="Stores or shipped sets. Default: all that the shipped model knows.",
+    ),
 ]
 _Splits = Annotated[
     list[_Split] | None,
@@ -90,6 +93,7 @@ def evaluate(
         _check(split, model, update, plots, json)
         from solkit.cli.data import opened
         from solkit.core import Depth
+        from solkit.datasets.shipped import LEARNED_FROM
         from solkit.report import evaluation
         from solkit.surrogate.evaluation.evaluate import judged
         from solkit.surrogate.table import table_of
@@ -98,7 +102,7 @@ def evaluate(
         xgboost()
         deep = Depth(depth.value)
         with _base.working("reading facts"):
-            table = table_of([opened(name) for name in stores or ("h100", "h200")], deep)
+            table = table_of([opened(name) for name in stores or LEARNED_FROM], deep)
         if not len(table):
             raise InputError(f"no row has facts of depth {deep.value}: `solkit data refill`")
         names = [each.value for each in dict.fromkeys(split or [_Split.FAMILIES])]

@@ -14,7 +14,10 @@ __all__ = ["train"]
 
 _Stores = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[STORE...]", help="Stores or shipped sets. Default: h100 h200."),
+    typer.Argument(
+        metavar="[STORE...]",
+        help="Stores or shipped sets. Default: all that the shipped model knows.",
+    ),
 ]
 _Out = Annotated[Path, typer.Option(metavar="FILE", help="The model's file, e.g. mine.solkit.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Of the trees.")]
@@ -37,9 +40,10 @@ def train(
         import json as json_module
 
         from solkit.cli.data import opened
+        from solkit.datasets.shipped import LEARNED_FROM
         from solkit.surrogate.training import train as training
 
-        opened_stores = [opened(name) for name in stores or ("h100", "h200")]
+        opened_stores = [opened(name) for name in stores or LEARNED_FROM]
         model = training(opened_stores, seed=seed, tell=_base.complain)
         model.save(out)
         if json != "-":
@@ -65,7 +69,7 @@ def _render(card: Mapping[str, Any], out: Path) -> None:
         )
     console = _base.console()
     console.print(table)
-    console.print("Figures are of families left out, by one of the ensemble's models.")
+    console.print("Figures are of families left out.")
     versions = {name for each in card["learned_from"].values() for name in each["triton_version"]}
     console.print(f"Kernels were compiled by Triton {', '.join(sorted(versions))}.")
     if here := _other_triton(versions):

@@ -4,7 +4,7 @@ A pool has 8 to 48 correct configurations, drawn by seed; 20 pools where there a
 counts if its 75th percentile is over 1.05 times its best: elsewhere nothing is to be won.
 Two kinds:
 
-- *problem*: all kernels of a problem mixed, on one GPU;
+- *problem*: all kernels of a problem mixed, on one GPU by one Triton;
 - *kernel*: one kernel at one shape, which is what an autotuner faces.
 """
 
@@ -21,7 +21,8 @@ from solkit.surrogate.table import Table
 
 __all__ = ["KINDS", "Pool", "pools_of"]
 
-KINDS = {"problem": ("problem_id", "device"), "kernel": ("kernel_id", "problem_id", "device")}
+_PLACE = ("device", "triton_version")
+KINDS = {"problem": ("problem_id", *_PLACE), "kernel": ("kernel_id", "problem_id", *_PLACE)}
 """What the candidates of a pool share, by the kind of pool."""
 
 _LEAST, _MOST, _DRAWS = 8, 48, 20

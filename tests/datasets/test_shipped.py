@@ -32,7 +32,7 @@ def installed(tmp_path, monkeypatch):
 
 def test_a_checkout_has_the_sets_beside_the_code():
     names = {path.parent.name for path in shipped.folder("x").glob("*/README.md")}
-    assert {"h100", "h200"} <= names
+    assert set(shipped.LEARNED_FROM) <= names
 
 
 def test_an_installed_solkit_finds_the_sets_in_the_package_solkit_data(installed):
@@ -60,6 +60,18 @@ def digest(column: pl.Series) -> str:
     else:
         found.update(column.to_physical().to_numpy().tobytes())
     return found.hexdigest()
+
+
+def test_one_set_has_times_of_another_triton_beside_the_same_configurations():
+    keys = ("kernel_id", "problem_id", "params")
+    pairs = (
+        shipped_set("h100_triton371").scan().join(shipped_set("h100").scan(), on=keys, how="left")
+    )
+    found = pairs.select("triton_version", "triton_version_right", "facts_id", *keys).collect()
+    assert set(found["triton_version"]) == {"3.7.1"}
+    assert set(found["triton_version_right"]) == {"3.6.0"}  # none is without a partner
+    assert found.select(keys).n_unique() == 2_048
+    assert found.unique(keys)["facts_id"].null_count() == 3
 
 
 @pytest.mark.parametrize(
