@@ -76,9 +76,17 @@ class OnTrees:
     points: int = 0
 
     def __call__(self, known: Table, asked: Table) -> Forecasts:
-        """Learn, and forecast."""
-        grown = Trees.fit(known, self.settings, self.seed, self.left_out)
-        return _informed(grown, asked, self) if self.points else grown.forecast(asked)
+        """Learn, and forecast; if `points` are asked for, after they were measured."""
+        grown = self.grown(known)
+        return self.informed(grown, asked) if self.points else grown.forecast(asked)
+
+    def grown(self, known: Table) -> Trees:
+        """What it learns."""
+        return Trees.fit(known, self.settings, self.seed, self.left_out)
+
+    def informed(self, grown: Trees, asked: Table) -> Forecasts:
+        """Forecasts after some rows of each family were measured; NaN for these."""
+        return _informed(grown, asked, self)
 
     def among(self, rows: Array) -> OnTrees:
         """The forecaster that learns from some rows of the table that `left_out` is about."""

@@ -73,13 +73,14 @@ def forecasts(
     parts = {split: len(list(folds_of(table, split))) for split in asked.splits}
     nothing = np.full(len(table), np.nan)
     found: dict[str, dict[str, Forecasts]] = defaultdict(dict)
-    tasks: list[tuple[str, str, Future[tuple[Array, Forecasts] | None]]] = []
+    tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
     with _workers(table, asked.processes or cores()) as pool:
         known = pool.submit(_out_of_family, asked.settings, asked.seed)
 
         def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
             for label, forecaster in forecasters.items():
-                found[label][split] = Forecasts.of(nothing)
+                for each in (label, UPDATED) if _learns_on(forecaster) else (label,):
+                    found[each][split] = Forecasts.of(nothing)
                 tasks.extend(
                     (label, split, pool.submit(_fold, forecaster, split, place))
                     for place in range(parts[split])
@@ -92,7 +93,9 @@ def forecasts(
             start(split, {k: v for k, v in _all(split, asked, left_out).items() if _waits(v)})
         for number, (label, split, task) in enumerate(tasks, 1):
             if (done := task.result()) is not None:
-                found[label][split] = found[label][split].with_(*done)
+                rows, told = done
+                for name, each in told.items():
+                    found[name or label][split] = found[name or label][split].with_(rows, each)
             tell(f"{number} of {len(tasks)} folds")
     return {
         label: {split: found[label][split] for split in asked.splits if split in found[label]}
@@ -102,9 +105,14 @@ def forecasts(
 
 def _all(split: str, asked: Asked, left_out: Belief | None = None) -> dict[str, Forecaster]:
     found = forecasters_for(split, asked.baselines, asked.seed, asked.settings, left_out)
-    if asked.points and split in ("families", "kinds"):
-        found[UPDATED] = OnTrees(asked.settings, asked.seed, left_out, asked.points)
+    if split in ("families", "kinds"):
+        found[""] = OnTrees(asked.settings, asked.seed, left_out, asked.points)
     return found
+
+
+def _learns_on(forecaster: Forecaster) -> bool:
+    """Whether it is asked once more after some rows were measured."""
+    return isinstance(forecaster, OnTrees) and forecaster.points > 0
 
 
 def _waits(forecaster: Forecaster) -> bool:
@@ -148,11 +156,17 @@ def _out_of_family(settings: Settings, seed: int) -> Belief:
     return out_of_family(_held(), settings, seed)
 
 
-def _fold(forecaster: Forecaster, split: str, place: int) -> tuple[Array, Forecasts] | None:
-    """The rows of a fold and their forecasts; ``None`` if there are none."""
+def _fold(
+    forecaster: Forecaster, split: str, place: int
+) -> tuple[Array, dict[str, Forecasts]] | None:
+    """The rows of a fold and their forecasts, also after an update; ``None`` if there are none."""
     table = _held()
     fold = list(folds_of(table, split))[place]
     if not len(fold.train) or not len(fold.test):
         return None
-    learns = for_fold(forecaster, fold)
-    return fold.test, learns(table[fold.train], table[fold.test])
+    learns, known, asked = for_fold(forecaster, fold), table[fold.train], table[fold.test]
+    if isinstance(learns, OnTrees) and learns.points:
+        grown = learns.grown(known)  # once for both
+        told = {"": grown.forecast(asked), UPDATED: learns.informed(grown, asked)}
+        return fold.test, told
+    return fold.test, {"": learns(known, asked)}
