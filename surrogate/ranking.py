@@ -40,7 +40,7 @@ MOST_POINTS = 20_000
 _SHARES = {Depth.LOWERED: 1 / 3, Depth.COMPILED: 0.1}
 """Of all candidates, those that go on to a depth at the most."""
 _MOST = {Depth.LOWERED: 300, Depth.COMPILED: 40}
-"""As many may be analysed so deeply. Of compilations the number is one of typical length."""
+"""As many of typical length may be analysed so deeply."""
 _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
 """As many go on in any case: fewer would save no time worth having."""
 _FASTEST = 4
@@ -372,10 +372,9 @@ class _Cascade:
         if not self.request.settings.everything:
             here.sort(key=lambda at: _score(float(told.time_ms[at])))
             ordered = [candidates[at] for at in here]
-            if depth is Depth.COMPILED:
-                most = self._affordable(ordered, before, _MOST[depth])
-            else:
-                most = _within(ordered, depth, _MOST)
+            most = self._affordable(ordered, before, _MOST[depth])
+            if depth is Depth.LOWERED:  # large tiles take long to lower as well
+                most = min(most, _within(ordered, depth, _MOST))
             most = min(round(_SHARES[depth] * len(candidates)), most)
             wanted = self._number(told, np.array(here, int), before)
             number = max(min(wanted, most), _within(ordered, depth, _LEAST), self.request.budget)

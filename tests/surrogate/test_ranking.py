@@ -27,6 +27,7 @@ from solkit.surrogate.costs import CostModel, CostTrees
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
+from solkit.surrogate.trees import Forecasts
 
 LAUNCH = Launch("f", (8, 1, 1), 4, 1)
 
@@ -208,6 +209,21 @@ def test_what_compiles_fast_goes_on_in_larger_numbers(model, monkeypatch):
     assert number(costing(model, 0.125, 0.25)) == 20
     assert number(costing(model, 0.001, 0.25)) == 40  # at the most
     assert number(model) == number(None) == 10  # nothing is known of costs
+
+
+def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
+    monkeypatch.setattr(ranking, "tabled", lambda entries: table(len(entries)))
+    monkeypatch.setattr(ranking._Cascade, "_entries", lambda _, candidates: candidates)
+    request = SimpleNamespace(settings=RankSettings(), budget=4)
+    told = Forecasts.of(np.arange(1.0, 601.0))
+
+    def number(seconds):
+        cascade = ranking._Cascade(request, None, costing(model, seconds, 0.25), problem=None)
+        return len(cascade._promoted(candidates(*["triton"] * 600), told, Depth.LOWERED))
+
+    assert number(0.25) == 200  # a third of all
+    assert number(0.5) == 150  # in the time of 300 typical ones
+    assert number(25.0) == 24  # at the least
 
 
 def test_a_plan_tells_what_candidates_cost(file, model):
