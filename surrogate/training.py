@@ -109,7 +109,7 @@ def _about(table: Table) -> dict[str, Any]:
 
 
 def _figures(table: Table, trees: Trees) -> Mapping[str, Any]:
-    """How well rows were forecast whose family was left out, by models of a single member."""
+    """How well rows were forecast whose family was left out, by models that did not know it."""
     found = judged(table, Forecasts.of(trees.left_out_ms))
     pools = {
         kind: {

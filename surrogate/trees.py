@@ -386,7 +386,7 @@ def ensemble(
     grow = _Growing(table, names, settings, 1000 * seed)
     folds = group_folds(table.about["family"], settings.members)
     return names, tuple(
-        grow(folds != fold if settings.members > 1 else folds == fold, fold)
+        grow(known if (known := folds != fold).any() else ~known, fold)  # all, if it has all
         for fold in range(settings.members)
     )
 
@@ -395,7 +395,8 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
     """What models expect of each row that did not learn from its family.
 
     Each model leaves out two folds of the families, so that a row has several that do not know it,
-    which differ as members differ on what none of them knows; with one member a single one.
+    which differ as members differ on what none of them knows; with one member a single one. Where
+    there are no other families, 0 is expected.
     """
     names = tuple(_useful(table, settings))
     folds = group_folds(table.about["family"])
@@ -408,7 +409,10 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
         pairs = [(fold, fold) for fold in range(GROUPS)]
     parts: defaultdict[int, list[Array]] = defaultdict(list)
     for place, pair in enumerate(pairs):
-        grown = grow(~np.isin(folds[drawn], pair), place)
+        known = ~np.isin(folds[drawn], pair)
+        if not known.any():
+            continue
+        grown = grow(known, place)
         for fold in dict.fromkeys(pair):
             parts[fold].append(grown.predict(values[folds == fold]))
     found = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
@@ -433,9 +437,7 @@ class _Growing:
         self.weight = weights(self.table, self.settings.focus, self.settings.crowd)
 
     def __call__(self, rows: Array, place: int) -> Grown:
-        """A model of the rows of a mask; of all if it has none."""
-        if not rows.any():
-            rows = ~rows
+        """A model of the rows of a mask."""
         return _grow(
             self.values[rows],
             self.wanted[rows],

@@ -138,6 +138,13 @@ def test_what_is_said_of_a_left_out_family_does_not_depend_on_its_times():
     assert before.spread.max() == 0
 
 
+def test_of_a_single_family_nothing_is_expected_that_was_learned_from_it():
+    alone = KNOWN[KNOWN.about["family"] == KNOWN.about["family"][0]]
+    for settings in (QUICK, replace(QUICK, members=1)):
+        assert not out_of_family(alone, settings).told.any()
+        assert all(each.predict(alone.values).any() for each in ensemble(alone, settings)[1])
+
+
 def test_what_was_only_captured_is_relative_to_a_rough_time():
     names = (*KNOWN.names, "tiles.all_gap")
     values = np.column_stack([KNOWN.values, np.resize([2, 20, -1, np.nan], len(KNOWN))])
