@@ -10,6 +10,7 @@ seeds and the expected outputs, and the candidate's process gets inputs and retu
 from __future__ import annotations
 
 import ast
+import ctypes
 import functools
 import gc
 import multiprocessing
@@ -109,6 +110,7 @@ def on_cpu(specimens):
 
 def serve(pipe) -> None:
     """Do as the referee says: take a candidate, or run it on inputs."""
+    spoil_the_heap()
     runner = None
     while True:
         request = pickle.loads(pipe.recv_bytes())
@@ -193,6 +195,17 @@ def placed(arenas, workload, arena, values, args, kwargs) -> Workload:
         made.append(torch.as_strided(torch.from_numpy(memory), size, stride))
     fill = functools.partial(tree_map, lambda leaf: made[leaf.index] if is_slot(leaf) else leaf)
     return replace(workload, args=tuple(fill(args)), kwargs=fill(kwargs))
+
+
+def spoil_the_heap() -> None:
+    """Have malloc fill the memory that it gives out.
+
+    A fork inherits the heap of the test run, where outputs of the reference lie that are free
+    again. A candidate that writes half of its output would find the other half there.
+    """
+    m_perturb, byte = -6, 0xA5  # malloc.h of the GNU C library
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: 0)
+    mallopt(m_perturb, byte)
 
 
 def poison() -> None:

@@ -41,7 +41,7 @@ def inputs(N=16, device="cuda"):
 def reference(x):
     return x * 2
 """
-WRONG = "def kernel(x): return x * 3"
+WRONG = "def kernel(x): return x * 2 + 1"  # wrong at every element, whatever is drawn
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ def test_candidates_that_are_compared_are_checked_and_timed_on_a_gpu_only(compar
 
 
 def test_a_wrong_candidate_is_compared_with_nothing(compare):
-    outcome = compare(RIGHT, "def kernel(x): return x * 2.1")
+    outcome = compare(RIGHT, "def kernel(x): return x * 2 + 0.5")
     assert outcome.turns == ()
     assert outcome.errors[0].startswith("candidate: output 0: 16 of 16 elements")
     assert (outcome.verdict, outcome.failed) == (Verdict.WRONG, 1)

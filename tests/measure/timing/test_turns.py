@@ -211,8 +211,8 @@ def test_a_turn_is_left_out_as_a_whole(run, monkeypatch):
 @pytest.mark.parametrize(
     ("kernels", "told"),
     [
-        ((RIGHT, "def kernel(x): return x * 3"), "candidate: output 0: 16 of 16 elements"),
-        (("def kernel(x): return x * 3", RIGHT), "base: output 0: 16 of 16 elements"),
+        ((RIGHT, "def kernel(x): return x * 2 + 1"), "candidate: output 0: 16 of 16 elements"),
+        (("def kernel(x): return x * 2 + 1", RIGHT), "base: output 0: 16 of 16 elements"),
         ((RIGHT, RIGHT, "def kernel(x): raise ValueError('no')"), "candidate 2: running the can"),
     ],
 )
