@@ -73,6 +73,7 @@ from solkit.core.outcomes import (
 )
 from solkit.core.problems import Candidate, KernelFile, Problem, Tolerance, default_tolerance
 from solkit.core.profile import IdleTime, Profile, ProfiledKernel, ProfiledOp
+from solkit.core.proposals import Brief, Checked, Proposal, Tried
 from solkit.core.reports import Comparison, ComparisonReport, Difference, Ratio, Report, Result
 from solkit.core.settings import MeasureSettings
 from solkit.core.space import Constraint, Count, Params, Space
@@ -115,11 +116,13 @@ __all__ = [
     "BatchSettings",
     "BatchStatus",
     "Bound",
+    "Brief",
     "BoundTimes",
     "Candidate",
     "Case",
     "Cause",
     "Ceiling",
+    "Checked",
     "Chain",
     "ClockKind",
     "ComparedBase",
@@ -167,6 +170,7 @@ __all__ = [
     "Profile",
     "ProfiledKernel",
     "ProfiledOp",
+    "Proposal",
     "Protocol",
     "Ratio",
     "Report",
@@ -187,6 +191,7 @@ __all__ = [
     "TimedParams",
     "Tolerance",
     "Triaged",
+    "Tried",
     "TuneProgress",
     "TuneSettings",
     "TuneStatus",
