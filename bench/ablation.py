@@ -2,18 +2,21 @@
 
     python bench/ablation.py                                   # compiled, families: some minutes
     python bench/ablation.py --depth lowered --split kinds
+    python bench/ablation.py --curve                           # by how many families are known
     python bench/ablation.py --table                           # as a table for docs/surrogate.md
 
 Each variant is learned from the shipped sets and tried on the rows of a split that were left out.
-Most are a single model: compare them with ``one model``.
+Most are a single model: compare them with ``one model``. The learning curve is of single models,
+too. It shows what more families give, and beside them what more rows of each kernel and shape give.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -37,8 +40,6 @@ from solkit.surrogate.trees import (
 
 ONE = replace(DEFAULTS, members=1)
 
-Variant = tuple[str, Settings, Callable[[Table], Table], Callable[[Belief], np.ndarray]]
-
 
 def same(table: Table) -> Table:
     return table
@@ -57,36 +58,73 @@ def plain(belief: Belief) -> np.ndarray:
     return belief.told
 
 
-VARIANTS: tuple[Variant, ...] = (
-    ("kernel model", ONE, same, lambda belief: np.zeros(len(belief.told))),
-    ("one model", ONE, same, drawn),
-    *(
-        (f"one model without {group}", replace(ONE, leave_out=(group,)), same, drawn)
-        for group in GROUPS
-    ),
-    ("one model, of the time over SOL", ONE, from_roofline, drawn),
-    ("one model, fast rows weigh as others", replace(ONE, focus=0.0), same, drawn),
-    ("one model, crowds weigh by their rows", replace(ONE, crowd=0.0), same, drawn),
-    ("one model, 4 rows of a kernel and shape", replace(ONE, most=4), same, drawn),
-    ("one model, 64 rows of a kernel and shape", replace(ONE, most=64), same, drawn),
-    ("one model, 16 leaves", replace(ONE, leaves=16), same, drawn),
-    ("ensemble, plain mean", DEFAULTS, same, plain),
-    ("ensemble, drawn to the kernel model", DEFAULTS, same, drawn),
+def nothing(belief: Belief) -> np.ndarray:
+    return np.zeros(len(belief.told))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to learn, and to forecast.
+
+    Attributes:
+        based: changes what forecasts are relative to.
+        told: what is made of what the models say.
+        share: of the families that may be known; they are drawn by a hash of their names.
+    """
+
+    name: str
+    settings: Settings = ONE
+    based: Callable[[Table], Table] = same
+    told: Callable[[Belief], np.ndarray] = drawn
+    share: float = 1.0
+
+
+VARIANTS = (
+    Variant("kernel model", told=nothing),
+    Variant("one model"),
+    *(Variant(f"one model without {group}", replace(ONE, leave_out=(group,))) for group in GROUPS),
+    Variant("one model, of the time over SOL", based=from_roofline),
+    Variant("one model, fast rows weigh as others", replace(ONE, focus=0.0)),
+    Variant("one model, crowds weigh by their rows", replace(ONE, crowd=0.0)),
+    Variant("one model, 4 rows of a kernel and shape", replace(ONE, most=4)),
+    Variant("one model, 64 rows of a kernel and shape", replace(ONE, most=64)),
+    Variant("one model, 16 leaves", replace(ONE, leaves=16)),
+    Variant("ensemble, plain mean", DEFAULTS, told=plain),
+    Variant("ensemble, drawn to the kernel model", DEFAULTS),
 )
+
+CURVE = (
+    *(Variant(f"{share:.1%} of the families", share=share) for share in (0.125, 0.25, 0.5)),
+    Variant("all families"),
+    *(
+        Variant(f"all families, {most} rows of each", replace(ONE, most=most))
+        for most in (1, 2, 4, 8)
+    ),
+)
+
+
+def known_of(table: Table, share: float) -> np.ndarray:
+    """The rows of so many of the families, (rows,)."""
+
+    def chance(family: str) -> float:
+        return int(hashlib.sha256(f"curve {family}".encode()).hexdigest()[:8], 16) / 16**8
+
+    names, place = np.unique(table.about["family"], return_inverse=True)
+    return np.array([chance(str(name)) < share for name in names])[place]
 
 
 def left_out(table: Table, split: str, variant: Variant) -> Forecasts:
     """Forecasts of the rows that were left out."""
-    _, settings, based, told = variant
-    table = based(table)
+    table = variant.based(table)
     time_ms = np.full(len(table), np.nan)
     for fold in folds_of(table, split):
         if len(fold.train) and len(fold.test):
-            asked = table[fold.test]
-            names, members = ensemble(table[fold.train], settings)
+            asked, known = table[fold.test], table[fold.train]
+            known = known[np.flatnonzero(known_of(known, variant.share))]
+            names, members = ensemble(known, variant.settings)
             values = columns_of(asked, names)
             parts = np.array([each.predict(values) for each in members])
-            mean = told(Belief.of(parts, is_modelled(asked)))
+            mean = variant.told(Belief.of(parts, is_modelled(asked)))
             time_ms[fold.test] = asked.base_ms * 2.0**mean
     return Forecasts.of(time_ms)
 
@@ -102,9 +140,9 @@ def line(name: str, table: Table, told: Forecasts, as_table: bool) -> str:
     return f"| {' | '.join(cells)} |" if as_table else "  ".join(f"{each:<24}" for each in cells)
 
 
-def figures(table: Table, as_table: bool) -> Iterator[str]:
+def figures(table: Table, variants: tuple[Variant, ...], as_table: bool) -> Iterator[str]:
     with get_context("fork").Pool() as pool:
-        jobs = [(each[0], pool.apply_async(_job, (place,))) for place, each in enumerate(VARIANTS)]
+        jobs = [(each.name, pool.apply_async(_job, (each,))) for each in variants]
         for name, job in jobs:
             yield line(name, table, job.get(), as_table)
 
@@ -112,9 +150,9 @@ def figures(table: Table, as_table: bool) -> Iterator[str]:
 _asked: tuple[Table, str] | None = None
 
 
-def _job(place: int) -> Forecasts:
+def _job(variant: Variant) -> Forecasts:
     assert _asked is not None
-    return left_out(*_asked, VARIANTS[place])
+    return left_out(*_asked, variant)
 
 
 def main() -> int:
@@ -122,11 +160,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--depth", choices=[each.value for each in Depth], default="compiled")
     parser.add_argument("--split", choices=SPLITS, default="families")
+    parser.add_argument("--curve", action="store_true", help="the learning curve instead")
     parser.add_argument("--table", action="store_true", help="as Markdown")
     asked = parser.parse_args()
     table = table_of([shipped(name) for name in LEARNED_FROM], Depth(asked.depth))
     _asked = table, asked.split
-    for each in figures(table, asked.table):
+    for each in figures(table, CURVE if asked.curve else VARIANTS, asked.table):
         print(each, flush=True)
     return 0
 

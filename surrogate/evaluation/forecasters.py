@@ -159,8 +159,9 @@ def _there(known: Table, asked: Table) -> tuple[Array, Array]:
     found: dict[tuple[str, str], tuple[float, float]] = {}
     devices = known.about["device"].astype(str)
     places = dict.fromkeys(devices.tolist())
-    for row, (name, device) in enumerate(zip(configurations_of(known), devices, strict=True)):
-        found[str(name), device] = float(known.time_ms[row]), float(known.base_ms[row])
+    rows = zip(configurations_of(known), devices, known.time_ms, known.base_ms, strict=True)
+    for name, device, time_ms, base_ms in rows:
+        found[str(name), device] = float(time_ms), float(base_ms)
     told = [
         next(
             (
