@@ -1,4 +1,7 @@
-"""The functions that Triton's interpreter lacks and Inductor's kernels call: libdevice, mostly.
+"""Triton's interpreter: functions that it lacks, and runs that are watched and cut short.
+
+`install` adds what Inductor's kernels call: libdevice, mostly. `watch` bounds the time of a launch,
+notes what was written, and refuses accesses outside of the launch's tensors.
 
 Patches are never undone: call it in a throw-away child process with ``TRITON_INTERPRET=1``. Tested
 with Triton 3.6 and 3.7.
@@ -6,7 +9,13 @@ with Triton 3.6 and 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+import itertools
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,9 +24,10 @@ import triton.language as tl
 from torch._inductor.runtime import triton_helpers
 from triton import next_power_of_2
 from triton.language.extra import libdevice
+from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-__all__ = ["install"]
+__all__ = ["OutsideError", "Watch", "install", "watch"]
 
 _VALUES: Mapping[str, Callable[..., torch.Tensor]] = {
     **{name: getattr(torch, name) for name in "rsqrt exp exp2 expm1 log1p log2 erf tanh".split()},
@@ -60,3 +70,177 @@ def _elementwise(function: Callable[..., torch.Tensor], result: Any) -> Callable
 
 def _data(arg: Any) -> Any:
     return arg.handle.data if isinstance(arg, tl.tensor) else getattr(arg, "value", arg)
+
+
+# ------------------------------------------------------------------------------- watched launches
+
+
+class OutsideError(Exception):
+    """A program reads or writes outside of the tensors that its launch was given."""
+
+
+@dataclass
+class Watch:
+    """What the launches of this process may take, and what they did.
+
+    Attributes:
+        limit_s: seconds for each launch; programs that are left then do not run.
+        seed: draws the order of the programs, so that a launch cut short is a sample of its grid.
+        launches: how many there were.
+        skipped: programs that did not run.
+        atomics: whether there were atomic operations.
+        written: addresses of the elements that were stored, an array for each store.
+    """
+
+    limit_s: float
+    seed: int = 0
+    launches: int = 0
+    skipped: int = 0
+    atomics: bool = False
+    written: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    _starts: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    _ends: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def order(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+        """The programs of a grid: the first and the last, then the others as they are drawn."""
+        total = math.prod(grid)
+        drawn = range(total) if total <= _FEW else _drawn(total, self.seed)
+        for index in itertools.chain((0, total - 1) if total > _FEW else (), drawn):
+            yield (
+                index // (grid[1] * grid[2]),
+                index // grid[2] % grid[1],
+                index % grid[2],
+            )
+
+    def allow(self, tensors: list[torch.Tensor]) -> None:
+        """Accesses must be within these tensors' storages from now on."""
+        storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+        starts = sorted(storages)
+        self._starts = np.array(starts, np.uint64)
+        self._ends = np.array([start + storages[start] for start in starts], np.uint64)
+
+    def check(self, addresses: np.ndarray[Any, Any], what: str) -> None:
+        """Refuse addresses outside.
+
+        Raises:
+            OutsideError: there is one.
+        """
+        if not addresses.size:
+            return
+        place = np.searchsorted(self._starts, addresses, side="right").astype(np.int64) - 1
+        inside = place >= 0
+        inside &= addresses < self._ends[np.maximum(place, 0)] if self._ends.size else False
+        if not inside.all():
+            raise OutsideError(f"it {what} outside of its tensors")
+
+
+_FEW = 512
+"""Programs that run in their natural order, all of them if the time suffices."""
+
+
+def _drawn(total: int, seed: int) -> Iterator[int]:
+    """All numbers below `total` but the first and last, in an order drawn without a list of them."""
+    inner = total - 2
+    step = random.Random(seed).randrange(1, max(inner, 2))
+    while math.gcd(step, inner) != 1:
+        step += 1
+    return (1 + index * step % inner for index in range(inner))
+
+
+_watch = Watch(math.inf)
+
+
+def watch(limit_s: float, seed: int = 0) -> Watch:
+    """Watch the launches of this process from now on; see `Watch`."""
+    global _watch
+    _watch = Watch(limit_s, seed)
+    if interpreter.GridExecutor.__call__ is not _run_grid:
+        _install_watch()
+    return _watch
+
+
+def _install_watch() -> None:
+    builder: Any = interpreter.InterpreterBuilder
+    executor: Any = interpreter.GridExecutor
+    load, store = builder.create_masked_load, builder.create_masked_store
+    atomic_rmw, atomic_cas = builder.create_atomic_rmw, builder.create_atomic_cas
+
+    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        _watch.check(_touched(ptrs, mask), "reads")
+        return load(self, ptrs, mask, *rest, **named)
+
+    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
+        addresses = _touched(ptrs, mask)
+        _watch.check(addresses, "writes")
+        _watch.written.append(addresses)
+        return store(self, ptrs, value, mask, *rest, **named)
+
+    def rmw(self: Any, kind: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        _watch.atomics = True
+        _watch.check(_touched(ptr, mask), "writes")
+        return atomic_rmw(self, kind, ptr, value, mask, *rest)
+
+    def cas(self: Any, *args: Any) -> Any:
+        _watch.atomics = True
+        return atomic_cas(self, *args)
+
+    builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
+    builder.create_atomic_rmw, builder.create_atomic_cas = rmw, cas
+    executor.__call__ = _run_grid
+
+
+def _touched(ptrs: Any, mask: Any) -> np.ndarray[Any, Any]:
+    addresses = np.asarray(ptrs.data)
+    inside: np.ndarray[Any, Any] = addresses[np.broadcast_to(mask.data, addresses.shape)]
+    return inside
+
+
+def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
+    """`GridExecutor.__call__`, watched.
+
+    As in Triton 3.6 and 3.7: arguments to the host, the language patched, a call a program.
+    """
+    accepted = inspect.getfullargspec(self.fn).args
+    kwargs = {name: value for name, value in kwargs.items() if name in accepted}
+    args_hst, kwargs_hst = self._init_args_hst(args_dev, kwargs)
+    for hook in self.pre_run_hooks:
+        hook(*args_hst, **kwargs_hst)
+    _watch.launches += 1
+    _watch.allow(list(_tensors([args_hst, kwargs_hst])))
+    scope = interpreter._patch_lang(self.fn)
+    try:
+        given = inspect.getcallargs(self.fn, *args_hst, **kwargs_hst)
+        args = {
+            name: arg if name in self.constexprs else interpreter._implicit_cvt(arg)
+            for name, arg in given.items()
+        }
+        _run_programs(self, args)
+    finally:
+        scope.restore()
+    self._restore_args_dev(args_dev, args_hst, kwargs, kwargs_hst)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    value = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _tensors(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)
+
+
+def _run_programs(executor: Any, args: Mapping[str, Any]) -> None:
+    asked = executor.grid(args) if callable(executor.grid) else executor.grid
+    grid = (*map(int, asked), 1, 1)[:3]
+    builder = interpreter.interpreter_builder
+    builder.set_grid_dim(*grid)
+    end, done, total = time.monotonic() + _watch.limit_s, 0, math.prod(grid)
+    for place in _watch.order(grid):
+        if done and time.monotonic() > end:
+            break
+        builder.set_grid_idx(*place)
+        executor.fn(**args)
+        done += 1
+    _watch.skipped += max(total - done, 0)

@@ -28,7 +28,7 @@ from typing import Any
 from solkit.errors import JobDiedError, SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.forkserver import Fork, ForkServer
-from solkit.processes.sandbox import Sandbox
+from solkit.processes.sandbox import Sandbox, harmless
 
 __all__ = ["Jobs", "SandboxedJobs", "call", "ending", "read_records", "shared", "start"]
 
@@ -48,10 +48,16 @@ class Jobs:
 
     Args:
         prepare: ``module:function`` that imports what jobs need.
+        env: additional environment, of the server too.
+        private: whether jobs see only harmless variables of the caller's environment: no tokens.
     """
 
-    def __init__(self, prepare: str = PREPARE) -> None:
-        self.server = ForkServer(prepare, ENVIRONMENT)
+    def __init__(
+        self, prepare: str = PREPARE, env: Mapping[str, str] | None = None, *, private: bool = False
+    ) -> None:
+        self._env, self._private = {**ENVIRONMENT, **(env or {})}, private
+        seen = {**harmless(os.environ), **self._env} if private else self._env
+        self.server = ForkServer(prepare, seen, inherits=not private)
 
     def start(self) -> None:
         """Start the server without waiting for it."""
@@ -73,7 +79,8 @@ class Jobs:
 
         A sandbox shows the files in `shown`, and their folders.
         """
-        env = {**os.environ, **(env or {}), **ENVIRONMENT}
+        own = harmless(os.environ) if self._private else os.environ
+        env = {**own, **(env or {}), **self._env}
         return self.server.fork(function, args, env=env, descriptors=descriptors)
 
     def read(self, answer: bytes) -> Any:
@@ -132,13 +139,16 @@ class Jobs:
 class SandboxedJobs(Jobs):
     """Jobs in sandboxes that show the files of their jobs.
 
+    Args:
+        prepare, env: as of `Jobs`.
+
     Raises:
         UnsupportedError: this machine cannot run a sandbox; the message says what to do.
     """
 
-    def __init__(self, prepare: str = PREPARE) -> None:
-        self._prepare = prepare
-        self._sandboxes = [Sandbox(prepare, ENVIRONMENT, "cpu")]
+    def __init__(self, prepare: str = PREPARE, env: Mapping[str, str] | None = None) -> None:
+        self._prepare, self._env = prepare, {**ENVIRONMENT, **(env or {})}
+        self._sandboxes = [Sandbox(prepare, self._env, "cpu")]
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -162,10 +172,10 @@ class SandboxedJobs(Jobs):
         with self._lock:  # a sandbox that shows other files continues
             found = next((each for each in self._sandboxes if each.shows(shown)), None)
             if found is None:
-                found = Sandbox(self._prepare, ENVIRONMENT, "cpu")
+                found = Sandbox(self._prepare, self._env, "cpu")
                 self._sandboxes.append(found)
             server = found.server(shown)
-        env = found.environment({**os.environ, **(env or {}), **ENVIRONMENT})
+        env = found.environment({**os.environ, **(env or {}), **self._env})
         return server.fork(function, args, env=env, descriptors=descriptors, folder=found.folder)
 
     def read(self, answer: bytes) -> Any:

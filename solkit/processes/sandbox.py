@@ -29,7 +29,7 @@ import solkit
 from solkit.errors import UnsupportedError
 from solkit.processes.forkserver import ForkServer
 
-__all__ = ["Sandbox"]
+__all__ = ["Sandbox", "harmless"]
 
 _SCRATCH = "/tmp"  # its path inside
 _TRIAL_S = 20.0
@@ -96,7 +96,7 @@ class Sandbox:
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The environment inside: allowed and required variables."""
-        return {**_harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
+        return {**harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
 
     def shows(self, paths: Iterable[str]) -> bool:
         """Whether they are visible without replacing the server, which would end its forks."""
@@ -196,7 +196,7 @@ def _holds_home(folder: Path) -> bool:
     return folder == home or folder in home.parents
 
 
-def _harmless(env: Mapping[str, str]) -> dict[str, str]:
+def harmless(env: Mapping[str, str]) -> dict[str, str]:
     """Variables that libraries read; tokens have other names."""
     return {
         name: value

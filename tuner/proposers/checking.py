@@ -1,0 +1,143 @@
+"""Whether a variant computes its problem, tried in Triton's interpreter before it costs GPU time.
+
+A variant is judged by its parent: at each size both get the same inputs, in fp32 and with and
+without an offset of their means, and the variant may be 4 times as far from the reference in fp64
+as its parent is, plus a rounding allowance. So a problem that is hard in fp32 blames no variant.
+
+User code runs in child processes: in a sandbox where one can be made, else without the caller's
+tokens in the environment. Both have a time limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from solkit.core import Brief, Checked
+from solkit.errors import JobDiedError, SolkitError, UnsupportedError
+from solkit.processes.jobs import Jobs, SandboxedJobs
+
+__all__ = ["Checker"]
+
+_WORKER = "solkit.tuner.proposers._trial"
+_ENVIRONMENT = {"TRITON_INTERPRET": "1"}
+_PREPARE_S = 120.0
+
+
+@dataclass(frozen=True)
+class _Parent:
+    """What variants of one kernel at one shape are judged by.
+
+    Attributes:
+        folder: its files.
+        lacking: why it cannot be run; else empty.
+        cases: of `solkit.tuner.proposers._trial.prepare`.
+    """
+
+    folder: Path
+    lacking: str
+    cases: bytes
+
+
+class Checker:
+    """Checks variants of one parent after another.
+
+    Args:
+        limit_s: seconds for a variant; then its process is killed and it stays unchecked.
+    """
+
+    def __init__(self, limit_s: float = 60.0) -> None:
+        self._limit_s = limit_s
+        self._jobs: Jobs | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._parents: dict[tuple[str, str], _Parent] = {}
+
+    def __enter__(self) -> Checker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End its processes and remove its files."""
+        jobs, self._jobs = self._jobs, None
+        folder, self._folder = self._folder, None
+        self._parents.clear()
+        if jobs is not None:
+            jobs.close()
+        if folder is not None:
+            folder.cleanup()
+
+    def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
+        """Whether `source`, a variant of the brief's, is right, and the reason, a sentence."""
+        parent = self._parent(brief)
+        if parent.lacking:
+            return Checked.UNCHECKED, f"The interpreter does not run its parent: {parent.lacking}"
+        variant = parent.folder / f"variant_{abs(hash(source))}.py"
+        variant.write_text(source, encoding="utf-8")
+        problem = str(parent.folder / _name_of(brief))
+        try:
+            answer = self._call(parent.folder, "judge", problem, str(variant), parent.cases)
+        except JobDiedError as error:
+            return _of_death(error)
+        except SolkitError as error:
+            return Checked.WRONG, str(error)
+        kind, why = answer
+        return Checked(kind), str(why)
+
+    def _parent(self, brief: Brief) -> _Parent:
+        key = (brief.source, repr(sorted(brief.shape.items())))
+        if key not in self._parents:
+            self._parents[key] = self._prepared(brief)
+        return self._parents[key]
+
+    def _prepared(self, brief: Brief) -> _Parent:
+        folder = self._new_folder()
+        kernel, problem = folder / "parent.py", folder / _name_of(brief)
+        kernel.write_text(brief.source, encoding="utf-8")
+        if brief.reference is not None:
+            problem.write_text(brief.reference, encoding="utf-8")
+        args = (str(problem), str(kernel), dict(brief.params), dict(brief.shape))
+        try:
+            lacking, cases = self._call(folder, "prepare", *args, limit_s=_PREPARE_S)
+        except SolkitError as error:
+            return _Parent(folder, str(error) or type(error).__name__, b"")
+        return _Parent(folder, lacking, cases)
+
+    def _new_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
+        return Path(tempfile.mkdtemp(dir=self._folder.name))
+
+    def _call(
+        self, folder: Path, function: str, *args: object, limit_s: float | None = None
+    ) -> Any:
+        if self._jobs is None:
+            self._jobs = _jobs()
+        timeout_s, shown = limit_s or self._limit_s, (str(folder / "parent.py"),)
+        return self._jobs.call(f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown)
+
+
+def _name_of(brief: Brief) -> str:
+    return "parent.py" if brief.reference is None else "problem.py"
+
+
+def _of_death(error: JobDiedError) -> tuple[Checked, str]:
+    """A process that ran out of time says nothing; one that crashed wrote where it must not."""
+    return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
+
+
+def _jobs() -> Jobs:
+    prepare = f"{_WORKER}:warm_up"
+    with contextlib.suppress(UnsupportedError):
+        return SandboxedJobs(prepare, _ENVIRONMENT)
+    return Jobs(prepare, _ENVIRONMENT, private=True)
