@@ -24,6 +24,8 @@ from solkit.cli.devices import devices
 from solkit.cli.emit import EPILOG as EMIT_EPILOG
 from solkit.cli.emit import emit
 from solkit.cli.evaluate import evaluate
+from solkit.cli.evolve import EPILOG as EVOLVE_EPILOG
+from solkit.cli.evolve import evolve
 from solkit.cli.exit_codes import Exit
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
@@ -51,6 +53,7 @@ app.command(cls=understanding("bound"))(bound)
 app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
+app.command(epilog=EVOLVE_EPILOG)(evolve)
 app.command()(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)

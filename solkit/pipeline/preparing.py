@@ -30,6 +30,9 @@ Studied = tuple[Evaluation, Union[Prospect, None]]
 class Preparation:
     """Studies candidates for a device without a GPU, from any number of threads.
 
+    Attributes:
+        analyser: reads, captures and compiles them.
+
     Raises:
         InputError: the protocol is unknown.
         UnsupportedError: this machine cannot run the sandbox.
@@ -38,21 +41,25 @@ class Preparation:
     def __init__(self, device: Device, settings: MeasureSettings) -> None:
         self._device, self._precision = device, settings.precision
         self._l2 = protocols.find(settings.protocol).l2
-        self._analyser = analyser_for(device, settings)
+        self.analyser = analyser_for(device, settings)
         self._texts = Texts()
 
     def close(self) -> None:
         """End the processes that analyse and remove the files of texts."""
         try:
-            self._analyser.close()
+            self.analyser.close()
         finally:
             self._texts.close()
+
+    def path(self, source: Text) -> str:
+        """The file of a source: a path, or that of a text, which has more than one line."""
+        return self._texts.path(source)
 
     def bound(self, problem: Text, shape: Values | None) -> Bound:
         """See `solkit.Lab.bound`."""
         path = self._texts.path(problem)
         plan = Plan(path, None, [shape or self._first_shape(path)], analysing=False)
-        (case,) = study(self._analyser, plan).cases
+        (case,) = study(self.analyser, plan).cases
         return bound_of_case(case, self._device, self._precision, self._l2)
 
     def studied(
@@ -93,7 +100,7 @@ class Preparation:
         )
 
     def _first_shape(self, path: str, reference: str | None = None) -> Values:
-        return describe(self._analyser, path, reference).problem.shapes[0]
+        return describe(self.analyser, path, reference).problem.shapes[0]
 
     def known(
         self,
@@ -110,7 +117,7 @@ class Preparation:
         """
         wanted = self._wanted(candidate, problem, shape, params)
         plan = Plan(wanted.path, wanted.reference, [wanted.shape], wanted.params)
-        found = study(self._analyser, plan, begun)
+        found = study(self.analyser, plan, begun)
         if found.kernel.candidate is None:
             raise InputError(f"{wanted.path} has no kernel")
         result = unmeasured(found.cases[0], self._device, self._precision, self._l2)

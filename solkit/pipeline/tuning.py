@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from solkit.tuner.final import Judge
     from solkit.tuner.task import Task
 
-__all__ = ["SPENT", "Searched", "TuneLog", "tune", "tuned_of"]
+__all__ = ["SPENT", "Searched", "TuneLog", "guarded_final", "tune", "tuned_of"]
 
 Show = Callable[[TuneStatus], None]
 
@@ -164,7 +164,7 @@ class _Run:
             judge: Judge = partial(_in_new_process, ahead, log)
             if self.how.final == "guarded":
                 # it logs on its own, as a run: this one, which may be resumed, stays alone
-                judge = partial(_guarded, gpu, MeasureSettings(on=self.how.on))
+                judge = partial(guarded_final, gpu, MeasureSettings(on=self.how.on))
             return self._concluded(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: Ground) -> Tuned:
@@ -338,7 +338,7 @@ def _in_new_process(
         return head_to_head(bench, base, rival)
 
 
-def _guarded(
+def guarded_final(
     gpu: Device, settings: MeasureSettings, base: Configuration, rival: Configuration
 ) -> Final:
     """Compare two on the guarded bench: each in a new process, on fresh inputs in every turn."""
@@ -346,7 +346,7 @@ def _guarded(
 
     report = compare(
         base.path,
-        base.path,
+        rival.path,
         device=gpu,
         reference=base.reference,
         shapes=[base.shape],

@@ -13,7 +13,16 @@ from solkit.report.extras import needed
 from solkit.report.palette import LIGHT
 from solkit.report.units import duration, settings, shape_words
 
-__all__ = ["SCHEMA", "dumps", "line", "plot", "render"]
+__all__ = [
+    "SCHEMA",
+    "dumps",
+    "final_json",
+    "line",
+    "plot",
+    "render",
+    "speedup_json",
+    "stopped_words",
+]
 
 SCHEMA = "solkit.tune/1"
 
@@ -25,6 +34,11 @@ _STOPPED = {
     Stopped.BUDGET: "the budget is spent",
     Stopped.INTERRUPTED: "it was interrupted",
 }
+
+
+def stopped_words(stopped: Stopped) -> str:
+    """Why a search ended, after "because"."""
+    return _STOPPED[stopped]
 
 
 def dumps(tuned: Tuned) -> str:
@@ -45,9 +59,9 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
         "default": _timed(tuned.default),
         "best": None if tuned.best is None else _timed(tuned.best),
         "verdict": tuned.verdict.value,
-        "speedup": _speedup(tuned.final),
+        "speedup": speedup_json(tuned.final),
         "params": dict(tuned.params),
-        "final": _final(tuned.final),
+        "final": final_json(tuned.final),
         "measured": tuned.measured,
         "failed": tuned.failed,
         "gpu_s": tuned.gpu_s,
@@ -71,7 +85,7 @@ def _timed(each: TimedParams) -> dict[str, Any]:
     }
 
 
-def _speedup(final: Final | None) -> dict[str, Any] | None:
+def speedup_json(final: Final | None) -> dict[str, Any] | None:
     """The time of the one in use over the best one's; its interval is the ratio's, inverted."""
     ratio = None if final is None else final.ratio
     if ratio is None:
@@ -83,7 +97,8 @@ def _speedup(final: Final | None) -> dict[str, Any] | None:
     }
 
 
-def _final(final: Final | None) -> dict[str, Any] | None:
+def final_json(final: Final | None) -> dict[str, Any] | None:
+    """A head-to-head; ``None`` if there was none."""
     if final is None:
         return None
     return {
@@ -107,7 +122,7 @@ def render(tuned: Tuned, console: Console) -> None:
     console.print(f"  {_answer(tuned)}")
     searched = f"{tuned.measured} configurations in {tuned.gpu_s:.1f} GPU s"
     failed = f", {tuned.failed} of them failed" if tuned.failed else ""
-    console.print(f"  {searched}{failed}; stopped because {_STOPPED[tuned.stopped]}.")
+    console.print(f"  {searched}{failed}; stopped because {stopped_words(tuned.stopped)}.")
     for note in (*tuned.notes, *(tuned.final.evidence if tuned.final else ())):
         console.print(f"  {note}")
 
@@ -121,7 +136,7 @@ def _told(each: TimedParams, sol_ms: float | None) -> str:
 
 
 def _answer(tuned: Tuned) -> str:
-    speedup = _speedup(tuned.final)
+    speedup = speedup_json(tuned.final)
     told = ""
     if speedup is not None:
         high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"

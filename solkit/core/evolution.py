@@ -1,0 +1,258 @@
+"""What a search over variants of a kernel is told, and what it found."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.core.batch import HeldOut
+from solkit.core.measurement import Verdict
+from solkit.core.proposals import Checked
+from solkit.core.reports import Ratio
+from solkit.core.tuning import Final, Stopped, TimedParams, TuneProgress, TuneVerdict
+from solkit.core.values import Value
+from solkit.errors import InputError
+
+__all__ = [
+    "Bred",
+    "EvolveSettings",
+    "EvolveStatus",
+    "Evolved",
+    "Gate",
+    "Order",
+    "Variant",
+    "variant_id",
+]
+
+
+class Order(str, enum.Enum):
+    """In which order candidates are measured."""
+
+    SURROGATE = "surrogate"
+    """By what the surrogate expects, and what was measured since."""
+    RANDOM = "random"
+    """At random: what the surrogate is compared with."""
+
+
+@dataclass(frozen=True)
+class EvolveSettings:
+    """How a search over variants of a kernel goes.
+
+    Attributes:
+        stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
+        least_gain: the search proposes more, or ends, when the next measurement is expected to
+            save less than this share of the best time.
+        seed: of all that is drawn.
+        order: in which order candidates are measured.
+        proposals: variants of one parent that go into a round, at the most.
+        params: the parameters in use, to override the file's own.
+        custom_kernel: whether a variant that only calls PyTorch is refused.
+        held_out: shapes for the gate; those of the file by default.
+        log: the file that outcomes are appended to; ``None`` is this month's in the user's data
+            folder.
+        resume: whether to go on with the run that `log` holds.
+        on: the GPU of this machine, e.g. ``"cuda:1"``.
+
+    Raises:
+        InputError: a value is out of its range; or a run is to be resumed and no log is named.
+    """
+
+    stop_at: float = 0.95
+    least_gain: float = 0.005
+    seed: int = 0
+    order: Order | str = Order.SURROGATE
+    proposals: int = 8
+    params: Mapping[str, Value] = field(default_factory=dict)
+    custom_kernel: bool = False
+    held_out: Sequence[Mapping[str, Value]] | None = None
+    log: str | os.PathLike[str] | None = None
+    resume: bool = False
+    on: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.stop_at > 0:
+            raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
+        if not 0 <= self.least_gain < 1:
+            raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
+        try:
+            object.__setattr__(self, "order", Order(self.order))
+        except ValueError:
+            valid = ", ".join(each.value for each in Order)
+            raise InputError(f"order is {self.order!r}; expected one of: {valid}") from None
+        if self.proposals < 1:
+            raise InputError(f"proposals is {self.proposals!r}; expected 1 or more")
+        if self.resume and self.log is None:
+            raise InputError("resume: name the log of the run to go on with")
+
+
+def variant_id(source: str) -> str:
+    """The first 12 hexadecimal digits of the SHA-256 of a file's text."""
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel file of a search: the original, or what a proposer made of another.
+
+    Attributes:
+        id: `variant_id` of its text.
+        source: its text.
+        parent: the id of the variant that it was made from; ``None`` for the original.
+        kind, intent, checked, why: as in `solkit.core.Proposal`.
+        proposer: who wrote it: ``"rewriter"``, or a model's name.
+    """
+
+    id: str
+    source: str
+    parent: str | None = None
+    kind: str = "original"
+    intent: str = ""
+    proposer: str = ""
+    checked: Checked = Checked.UNCHECKED
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Bred:
+    """What became of a variant.
+
+    Attributes:
+        variant: the file.
+        verdict: of its best measurement; ``NOT_MEASURED`` if it has none.
+        params: those of its best measurement, or of its best forecast.
+        time_ms: its best time; ``None`` if it was not timed, or the time does not count.
+        gap: that time over the speed of light.
+        forecast_ms: its best forecast before anything of it was measured.
+        measured: how many of its configurations were measured.
+        behaviour: what analysis says of it; the archive keeps the best of each.
+        why: why it failed, or was not measured; a sentence.
+    """
+
+    variant: Variant
+    verdict: Verdict = Verdict.NOT_MEASURED
+    params: Mapping[str, Value] = field(default_factory=dict)
+    time_ms: float | None = None
+    gap: float | None = None
+    forecast_ms: float | None = None
+    measured: int = 0
+    behaviour: tuple[str, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class EvolveStatus:
+    """How far a search is.
+
+    Attributes:
+        stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"measuring"`` or ``"gate"``.
+        gpu_s, budget_s: seconds spent of the budget.
+        proposed, measured, failed: variants proposed, configurations measured, and failed ones.
+        best_ms: the best time; ``None`` before that.
+        gap: the best time over the speed of light; ``None`` if either is unknown.
+        best_kind: the kind of the best variant.
+    """
+
+    stage: str
+    gpu_s: float = 0.0
+    budget_s: float = 0.0
+    proposed: int = 0
+    measured: int = 0
+    failed: int = 0
+    best_ms: float | None = None
+    gap: float | None = None
+    best_kind: str = ""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether the winner holds where the search never looked.
+
+    Attributes:
+        passed: whether it does.
+        final: winner and original at the shape of the search, on fresh inputs in new processes.
+        held_out: the same at shapes that the search never saw.
+        single_shape: whether there is no other shape, so that fresh inputs are all there is.
+        why: what decided, a sentence.
+    """
+
+    passed: bool
+    final: Final | None
+    held_out: tuple[HeldOut, ...] = ()
+    single_shape: bool = False
+    why: str = ""
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """The winner's time over the original's at the shape of the search."""
+        return None if self.final is None else self.final.ratio
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """What a search over variants of a kernel found.
+
+    Attributes:
+        kernel: the original's file.
+        problem_id: as in `solkit.core.Outcome`.
+        shape: every size.
+        device: the GPU, by its key in the catalogue.
+        sol_ms: the speed of light of the problem; ``None`` if it has no bound.
+        original: the original with the parameters in use.
+        best: the winner's id; the original's if nothing passed the gate.
+        best_params: its parameters and time in the search.
+        verdict: whether to replace what is in use.
+        gate: ``None`` if nothing seemed faster, or the gate was interrupted.
+        variants: everything that was proposed, oldest first; the first is the original.
+        rounds: how often proposals were asked for.
+        measured, failed: configurations that were measured; those of them that failed.
+        gpu_s: GPU seconds of the search.
+        stopped: why the search ended.
+        trajectory: how the best time fell.
+        cost: money that proposers spent, in the currency of the prices given.
+        log: the file that holds each outcome; ``None`` for a recording.
+        out: the winner's file, if it was written.
+        notes: what limits this result, each a sentence.
+        environment: versions by name.
+    """
+
+    kernel: str
+    problem_id: str
+    shape: Mapping[str, Value]
+    device: str
+    sol_ms: float | None
+    original: TimedParams
+    best: str
+    best_params: TimedParams
+    verdict: TuneVerdict
+    gate: Gate | None
+    variants: tuple[Bred, ...]
+    rounds: int
+    measured: int
+    failed: int
+    gpu_s: float
+    stopped: Stopped
+    trajectory: tuple[TuneProgress, ...] = ()
+    cost: float = 0.0
+    log: str | None = None
+    out: str | None = None
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+
+    def variant(self, name: str) -> Bred:
+        """The variant with an id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for each in self.variants:
+            if each.variant.id == name:
+                return each
+        raise KeyError(name)
+
+    @property
+    def winner(self) -> Bred:
+        """The variant to use."""
+        return self.variant(self.best)

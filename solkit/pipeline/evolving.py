@@ -1,0 +1,359 @@
+"""Searching variants of a kernel under a budget of GPU seconds.
+
+::
+
+    original ─► measured, ranked ─► proposals ─► ranked ─► measured ─► ... ─► the best
+                                                                                │
+    gate: the best against the original, in new processes, on inputs and shapes that were never used
+
+Candidates are checked and timed on the guarded bench, or looked up in a recording. What proposers
+write is trusted nowhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from solkit.core import (
+    Configuration,
+    Depth,
+    Device,
+    Difference,
+    Evolved,
+    EvolveSettings,
+    EvolveStatus,
+    Final,
+    Gate,
+    HeldOut,
+    MeasureSettings,
+    Stopped,
+    TimedParams,
+    TuneVerdict,
+    Value,
+    canonical,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.kernels import kernel_of
+from solkit.errors import InputError, NotRecordedError, SolkitError, UnsupportedError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.environment import environment
+from solkit.pipeline.evolving_world import (
+    LINEAGE,
+    Advise,
+    Check,
+    EvolveLog,
+    EvolveWorld,
+    Original,
+    unchecked,
+    variant_of,
+)
+from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.ranking import shipped
+from solkit.pipeline.studying import Shape
+from solkit.pipeline.target import target
+from solkit.pipeline.tuning import guarded_final
+from solkit.roofline.calibration import calibrated
+from solkit.surrogate.ranking import RankSettings
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+    from solkit.tuner.evolution.breeding import Breeding
+    from solkit.tuner.evolution.frontier import Point
+    from solkit.tuner.proposers import Proposer
+
+__all__ = ["evolve"]
+
+Show = Callable[[EvolveStatus], None]
+
+
+def evolve(
+    path: str | os.PathLike[str],
+    *,
+    gpu_seconds: float = 120.0,
+    device: str | Device | None = None,
+    reference: str | os.PathLike[str] | None = None,
+    shape: Shape | None = None,
+    bench: Bench | None = None,
+    proposers: Sequence[Proposer] | None = None,
+    settings: EvolveSettings | None = None,
+    surrogate: Surrogate | None = None,
+    depth: Depth | str = Depth.COMPILED,
+    check: Check | None = None,
+    advise: Advise = lambda *_: (),
+    show: Show = lambda _: None,
+) -> Evolved:
+    """Search variants of a kernel for faster ones, under a budget of GPU seconds.
+
+    The original is measured first. Proposals are ranked by the surrogate; only the promising reach
+    the GPU, each in its own process beside a referee. The best one then meets the original at the
+    gate: on fresh inputs in new processes, and at shapes that the search never saw. If it does not
+    hold there, the original is the result. An interrupt (Ctrl-C) ends the search; the gate still
+    runs, unless it is interrupted as well.
+
+    Args:
+        path: the kernel file.
+        gpu_seconds: for the search. The gate comes after it.
+        device: the GPU of this machine; by default the first.
+        reference: the file with the reference, if `path` lacks one.
+        shape: sizes to override; the file's first shape by default.
+        bench: measures instead of this machine's GPU: a `solkit.measure.benches.RecordedBench`,
+            where a source that is not recorded is refused.
+        proposers: what writes variants; by default the rewriter, which needs no language model.
+        settings: how to search.
+        surrogate: ranks; the shipped one by default. Without any, the kernel model does.
+        depth: the deepest that a candidate is analysed before it is measured.
+        check: tells right proposals from wrong ones without a GPU; by default Triton's interpreter
+            runs them.
+        advise: gives advice on a result, for the brief.
+        show: receives how far it is.
+
+    Raises:
+        InputError: the file, its shape or a parameter is invalid.
+        UnsupportedError: there is neither a GPU nor a bench; or a package is missing.
+        GpuBusyError: another SolKit holds the GPU.
+        WorkerError: SolKit's own part failed.
+        TraceError: an outcome could not be written.
+    """
+    if not gpu_seconds > 0:
+        raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
+    how, deepest = settings or EvolveSettings(), Depth(RankSettings(depth).depth)
+    limits = MeasureSettings(on=how.on, custom_kernel=how.custom_kernel)
+    to = target(device, limits) if bench is None else calibrated(bench.device)
+    if bench is None and to.source != "nvml":
+        raise UnsupportedError(
+            f"cannot measure on {to.name}: it is not in this machine; a recording can be replayed "
+            "without a GPU (--recorded FILE, or bench=RecordedBench.read(FILE))"
+        )
+    problem = os.fspath(path) if reference is None else os.fspath(reference)
+    with contextlib.ExitStack() as stack:
+        prepared = stack.enter_context(contextlib.closing(Preparation(to, limits)))
+        found = Original.read(prepared, os.fspath(path), problem, shape, how)
+        world = EvolveWorld(prepared, to, found, how, surrogate or shipped(), deepest)
+        world.checks = check or unchecked
+        world.advise = advise
+        world.log = log = _log(stack, bench, found, gpu_seconds, how)
+        run = _Run(world, found, gpu_seconds, how, show)
+        asked = _default(how) if proposers is None else proposers
+        with _opened(bench, world, limits, log) as world.bench:
+            breeding, stopped = run.search(asked)
+        gate = run.gate(breeding, bench, limits)
+        return run.concluded(breeding, stopped, gate)
+
+
+def _default(how: EvolveSettings) -> Sequence[Proposer]:
+    from solkit.tuner.proposers.rewriter import Rewriter
+
+    return [Rewriter(how.seed)]
+
+
+def _log(
+    stack: contextlib.ExitStack,
+    bench: Bench | None,
+    found: Original,
+    budget_s: float,
+    how: EvolveSettings,
+) -> EvolveLog | None:
+    """The log; of a recording none is written, unless one is named."""
+    if bench is not None and how.log is None:
+        return None
+    about = {
+        "what": "solkit evolve",
+        "kernel": found.path,
+        "shape": dict(found.shape),
+        "gpu_seconds": budget_s,
+        "seed": how.seed,
+    }
+    log = EvolveLog(how.log, about, resume=how.resume)
+    log.variants = {found.variant.id: found.variant}
+    log.spent = lambda: 0.0
+    stack.enter_context(log)
+    return log
+
+
+@contextlib.contextmanager
+def _opened(
+    bench: Bench | None, world: EvolveWorld, limits: MeasureSettings, log: EvolveLog | None
+) -> Iterator[Bench]:
+    """The bench of the search."""
+    if bench is not None:
+        yield bench
+        return
+    from solkit.measure.benches.guarded import GuardedBench
+
+    assert log is not None
+    with GuardedBench(world.device, world.prospect, log, limits, environment()) as own:
+        yield own
+
+
+# ----------------------------------------------------------------------------------------- the run
+
+
+@dataclass
+class _Run:
+    """One run of `evolve`."""
+
+    world: EvolveWorld
+    original: Original
+    budget_s: float
+    how: EvolveSettings
+    show: Show
+    notes: list[str] = field(default_factory=list)
+
+    def search(self, proposers: Sequence[Proposer]) -> tuple[Breeding, Stopped]:
+        """The search, until something ends it."""
+        from solkit.tuner.evolution.breeding import Breeding
+        from solkit.tuner.evolution.frontier import Shares
+
+        shares = None
+        if self.world.surrogate is not None and self.world.depth in self.world.surrogate.depths:
+            shares = Shares.of(self.world.surrogate.trees(self.world.depth).scatter)
+        variant = self.original.variant
+        breeding = Breeding(
+            self.world,
+            proposers,
+            (variant, self._first()),
+            self.budget_s,
+            self.how,
+            self._sol_ms(),
+            shares,
+            self.show,
+        )
+        if self.world.log is not None:
+            self.world.log.spent = self.world.spent_s
+            if self.how.resume:
+                self._resume(breeding, self.world.log)
+        return breeding, breeding.run()
+
+    def _first(self) -> Point:
+        from solkit.tuner.evolution.frontier import Point
+
+        return Point(self.original.variant.id, self.original.configuration, 0.0, 0.0)
+
+    def _sol_ms(self) -> float | None:
+        try:
+            return self.world.prepared.bound(self.original.problem, self.original.shape).time_ms
+        except InputError as error:
+            self.notes.append(f"The problem has no speed of light: {error}")
+            return None
+
+    def _resume(self, breeding: Breeding, log: EvolveLog) -> None:
+        """Take over what the log's run measured."""
+        from solkit.tuner.evolution.frontier import Point
+
+        told = outcomelog.read(log.path)
+        texts = {each.sha256[:12]: each.text for each in told.sources}
+        for row in told.rows:
+            lineage = row.extra.get(LINEAGE)
+            if row.run_id != log.run_id or row.comparison is not None or lineage is None:
+                continue
+            name = (row.source_sha256 or "")[:12]
+            if name not in texts or row.shape != self.original.whole_shape:
+                continue
+            variant = variant_of(name, texts[name], lineage)
+            path = self.world.path(variant)
+            configuration = self.original.of(path, row.params, row.chosen_by)
+            log.variants[name] = variant
+            self.world.earlier_s = max(self.world.earlier_s, lineage["spent_s"])
+            breeding.known(
+                variant,
+                Point(name, configuration, 0.0, 0.0),
+                self.world.found(self.world.prospect_of(configuration), row),
+            )
+
+    # ---------------------------------------------------------------------------------- the gate
+
+    def gate(self, breeding: Breeding, bench: Bench | None, limits: MeasureSettings) -> Gate | None:
+        """Whether the best one holds; ``None`` if the original is the best, or nothing runs."""
+        best = breeding.archive.best
+        is_original = best.variant.id == self.original.variant.id
+        same = is_original and canonical(best.params) == canonical(self.original.params)
+        if best.time_ms is None or same:
+            return None
+        breeding._tell("gate")
+        base = self.original.configuration
+        rival = self.original.of(self.world.path(best.variant), best.params, "tuned")
+        judge = partial(guarded_final, self.world.device, limits)
+        if bench is not None:
+            from solkit.tuner.final import head_to_head
+
+            judge = partial(
+                head_to_head, bench, how="recorded" if isinstance(bench, RecordedBench) else "turns"
+            )
+        try:
+            return self._gate(judge, base, rival)
+        except KeyboardInterrupt:
+            return Gate(False, None, why="The gate was interrupted.")
+        except SolkitError as error:
+            return Gate(False, None, why=f"The gate could not be run: {error}")
+
+    def _gate(
+        self,
+        judge: Callable[[Configuration, Configuration], Final],
+        base: Configuration,
+        rival: Configuration,
+    ) -> Gate:
+        from solkit.tuner.gate import gate
+
+        last = judge(base, rival)
+        others = [each for each in self.original.others(self.how) if self._has(base, rival, each)]
+        alone = not others
+        if last.difference is not Difference.FASTER:
+            why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
+            return Gate(False, last, (), alone, why)
+        held: tuple[HeldOut, ...] = gate(base, rival, [(each, True) for each in others], judge)
+        failed = [each for each in held if not each.passed]
+        if failed:
+            at = ", ".join(f"{name}={value}" for name, value in failed[0].shape.items())
+            return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
+        where = "there is no other shape" if alone else f"and at {len(held)} shapes it never saw"
+        return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
+
+    def _has(self, base: Configuration, rival: Configuration, shape: Mapping[str, Value]) -> bool:
+        """Whether both can be compared at a shape: a recording may lack it."""
+        if isinstance(self.world.bench, RecordedBench):
+            try:
+                self.world.bench.require_recorded([replace(e, shape=shape) for e in (base, rival)])
+            except NotRecordedError:
+                return False
+        return True
+
+    def concluded(self, breeding: Breeding, stopped: Stopped, gate: Gate | None) -> Evolved:
+        """The result."""
+        archive, world = breeding.archive, self.world
+        original, best = archive[archive.original], archive.best
+        passed = gate is not None and gate.passed
+        taken = best if passed else original
+        own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
+        chosen = TimedParams(best.params, best.time_ms) if passed else own
+        cost = sum(float(getattr(each, "spent", 0.0)) for each in breeding.proposers)
+        return Evolved(
+            kernel=self.original.path,
+            problem_id=self._problem_id(),
+            shape=self.original.whole_shape,
+            device=world.device.key,
+            sol_ms=self._sol_ms(),
+            original=own,
+            best=taken.variant.id,
+            best_params=chosen,
+            verdict=TuneVerdict.FASTER if passed else TuneVerdict.KEEP,
+            gate=gate,
+            variants=tuple(archive),
+            rounds=breeding.rounds,
+            measured=breeding.measured,
+            failed=breeding.failed,
+            gpu_s=world.spent_s(),
+            stopped=stopped,
+            trajectory=tuple(breeding.trajectory),
+            cost=cost,
+            log=None if world.log is None else str(world.log.path),
+            notes=(*self.original.notes, *self.notes, *breeding.notes),
+            environment=environment(),
+        )
+
+    def _problem_id(self) -> str:
+        return kernel_of(self.original.file).problem_id(self.original.whole_shape)

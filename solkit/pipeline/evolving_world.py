@@ -1,0 +1,415 @@
+"""What a search over variants stands on: the original, the log, and what ranks and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from solkit.core import (
+    Bred,
+    Brief,
+    Checked,
+    Configuration,
+    Depth,
+    Device,
+    EvolveSettings,
+    KernelFile,
+    Outcome,
+    Proposal,
+    Result,
+    Source,
+    StoredFacts,
+    Tried,
+    Value,
+    Variant,
+    Verdict,
+    canonical,
+    variant_id,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.kernels import kernel_of
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.measure.distrust.suspicion import suspicions
+from solkit.measure.outcomes import Prospect, scored
+from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.studying import Shape
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+    from solkit.tuner.evolution.breeding import Found, Ranking
+    from solkit.tuner.evolution.frontier import Point
+
+__all__ = [
+    "LINEAGE",
+    "Advise",
+    "Check",
+    "EvolveLog",
+    "EvolveWorld",
+    "Original",
+    "unchecked",
+    "variant_of",
+]
+
+Advise = Callable[[Result, Device], tuple[str, ...]]
+Check = Callable[[Proposal, Brief], Proposal]
+
+LINEAGE = "evolve"
+"""In `Outcome.extra` of a log: where a variant came from."""
+
+_MOST_POINTS = 64
+"""Parameters of one variant that are ranked: a sample of its space."""
+_HELD = 24
+"""Of these so many go to the frontier, those with the lowest forecasts."""
+_TRIES = 2
+"""Times that a candidate is measured if the conditions were unreliable."""
+
+
+def unchecked(proposal: Proposal, _: Brief) -> Proposal:
+    """Nothing is checked."""
+    return proposal
+
+
+@dataclass(frozen=True)
+class Original:
+    """What the search starts from.
+
+    Attributes:
+        path: the kernel file.
+        problem: the file with the reference, which may be the same.
+        file: what it describes.
+        shape: sizes that override the file's defaults.
+        params: every parameter in use.
+        variant: the file as the first variant.
+        notes: what limits the search, each a sentence.
+    """
+
+    path: str
+    problem: str
+    file: KernelFile
+    shape: Mapping[str, Value]
+    params: Mapping[str, Value]
+    variant: Variant
+    notes: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(
+        prepared: Preparation, path: str, problem: str, shape: Shape | None, how: EvolveSettings
+    ) -> Original:
+        """Read a kernel file.
+
+        Raises:
+            InputError: the file, the shape or a parameter is invalid.
+        """
+        file = prepared.analyser.describe(path, None if problem == path else problem).result()
+        if file.candidate is None:
+            raise InputError(f"{path} holds no kernel to start from")
+        notes: list[str] = []
+        if shape is None:
+            shape = file.problem.shapes[0]
+            if (others := len(file.problem.shapes) - 1) > 0:
+                told = ", ".join(f"{name}={value}" for name, value in shape.items())
+                notes.append(f"Searched at the first shape of the file ({told}), of {others + 1}.")
+        params = {**file.candidate.params, **how.params}
+        if unknown := set(how.params) - set(file.candidate.params):
+            valid = ", ".join(file.candidate.params) or "none"
+            raise InputError(f"{path} has no parameter {min(unknown)!r}; it has: {valid}")
+        text = Path(path).read_text()
+        variant = Variant(variant_id(text), text, intent="What is in use now.")
+        return Original(path, problem, file, shape, params, variant, tuple(notes))
+
+    @property
+    def whole_shape(self) -> dict[str, Value]:
+        """Every size."""
+        return {**self.file.problem.sizes, **self.shape}
+
+    @property
+    def configuration(self) -> Configuration:
+        """The original with the parameters in use."""
+        return self.of(self.path, self.params, "default")
+
+    def of(self, path: str, params: Mapping[str, Value], chosen_by: str) -> Configuration:
+        """A file's candidate at the shape of the search, for this problem."""
+        assert self.file.candidate is not None
+        reference = self.problem if path != self.problem else None
+        name = self.file.candidate.name
+        return Configuration(path, name, self.shape, params, reference, chosen_by)
+
+    def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
+        """Shapes that the search does not see."""
+        problem = self.file.problem
+        told = how.held_out if how.held_out is not None else problem.held_out_shapes
+        whole = [{**problem.sizes, **each} for each in (told or problem.shapes)]
+        return [each for each in whole if canonical(each) != canonical(self.whole_shape)]
+
+
+class EvolveLog(OutcomeLog):
+    """A log whose rows say where a variant came from, and what the run had spent by then."""
+
+    variants: dict[str, Variant]
+    spent: Callable[[], float]
+
+    def append(
+        self,
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """As for `OutcomeLog`."""
+        told = [replace(each, extra={**each.extra, LINEAGE: self._of(each)}) for each in rows]
+        return super().append(told, sources, facts, facts_of)
+
+    def _of(self, row: Outcome) -> dict[str, Any]:
+        found: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
+        if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
+            names = ("parent", "kind", "intent", "proposer", "why")
+            found |= {name: getattr(variant, name) for name in names}
+            found["checked"] = variant.checked.value
+        return found
+
+
+@dataclass
+class EvolveWorld:
+    """What ranks and measures variants: `solkit.tuner.evolution.breeding.World`.
+
+    Attributes:
+        prepared: reads, analyses and compiles them.
+        device: the target.
+        original: what the search starts from.
+        how: the settings.
+        surrogate: ranks; ``None`` for the kernel model alone.
+        depth: the deepest that a candidate is analysed before it is measured.
+        bench: checks and times.
+        log: gets outcomes; ``None`` for none.
+        checks: tells right proposals from wrong ones without a GPU.
+        advise: gives advice on a result.
+        earlier_s: GPU seconds of the run that is resumed.
+    """
+
+    prepared: Preparation
+    device: Device
+    original: Original
+    how: EvolveSettings
+    surrogate: Surrogate | None
+    depth: Depth
+    bench: Bench = None  # type: ignore[assignment] # it asks this for prospects
+    log: EvolveLog | None = None
+    checks: Check = unchecked
+    advise: Advise = lambda *_: ()
+    earlier_s: float = 0.0
+    _own_s: float = 0.0
+    _prospects: dict[int, Prospect] = field(default_factory=dict)
+
+    def spent_s(self) -> float:
+        """GPU seconds that measuring took."""
+        return self.earlier_s + self._own_s
+
+    def prospect(self, configuration: Configuration) -> Prospect:
+        """What is known of a configuration that is being measured."""
+        return self._prospects[id(configuration)]
+
+    def path(self, variant: Variant) -> str:
+        """The variant's file."""
+        if variant.id == self.original.variant.id:
+            return self.original.path
+        return self.prepared.path(variant.source)
+
+    # ------------------------------------------------------------------------------------ ranking
+
+    def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
+        """Forecasts of variants' candidates, without a GPU."""
+        from solkit.surrogate.ranking import RankSettings, Request, rank
+        from solkit.tuner.evolution.breeding import Ranking
+        from solkit.tuner.evolution.frontier import Point
+
+        refused: dict[str, str] = {}
+        points = {}
+        for each in variants:
+            try:
+                points[self.path(each)] = self._points(each)
+            except InputError as error:
+                refused[each.id] = str(error)
+        if not points:
+            return Ranking([], refused)
+        of = {self.path(each): each.id for each in variants}
+        reference = None if of.keys() == {self.original.problem} else self.original.problem
+        settings = RankSettings(self.depth, explained=0)
+        request = Request(list(points), reference, [self.original.shape], points, 1, settings)
+        try:
+            (plan,) = rank(request, self.prepared.analyser, self.surrogate)
+        except InputError as error:
+            return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
+        found = [
+            Point.of(
+                of[each.configuration.path],
+                self.original.of(each.configuration.path, each.configuration.params, "search"),
+                each.forecast,
+                otherwise_ms,
+            )
+            for each in plan.ranked
+        ]
+        refused |= _unable(found)
+        return Ranking(_foremost(found), refused)
+
+    def _points(self, variant: Variant) -> list[Mapping[str, Value]]:
+        """Parameters of a variant: its own, and a sample of its space.
+
+        Raises:
+            InputError: the file cannot be used; or it is plain that it cheats.
+        """
+        path, problem = self.path(variant), self.original.problem
+        if proofs := [each for each in _suspicions(variant) if each.is_proof]:
+            raise InputError(f"it is not measured: {proofs[0].evidence}")
+        apart = None if path == problem else problem
+        analyser = self.prepared.analyser
+        file = analyser.describe(path, apart).result()
+        if file.candidate is None:
+            raise InputError("it holds no kernel")
+        own = dict(file.candidate.params)
+        if variant.id == self.original.variant.id:
+            own = dict(self.original.params)
+        if isinstance(self.bench, RecordedBench):
+            return self._recorded(self.bench, file)
+        asked = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
+        told = {canonical(each): each for each in (own, *asked.result())}
+        return list(told.values())
+
+    def _recorded(self, bench: RecordedBench, file: KernelFile) -> list[Mapping[str, Value]]:
+        """The parameters of a file that are recorded at the shape of the search.
+
+        Raises:
+            InputError: none are.
+        """
+        kernel, shape = kernel_of(file).kernel_id, canonical(self.original.whole_shape)
+        rows = [row for row in bench.recording if row.kernel_id == kernel]
+        told = {canonical(r.params): r.params for r in rows if canonical(r.shape) == shape}
+        if not told:
+            raise InputError("not_recorded: the recording has no such source at this shape")
+        return list(told.values())
+
+    # ---------------------------------------------------------------------------------- measuring
+
+    def measure(self, point: Point, variant: Variant) -> Found:
+        """Check a candidate and time it; again if the conditions were unreliable."""
+        from solkit.tuner.evolution.breeding import Found
+
+        if self.log is not None:
+            self.log.variants[variant.id] = variant
+        try:
+            known = self.prepared.known(point.configuration, None, None, None)
+        except InputError as error:
+            return Found(Verdict.NOT_MEASURED, why=str(error))
+        for _ in range(_TRIES):
+            found = self._measured(*known)
+            if found.verdict is not Verdict.UNSTABLE:
+                break
+        return found
+
+    def _measured(self, configuration: Configuration, prospect: Prospect) -> Found:
+        from solkit.tuner.evolution.breeding import Found
+
+        try:
+            return self.found(prospect, self._outcome(configuration, prospect))
+        except InputError as error:  # e.g. it is not recorded
+            return Found(Verdict.NOT_MEASURED, why=str(error))
+
+    def prospect_of(self, configuration: Configuration) -> Prospect | None:
+        """What is known of a configuration without a GPU; ``None`` if it is unusable."""
+        try:
+            return self.prepared.known(configuration, None, None, None)[1]
+        except InputError:
+            return None
+
+    def found(self, prospect: Prospect | None, outcome: Outcome) -> Found:
+        """What an outcome says of a candidate."""
+        from solkit.tuner.evolution.archive import behaviour_of
+        from solkit.tuner.evolution.breeding import Found
+
+        counts = outcome.verdict.is_right
+        result = None if prospect is None else scored(prospect.result, outcome, self.device)
+        return Found(
+            outcome.verdict,
+            outcome.time_ms if counts else None,
+            () if result is None else behaviour_of(result.analysis, self.device, outcome.verdict),
+            result,
+            "" if counts else (outcome.message or outcome.verdict.value),
+        )
+
+    def _outcome(self, configuration: Configuration, prospect: Prospect) -> Outcome:
+        """The outcome of one measurement, whose seconds are counted."""
+        bench = self.bench
+        self._prospects[id(configuration)] = prospect
+        begun_s = bench.clock.now_s()
+        try:
+            bench.submit([configuration])
+            ((_, outcome),) = bench.outcomes()
+        finally:
+            self._own_s += bench.clock.now_s() - begun_s
+            self._prospects.pop(id(configuration), None)
+        if self.log is not None and isinstance(bench, RecordedBench):
+            self.log.append([outcome], kernel_of(prospect.file).files)
+        return outcome
+
+    # ----------------------------------------------------------------------------------- proposing
+
+    def check(self, proposal: Proposal, brief: Brief) -> Proposal:
+        """The proposal with what can be found out of its results without a GPU."""
+        if proposal.checked is not Checked.UNCHECKED or proposal.why:
+            return proposal
+        return self.checks(proposal, brief)
+
+    def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
+        """What a proposer is told of a variant."""
+        found = self.original
+        apart = None if found.problem == found.path else Path(found.problem).read_text()
+        return Brief(
+            bred.variant.source,
+            Path(found.path).name,
+            self.device,
+            found.whole_shape,
+            apart,
+            bred.params or found.params,
+            result,
+            () if result is None else self.advise(result, self.device),
+            tuple(tried),
+        )
+
+
+def _suspicions(variant: Variant) -> Sequence[Any]:
+    try:
+        return suspicions(variant.source, f"{variant.id}.py")
+    except SyntaxError as error:
+        raise InputError(f"it is no Python: line {error.lineno}: {error.msg}") from None
+
+
+def _unable(points: Sequence[Point]) -> dict[str, str]:
+    """Why variants cannot run of which no candidate can."""
+    able = {each.variant for each in points if each.p_fail < 1}
+    why = "no choice of its parameters can run on this GPU"
+    return {each.variant: why for each in points if each.variant not in able}
+
+
+def _foremost(points: Sequence[Point]) -> list[Point]:
+    """Of each variant those with the lowest forecasts."""
+    by_variant: dict[str, list[Point]] = {}
+    for each in sorted(points, key=lambda point: point.mean):
+        by_variant.setdefault(each.variant, []).append(each)
+    return [each for kept in by_variant.values() for each in kept[:_HELD]]
+
+
+def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
+    """The variant that a row of a log tells of."""
+    return Variant(
+        name,
+        text,
+        lineage.get("parent"),
+        lineage.get("kind", "original"),
+        lineage.get("intent", ""),
+        lineage.get("proposer", ""),
+        Checked(lineage.get("checked", Checked.UNCHECKED)),
+        lineage.get("why", ""),
+    )

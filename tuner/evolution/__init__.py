@@ -1,0 +1,16 @@
+"""A search over variants of a kernel: which to measure, which to keep, which to build on.
+
+::
+
+    archive ─ parent ─► proposers ─► rank ─► frontier ─ choose ─► bench
+       ▲                   ▲                    ▲                  │
+       └───── keeps ───────┴── bandit ── pays ──┴───── tell ◄──────┘
+"""
+
+from __future__ import annotations
+
+from solkit.tuner.evolution.archive import Archive
+from solkit.tuner.evolution.bandit import Bandit
+from solkit.tuner.evolution.frontier import Frontier, Point, Shares
+
+__all__ = ["Archive", "Bandit", "Frontier", "Point", "Shares"]

@@ -1,0 +1,362 @@
+"""The search over variants of one kernel at one shape: propose, rank, measure, keep.
+
+::
+
+    measure the original
+    as long as the budget lasts:
+        if nothing that is left promises enough, or much was measured since the last round:
+            choose a parent, ask the proposers, check, rank
+        measure what promises most
+
+What ranks and what measures comes from outside (`World`), so the loop is the same on a GPU and on a
+recording. It reads no clock of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from solkit.core import (
+    Bred,
+    Brief,
+    Checked,
+    EvolveSettings,
+    EvolveStatus,
+    Order,
+    Proposal,
+    Result,
+    Stopped,
+    Tried,
+    TuneProgress,
+    Variant,
+    Verdict,
+    variant_id,
+)
+from solkit.errors import SolkitError
+from solkit.tuner.evolution.archive import Archive
+from solkit.tuner.evolution.bandit import Bandit
+from solkit.tuner.evolution.frontier import Frontier, Point, Shares
+from solkit.tuner.proposers import Proposer
+
+__all__ = ["Breeding", "Found", "Ranking", "World"]
+
+_PER_ROUND = 6
+"""Measurements after which new proposals are asked for, though some of the old are left."""
+_LOOKED_AT = 3
+"""So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
+_MOST_TOLD = 24  # of earlier attempts, in a brief
+_BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
+"""Verdicts on a variant whatever its parameters."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What measuring a candidate found.
+
+    Attributes:
+        verdict: of the bench.
+        time_ms: ``None`` if it failed, or its time does not count.
+        behaviour: as `solkit.tuner.evolution.archive.behaviour_of` tells.
+        result: its bound, its analysis, and its gap taken apart; ``None`` if it is unusable.
+        why: why it failed, a sentence.
+    """
+
+    verdict: Verdict
+    time_ms: float | None = None
+    behaviour: tuple[str, ...] = ()
+    result: Result | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What is expected of some variants.
+
+    Attributes:
+        points: candidates that may be measured.
+        refused: why a variant cannot be measured, by its id.
+    """
+
+    points: Sequence[Point]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+class World(Protocol):
+    """What ranks and measures."""
+
+    def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
+        """What is expected of variants; `otherwise_ms` where nothing is known."""
+
+    def measure(self, point: Point, variant: Variant) -> Found:
+        """Check a candidate and time it."""
+
+    def check(self, proposal: Proposal, brief: Brief) -> Proposal:
+        """The proposal with what can be found out of its results without a GPU."""
+
+    def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
+        """What a proposer is told of a variant."""
+
+    def spent_s(self) -> float:
+        """GPU seconds that were spent."""
+
+
+class Breeding:
+    """One search.
+
+    Args:
+        world: ranks and measures.
+        proposers: asked in turns.
+        original: what the search starts from, with the parameters in use.
+        budget_s: GPU seconds.
+        settings: how to search.
+        sol_ms: the speed of light; ``None`` if it is unknown.
+        shares: of the errors of forecasts.
+        show: receives how far it is.
+
+    Attributes:
+        proposers: as given.
+        archive: all variants.
+        first_ms: what the original took with the parameters in use; ``None`` if it failed.
+        results: the best result of each variant, by its id.
+        trajectory: how the best time fell.
+        rounds: how often proposals were asked for.
+        measured, failed: configurations that were measured, and failed ones.
+        notes: what limits the search, each a sentence.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        proposers: Sequence[Proposer],
+        original: tuple[Variant, Point],
+        budget_s: float,
+        settings: EvolveSettings,
+        sol_ms: float | None = None,
+        shares: Shares | None = None,
+        show: Callable[[EvolveStatus], None] = lambda _: None,
+    ) -> None:
+        self._world, self.proposers, self._how = world, tuple(proposers), settings
+        self._budget_s, self._sol_ms, self._show = budget_s, sol_ms, show
+        variant, self._first = original
+        self.archive = Archive(variant, settings.seed)
+        self._bandit = Bandit(settings.seed)
+        self._frontier = Frontier(Order(settings.order), settings.seed, shares)
+        self._since_round = 0
+        self._open = list(proposers)  # those that can still be asked
+        self.results: dict[str, Result] = {}
+        self.trajectory: list[TuneProgress] = []
+        self.first_ms: float | None = None
+        self.rounds = self.measured = self.failed = 0
+        self.notes: list[str] = []
+
+    def run(self) -> Stopped:
+        """Search until something ends it; an interrupt (Ctrl-C) does as well."""
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            return Stopped.INTERRUPTED
+
+    def known(self, variant: Variant, point: Point, found: Found) -> None:
+        """Take over what an earlier run measured."""
+        self.archive.add(variant)
+        self._told(point, variant, found)
+
+    # --------------------------------------------------------------------------------- the course
+
+    def _run(self) -> Stopped:
+        self._begin()
+        if self.archive.best.time_ms is None:
+            return Stopped.NOTHING_RUNS
+        while (stopped := self._over()) is None:
+            if self._wants_proposals():
+                self._propose()
+            if (point := self._frontier.choose()) is None:
+                if not self._can_propose():
+                    return Stopped.EXHAUSTED
+                continue
+            self._measure(point)
+        return stopped
+
+    def _begin(self) -> None:
+        """Measure the original, and rank what else the parameters of what is known may be."""
+        original = self.archive[self.archive.original]
+        if original.measured == 0:
+            self._tell("original")
+            self._measure(self._first)
+        if (time_ms := self.archive[self.archive.original].time_ms) is not None:
+            timed = [each.variant for each in self.archive if each.time_ms is not None]
+            self._rank(timed, time_ms)
+
+    def _over(self) -> Stopped | None:
+        best_ms = self.archive.best.time_ms
+        if self._sol_ms is not None and best_ms and self._sol_ms / best_ms >= self._how.stop_at:
+            return Stopped.SPEED_OF_LIGHT
+        if self._world.spent_s() >= self._budget_s:
+            return Stopped.BUDGET
+        if not self._promises() and not self._can_propose():
+            return Stopped.EXPECTED_GAIN if self._frontier.left() else Stopped.EXHAUSTED
+        return None
+
+    def _promises(self) -> bool:
+        """Whether what is left is worth a measurement."""
+        if self._how.order is Order.RANDOM:
+            return bool(self._frontier.left())
+        return self._frontier.gain() > self._how.least_gain
+
+    def _wants_proposals(self) -> bool:
+        due = self._since_round >= _PER_ROUND or not self._promises()
+        return due and self._can_propose()
+
+    def _can_propose(self) -> bool:
+        return bool(self._open) and self.archive.parent_is_open
+
+    # ---------------------------------------------------------------------------------- proposing
+
+    def _propose(self) -> None:
+        """One round: proposals for one parent, checked and ranked."""
+        self._since_round = 0
+        parent = self.archive.parent()
+        if parent is None:
+            return
+        self.rounds += 1
+        self._tell("proposing")
+        name = parent.variant.id
+        brief = self._world.brief(parent, self.results.get(name), self._tried(parent))
+        new = [each for each in self._asked(brief, name) if each.id not in self.archive]
+        if not new:
+            self.archive.dry(name)
+        for each in new:
+            self.archive.add(each)
+        self._rank([each for each in new if not self._refused(each)], parent.time_ms)
+
+    def _asked(self, brief: Brief, parent: str) -> Iterator[Variant]:
+        """What proposers make of a brief."""
+        for proposer in list(self._open):
+            try:
+                most = _LOOKED_AT * self._how.proposals
+                told = list(itertools.islice(proposer.propose(brief), most))
+            except SolkitError as error:
+                self.notes.append(f"{proposer.name} was not asked again: {error}")
+                self._open.remove(proposer)
+                continue
+            for each in self._bandit.chosen(self._new(told), self._how.proposals):
+                yield _variant(self._world.check(each, brief), parent, proposer.name)
+
+    def _new(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        distinct = {variant_id(each.source): each for each in proposals}
+        return [each for name, each in distinct.items() if name not in self.archive]
+
+    def _refused(self, variant: Variant) -> bool:
+        """Whether a variant is known to be wrong before it is measured."""
+        if variant.checked is not Checked.WRONG:
+            return False
+        self.archive.note(variant.id, why=variant.why)
+        self._bandit.tell(variant.kind, None)
+        return True
+
+    def _rank(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
+        if not variants or otherwise_ms is None:
+            return
+        self._tell("ranking")
+        ranking = self._world.rank(variants, otherwise_ms)
+        self._frontier.add(ranking.points)
+        for name, why in ranking.refused.items():
+            self.archive.note(name, why=why)
+            self._bandit.tell(self.archive[name].variant.kind, None)
+        for name in {each.variant for each in ranking.points}:
+            best = min((p for p in ranking.points if p.variant == name), key=lambda p: p.mean)
+            changes = {"forecast_ms": 2.0**best.mean}
+            if self.archive[name].measured == 0:
+                changes["params"] = best.configuration.params
+            self.archive.note(name, **changes)
+
+    def _tried(self, parent: Bred) -> list[Tried]:
+        """What was made of a parent, and what led to it, oldest first."""
+        made = self.archive.children(parent.variant.id)
+        while parent.variant.parent is not None:
+            made.insert(0, parent)
+            parent = self.archive[parent.variant.parent]
+        return [self._attempt(each) for each in made][-_MOST_TOLD:]
+
+    def _attempt(self, bred: Bred) -> Tried:
+        verdict = None if bred.measured == 0 else bred.verdict
+        gain = self.archive.gain(bred)
+        return Tried(bred.variant.kind, bred.variant.intent, verdict, bred.gap, gain, bred.why)
+
+    # ---------------------------------------------------------------------------------- measuring
+
+    def _measure(self, point: Point) -> None:
+        variant = self.archive[point.variant].variant
+        self._told(point, variant, self._world.measure(point, variant))
+        self._since_round += 1
+        self._tell("measuring")
+
+    def _told(self, point: Point, variant: Variant, found: Found) -> None:
+        """Learn from a measurement."""
+        self.measured += 1
+        self.failed += found.time_ms is None
+        if point.key == self._first.key:
+            self.first_ms = found.time_ms
+        self._frontier.tell(point, found.time_ms)
+        if found.verdict in _BLAMED:
+            self._frontier.drop(variant.id)
+        before = self.archive[variant.id]
+        self._keep(before, point, found)
+        after = self.archive[variant.id]
+        if before.measured == 0 and variant.parent is not None:
+            self._bandit.tell(variant.kind, self.archive.gain(after))
+
+    def _keep(self, before: Bred, point: Point, found: Found) -> None:
+        name, best_ms = before.variant.id, self.archive.best.time_ms
+        self.archive.note(name, measured=before.measured + 1)
+        is_better = found.time_ms is not None and (
+            before.time_ms is None or found.time_ms < before.time_ms
+        )
+        if not is_better and (before.measured > 0 and before.time_ms is not None):
+            return
+        gap = None if found.time_ms is None or not self._sol_ms else found.time_ms / self._sol_ms
+        self.archive.note(
+            name,
+            verdict=found.verdict,
+            params=point.configuration.params,
+            time_ms=found.time_ms,
+            gap=gap,
+            behaviour=found.behaviour,
+            why=found.why,
+        )
+        if found.result is not None:
+            self.results[name] = found.result
+        if found.time_ms is not None and (best_ms is None or found.time_ms < best_ms):
+            self.trajectory.append(TuneProgress(self._world.spent_s(), found.time_ms))
+
+    def _tell(self, stage: str) -> None:
+        best = self.archive.best
+        self._show(
+            EvolveStatus(
+                stage,
+                self._world.spent_s(),
+                self._budget_s,
+                len(self.archive) - 1,
+                self.measured,
+                self.failed,
+                best.time_ms,
+                best.gap,
+                best.variant.kind,
+            )
+        )
+
+
+def _variant(proposal: Proposal, parent: str, proposer: str) -> Variant:
+    return Variant(
+        variant_id(proposal.source),
+        proposal.source,
+        parent,
+        proposal.kind,
+        proposal.intent,
+        proposer,
+        proposal.checked,
+        proposal.why,
+    )

@@ -1,0 +1,255 @@
+"""The frontier: candidates that are ranked, and which of them is measured next.
+
+A candidate is a variant with parameters. What was measured changes what is expected of the rest: a
+Gaussian process over the residuals of the forecasts, in log2.
+
+Notation
+    i, j        candidates
+    m, s        what is expected of a candidate, and the standard deviation of the forecast's error
+    r           the residual of a measured candidate: log2(time in ms) - m
+    F, V, R     shares of the error that all variants of a problem, all candidates of a variant, and
+                nobody else share: `solkit.surrogate.doubt.Scatter`; they add up to 1
+    k(i, j)     s(i) s(j) (F + V [same variant] + R [i = j]), and noise for what was measured
+
+The next one is the candidate with the largest expected improvement (Jones, Schonlau and Welch,
+"Efficient Global Optimization of Expensive Black-Box Functions", 1998, equation 15), less what may
+fail. A share of the choices explores.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solkit.core import Configuration, Order, canonical
+from solkit.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solkit.surrogate.doubt import Scatter
+    from solkit.surrogate.plan import Forecast
+
+    Array = NDArray[np.float64]
+
+__all__ = ["Frontier", "Point", "Shares"]
+
+_EXPLORE_EVERY = 7
+"""One choice in so many explores: about the share of `solkit.surrogate.plan.EXPLORED`."""
+_NOISE_LOG2 = 0.02
+"""Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
+_NINETY = 1.645
+"""Standard deviations on either side of the mean of a 90 % interval."""
+_UNKNOWN_LOG2 = 0.33
+"""Of a forecast with no interval: the kernel model's median error of 16.7 % (docs/surrogate.md), as
+a standard deviation."""
+_MOST_FAILURES = 3
+"""A variant is given up after so many failures with no success."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How errors of forecasts resemble each other.
+
+    Attributes:
+        problem: share that all variants have in common.
+        variant: beyond that, all candidates of one variant.
+        rest: beyond that, a candidate's own.
+    """
+
+    problem: float = 0.2
+    variant: float = 0.35
+    rest: float = 0.45
+
+    @staticmethod
+    def of(scatter: Scatter) -> Shares:
+        """Those that a surrogate found on families that it did not know."""
+        variant = scatter.kernel + scatter.cell
+        whole = scatter.family + variant + scatter.rest
+        return Shares(scatter.family / whole, variant / whole, scatter.rest / whole)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A candidate that may be measured.
+
+    Attributes:
+        variant: its variant's id.
+        configuration: what a bench is asked to measure.
+        mean, sd: what is expected of log2 of its time in ms; 0 for `sd` before it is ranked.
+        p_fail: the chance that it fails.
+    """
+
+    variant: str
+    configuration: Configuration
+    mean: float
+    sd: float
+    p_fail: float = 0.0
+
+    @staticmethod
+    def of(
+        variant: str, configuration: Configuration, forecast: Forecast, otherwise_ms: float
+    ) -> Point:
+        """By a forecast; `otherwise_ms` is expected where nothing is known."""
+        low_ms, high_ms = forecast.low_ms, forecast.high_ms
+        sd = _UNKNOWN_LOG2
+        if low_ms and high_ms and math.isfinite(high_ms):
+            sd = max(math.log2(high_ms / low_ms) / (2 * _NINETY), _NOISE_LOG2)
+        mean = math.log2(forecast.time_ms or otherwise_ms)
+        return Point(variant, configuration, mean, sd, forecast.p_fail)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """It tells candidates of a search apart."""
+        return self.variant, canonical(self.configuration.params)
+
+
+class Frontier:
+    """What may be measured, and what was.
+
+    Args:
+        order: how the next one is chosen.
+        seed: of what is drawn.
+        shares: of the errors of forecasts.
+
+    Raises:
+        UnsupportedError: scipy is not installed.
+    """
+
+    def __init__(
+        self, order: Order = Order.SURROGATE, seed: int = 0, shares: Shares | None = None
+    ) -> None:
+        try:
+            from scipy.special import ndtr
+        except ImportError as error:
+            raise UnsupportedError(
+                "a search over variants needs scipy: pip install 'solkit[evolve]'"
+            ) from error
+        self._ndtr = ndtr
+        self._order, self._random, self._shares = order, random.Random(seed), shares or Shares()
+        self._points: dict[tuple[str, str], Point] = {}
+        self._asked: set[tuple[str, str]] = set()
+        self._times: dict[tuple[str, str], float] = {}
+        self._failed: Counter[str] = Counter()
+        self._dropped: set[str] = set()
+        self._choices = 0
+
+    def add(self, points: Iterable[Point]) -> None:
+        """More candidates; a forecast that is known already stays."""
+        for each in points:
+            known = self._points.get(each.key)
+            if known is None or known.sd == 0:  # it was measured before it was ranked
+                self._points[each.key] = each
+
+    def tell(self, point: Point, time_ms: float | None) -> None:
+        """What a candidate took; ``None`` if it failed."""
+        self._points.setdefault(point.key, point)
+        self._asked.add(point.key)
+        if time_ms is not None:
+            self._times[point.key] = time_ms
+            return
+        self._failed[point.variant] += 1
+        if self._failed[point.variant] >= _MOST_FAILURES and not self._succeeded(point.variant):
+            self.drop(point.variant)
+
+    def drop(self, variant: str) -> None:
+        """Measure no more of a variant: it is wrong, or cheats."""
+        self._dropped.add(variant)
+
+    def left(self) -> list[Point]:
+        """What may be measured, in the order added."""
+        return [
+            each
+            for key, each in self._points.items()
+            if key not in self._asked and each.variant not in self._dropped and each.p_fail < 1
+        ]
+
+    @property
+    def best_ms(self) -> float | None:
+        """The shortest time that was told."""
+        return min(self._times.values(), default=None)
+
+    def gain(self) -> float:
+        """What the next measurement is expected to save, as a share of the best time."""
+        left = self.left()
+        if not left or self.best_ms is None:
+            return math.inf if left else 0.0
+        return 1.0 - math.pow(2.0, -float(self._improvements(left).max()))
+
+    def choose(self) -> Point | None:
+        """What to measure next; ``None`` if nothing is left. It is not given again."""
+        left = self.left()
+        if not left:
+            return None
+        self._choices += 1
+        point = self._chosen(left)
+        self._asked.add(point.key)
+        return point
+
+    def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
+        """Mean and standard deviation of log2 of the times, after what was measured, (points,)."""
+        mean = np.array([each.mean for each in points])
+        sd = np.array([each.sd for each in points])
+        known = [self._points[key] for key in self._times]
+        if not known:
+            return mean, sd
+        residual = np.array([math.log2(self._times[each.key]) - each.mean for each in known])
+        inner = self._likeness(known, known) + _NOISE_LOG2**2 * np.eye(len(known))
+        across = self._likeness(points, known)
+        weights = np.linalg.solve(inner, across.T)
+        variance = sd**2 - np.sum(across.T * weights, axis=0)
+        return mean + weights.T @ residual, np.sqrt(np.maximum(variance, 1e-12))
+
+    # ------------------------------------------------------------------------------------- choice
+
+    def _chosen(self, left: list[Point]) -> Point:
+        if self._order is Order.RANDOM:
+            return self._random.choice(left)
+        if self._choices % _EXPLORE_EVERY == 0 and (new := self._unseen(left)):
+            return self._random.choice(new)
+        if self.best_ms is None:
+            mean, _ = self.believed(left)
+            return left[int(np.argmin(mean))]
+        return left[int(np.argmax(self._improvements(left)))]
+
+    def _unseen(self, left: list[Point]) -> list[Point]:
+        """The best candidate of each variant of which nothing was measured."""
+        seen = {variant for variant, _ in self._asked}
+        best: dict[str, Point] = {}
+        for each in left:
+            known = best.get(each.variant)
+            if each.variant not in seen and (known is None or each.mean < known.mean):
+                best[each.variant] = each
+        return list(best.values())
+
+    def _improvements(self, left: Sequence[Point]) -> Array:
+        """Expected improvement on the best time, in log2, (points,)."""
+        assert self.best_ms is not None
+        mean, sd = self.believed(left)
+        ahead = math.log2(self.best_ms) - mean
+        z = ahead / sd
+        density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+        works = 1 - np.array([each.p_fail for each in left])
+        return np.asarray(works * (ahead * self._ndtr(z) + sd * density))
+
+    def _likeness(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
+        """k(i, j), (one, other)."""
+        sizes = np.outer([each.sd for each in one], [each.sd for each in other])
+        shares = self._shares
+        alike = np.full(sizes.shape, shares.problem)
+        variants = np.array([each.variant for each in other])
+        keys = {each.key: place for place, each in enumerate(other)}
+        for row, each in enumerate(one):
+            alike[row, variants == each.variant] += shares.variant
+            if (place := keys.get(each.key)) is not None:
+                alike[row, place] += shares.rest
+        return np.asarray(sizes * alike)
+
+    def _succeeded(self, variant: str) -> bool:
+        return any(each == variant for each, _ in self._times)

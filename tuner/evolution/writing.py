@@ -1,0 +1,54 @@
+"""A kernel file with other parameters in use: the defaults of its entry point, changed in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from solkit.core import Value
+
+__all__ = ["with_params"]
+
+
+def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> str:
+    """The file's text with parameters as the defaults of its entry point; the rest stays as it is.
+
+    A parameter with no default there is left out: `solkit` passes it by name.
+
+    Args:
+        source: the file.
+        entry_point: the function that is called.
+        params: by name.
+    """
+    changes = {
+        place: repr(params[name])
+        for name, place in _defaults(source, entry_point).items()
+        if name in params and params[name] is not None
+    }
+    lines = source.splitlines(keepends=True)
+    for line, start, end in sorted(changes, reverse=True):
+        data = lines[line].encode()  # columns count bytes
+        new = changes[line, start, end].encode()
+        lines[line] = (data[:start] + new + data[end:]).decode()
+    return "".join(lines)
+
+
+def _defaults(source: str, entry_point: str) -> dict[str, tuple[int, int, int]]:
+    """Line, first byte and end of each default that stands on one line."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == entry_point:
+            return dict(_of_function(node.args))
+    return {}
+
+
+def _of_function(args: ast.arguments) -> list[tuple[str, tuple[int, int, int]]]:
+    positional = [*args.posonlyargs, *args.args]
+    pairs = [
+        *zip(reversed(positional), reversed(args.defaults), strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    return [
+        (argument.arg, (default.lineno - 1, default.col_offset, default.end_col_offset or 0))
+        for argument, default in pairs
+        if default is not None and default.lineno == default.end_lineno
+    ]
