@@ -1,0 +1,188 @@
+"""Strict reading of a model's answer: a proposal's file and intent, or the reason for refusing it.
+
+An answer has exactly one fenced block of Python, which holds the whole file, and exactly one line
+``INTENT: …`` outside of it. Prose around them is ignored. Nothing of it is run, and everything is
+limited: size, nesting, and so time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Union
+
+from solkit.measure.distrust.suspicion import suspicions
+from solkit.tuner.proposers.names import jitted, used_by
+from solkit.tuner.proposers.problem import Kept, Original, unified
+from solkit.tuner.proposers.reading import Reason, RefusedError
+from solkit.tuner.proposers.safety import check_safe
+
+__all__ = ["Answer", "Reader", "Reason", "Refused"]
+
+MOST_ANSWER_BYTES = 512 << 10
+_MOST_INTENT = 200  # characters
+_LANGUAGES = {"python", "python3", "py"}
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")  # each part in one place: no backtracking
+_THOUGHT = ("<think>", "</think>")  # of reasoning models; may hold drafts
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that is a proposal.
+
+    Attributes:
+        source: the whole file, with the parent's problem.
+        intent: what it is meant to gain.
+    """
+
+    source: str
+    intent: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An answer that is none.
+
+    Attributes:
+        reason: its kind.
+        why: one sentence.
+    """
+
+    reason: Reason
+    why: str
+
+
+class Reader:
+    """Reads answers about one kernel file.
+
+    Args:
+        source: the parent's file.
+        reference: the text of the file with the problem, if that is another.
+
+    Raises:
+        RefusedError: the parent cannot be read.
+    """
+
+    def __init__(self, source: str, reference: str | None = None) -> None:
+        self._original = Original(source, reference)
+        self._launched = "LAUNCH" in self._original.names
+
+    @property
+    def entry(self) -> str:
+        """What a file must define to be run, in words."""
+        if self._original.names & {"Model", "ModelNew"}:
+            return "class ModelNew"
+        if self._original.names & {"reference", "inputs", "kernel"} and not self._launched:
+            return "def kernel"
+        return " or ".join(f"def {name}" for name in sorted(jitted(self._original.tree)))
+
+    def read(self, text: str) -> Union[Answer, Refused]:
+        """An answer's file and intent, or why it is refused. It raises for no text."""
+        try:
+            return self._read(text)
+        except RefusedError as error:
+            return Refused(error.reason, error.why)
+        except (RecursionError, MemoryError):
+            return Refused(Reason.NESTING, "the code nests too deeply to be read")
+
+    def _read(self, text: str) -> Answer:
+        block, rest = _block(_without_thought(_checked(text)))
+        intent = _intent(rest)
+        kept = self._original.keep(unified(block))
+        self._check_entry(kept.tree)
+        self._check_kernels(kept)
+        check_safe(kept.own, kept.tree, self._original.imports)
+        _check_honest(kept.source)
+        if self._original.is_unchanged(kept.tree):
+            raise RefusedError(Reason.UNCHANGED, "the code is the parent's")
+        return Answer(kept.source, intent)
+
+    def _check_entry(self, tree: ast.Module) -> None:
+        defined = {
+            f"{'class' if isinstance(node, ast.ClassDef) else 'def'} {node.name}"
+            for node in tree.body
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        }
+        if self.entry and not defined & set(self.entry.split(" or ")):
+            text = f"the file lacks its entry point: `{self.entry}` at the top level"
+            raise RefusedError(Reason.NO_ENTRY, text)
+
+    def _check_kernels(self, kept: Kept) -> None:
+        kernels = jitted(kept.tree)
+        if not kernels:
+            raise RefusedError(Reason.NO_JIT, "the file has no function with @triton.jit")
+        used = set().union(*(used_by(each) for each in kept.tree.body))
+        if not kernels & used and self.entry in ("def kernel", "class ModelNew"):
+            text = f"nothing launches {', '.join(sorted(kernels))}"
+            raise RefusedError(Reason.NO_JIT, text)
+
+
+def _checked(text: str) -> str:
+    if not text.strip():
+        raise RefusedError(Reason.EMPTY, "the answer is empty")
+    size = len(text.encode("utf-8", "replace"))
+    if size > MOST_ANSWER_BYTES:
+        raise RefusedError(Reason.OVERSIZED, f"the answer has {size} bytes")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _without_thought(text: str) -> str:
+    start, end = _THOUGHT
+    head, found, rest = text.partition(end)
+    return rest if found and head.lstrip().startswith(start) else text
+
+
+def _block(text: str) -> tuple[str, list[str]]:
+    """The one block, and the lines outside of it."""
+    blocks: list[tuple[str, list[str]]] = []
+    rest: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        found = _FENCE.match(line) if len(line) < 100 else None
+        if fence:
+            closes = found and not found[2].strip() and found[1].startswith(fence)
+            fence = "" if closes else fence
+            if not closes:
+                blocks[-1][1].append(line)
+        elif found:
+            fence = found[1]
+            blocks.append((found[2].strip().lower(), []))
+        else:
+            rest.append(line)
+    return _only(blocks, bool(fence)), rest
+
+
+def _only(blocks: list[tuple[str, list[str]]], is_open: bool) -> str:
+    if not blocks:
+        raise RefusedError(Reason.NO_CODE, "the answer has no fenced block of Python")
+    if len(blocks) > 1:
+        text = f"the answer has {len(blocks)} blocks; one with the whole file is expected"
+        raise RefusedError(Reason.SEVERAL_BLOCKS, text)
+    language, lines = blocks[0]
+    if is_open:
+        raise RefusedError(Reason.CUT_OFF, "the block does not end: the answer was cut off")
+    if language not in _LANGUAGES:
+        text = f"the block's language is {language[:20]!r}; expected python"
+        raise RefusedError(Reason.WRONG_LANGUAGE, text)
+    if not any(line.strip() for line in lines):
+        raise RefusedError(Reason.NO_CODE, "the block is empty")
+    return "\n".join(lines)
+
+
+def _intent(lines: list[str]) -> str:
+    found = [line.strip() for line in lines if line.strip().startswith("INTENT:")]
+    if len(found) != 1:
+        text = f"the answer has {len(found)} lines that start with INTENT:; one is expected"
+        raise RefusedError(Reason.NO_INTENT, text)
+    text = " ".join(found[0].removeprefix("INTENT:").split())
+    text = "".join(each for each in text if each.isprintable())[:_MOST_INTENT]
+    if not text.strip():
+        raise RefusedError(Reason.NO_INTENT, "the intent is empty")
+    return text.strip()
+
+
+def _check_honest(source: str) -> None:
+    for finding in suspicions(source, "answer"):
+        if finding.is_proof:
+            raise RefusedError(Reason.CHEATING, f"{finding.trick}: {finding.evidence}")

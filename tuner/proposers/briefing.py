@@ -1,0 +1,231 @@
+"""The messages that a brief makes: facts, in sections of Markdown.
+
+Prompts are files: ``prompts/<version>/system.md`` and ``user.md``, with `string.Template`'s
+``$name`` for what is filled in. A version never changes once it has been released, since records
+of exchanges name it; a new text is a new folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib import resources
+from string import Template
+
+from solkit.core import Bound, Brief, Device, Gap, KernelAnalysis, Result, Tried, Value
+from solkit.core.quantities import amount, binary_bytes, duration, significant
+from solkit.errors import InputError
+from solkit.tuner.proposers.chat import Message
+from solkit.tuner.proposers.safety import ALLOWED_IMPORTS
+
+__all__ = ["PROMPT_VERSION", "messages_for"]
+
+PROMPT_VERSION = "v1"
+_UNKNOWN = "Not known."
+_MOST_LAUNCHES = 8
+_MOST_ACCESSES = 8  # of a launch
+_MOST_TRIED = 20
+_MOST_SENTENCE = 300
+
+
+def messages_for(brief: Brief, entry: str, version: str = PROMPT_VERSION) -> tuple[Message, ...]:
+    """The conversation that asks for a variant.
+
+    Args:
+        brief: the facts.
+        entry: what the file must define to be run, e.g. ``"def kernel"``.
+        version: of the prompts.
+
+    Raises:
+        InputError: there is no such version.
+    """
+    rules = _prompt(version, "system.md").substitute(
+        entry=f"`{entry}`" if entry else "as in the file.", imports=", ".join(ALLOWED_IMPORTS)
+    )
+    text = _prompt(version, "user.md").substitute(_sections(brief))
+    return Message("system", _clean(rules)), Message("user", _clean(text))
+
+
+@lru_cache
+def _prompt(version: str, name: str) -> Template:
+    folder = resources.files("solkit.tuner.proposers").joinpath("prompts")
+    known = sorted(each.name for each in folder.iterdir() if each.is_dir())
+    if version not in known:
+        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(known)}")
+    return Template((folder / version / name).read_text(encoding="utf-8"))
+
+
+def _sections(brief: Brief) -> dict[str, str]:
+    result = brief.result
+    return {
+        "name": brief.name,
+        "source": _fenced(brief.source),
+        "reference": _reference(brief.reference),
+        "device": "\n".join(_device(brief.device)),
+        "measured": "\n".join(_measured(brief)),
+        "bound": "\n".join(_bound(result.bound)) if result else _UNKNOWN,
+        "gap": "\n".join(_gap(result.gap)) if result and result.gap else _UNKNOWN,
+        "launches": "\n".join(_launches(result)) if result else _UNKNOWN,
+        "advice": _listed(brief.advice) or "None.",
+        "tried": _listed(map(_tried, brief.tried[-_MOST_TRIED:])) or "Nothing yet.",
+    }
+
+
+def _reference(source: str | None) -> str:
+    return "" if source is None else f"# The file with the problem\n\n{_fenced(source)}\n\n"
+
+
+def _fenced(source: str) -> str:
+    """Code in a fence that nothing in it can close."""
+    longest = max((len(each) for each in re.findall("`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{source.rstrip()}\n{fence}"
+
+
+def _device(device: Device) -> Iterable[str]:
+    major, minor = device.compute_capability
+    yield f"{device.name}, compute capability {major}.{minor}, {device.sm_count} SMs, L2 of " + (
+        f"{binary_bytes(device.l2_bytes)}."
+    )
+    limits = device.limits
+    yield (
+        f"An SM holds {limits.threads} threads, {limits.blocks} blocks, {limits.registers} "
+        f"registers and {binary_bytes(limits.shared_bytes)} of shared memory, of which one block "
+        f"may have {binary_bytes(limits.shared_per_block_bytes)}."
+    )
+    yield "Ceilings:"
+    for name, each in device.ceilings.items():
+        clock = f" at {each.clock_mhz:g} MHz" if each.clock_mhz else ""
+        yield f"- {name}: {amount(each.value, each.unit)}{clock} ({each.source})"
+    for name, each in device.calibrated.items():
+        yield f"- {name}, measured on this GPU: {amount(each.value, each.unit)}"
+
+
+def _measured(brief: Brief) -> Iterable[str]:
+    yield f"Shape: {_settings(brief.shape)}."
+    yield f"Parameters of the kernel: {_settings(brief.params)}."
+    result = brief.result
+    if result is None:
+        return
+    if result.tolerance is not None:
+        yield f"Tolerance: rtol {result.tolerance.rtol:g}, atol {result.tolerance.atol:g}."
+    yield f"Verdict: {result.verdict.value}."
+    if result.measurement is not None:
+        seen = result.measurement
+        yield f"Measured: {duration(seen.median_ms)} ({seen.method})."
+    yield from (f"Error: {_short(each)}" for each in result.errors)
+
+
+def _bound(bound: Bound) -> Iterable[str]:
+    yield f"{duration(bound.time_ms)}, limited by {bound.limiter}, inputs {bound.protocol}. "
+    for each in bound.resources:
+        yield (
+            f"- {each.name}: {amount(each.amount, each.unit)} at "
+            f"{amount(each.ceiling, f'{each.unit}/s')}: {duration(each.time_ms)}"
+        )
+    yield from (f"- Assumed: {_short(each)}" for each in bound.assumptions)
+
+
+def _gap(gap: Gap) -> Iterable[str]:
+    kind = "measured" if gap.measured else "modelled"
+    times = f"{gap.time_ms / gap.sol_ms:.2f} times" if gap.sol_ms else "more than"
+    yield f"The {kind} time, {duration(gap.time_ms)}, is {times} the least time. Its factors:"
+    for each in gap.factors:
+        cause = (
+            f" Cause: {each.cause.name} ({_settings(each.cause.figures)})." if each.cause else ""
+        )
+        yield f"- {each.name}: {each.factor:.3f}. {_short(each.evidence)}{cause}"
+
+
+def _launches(result: Result) -> Iterable[str]:
+    kernels = result.analysis.kernels
+    yield f"{len(kernels)} distinct launches in one call."
+    for each in kernels[:_MOST_LAUNCHES]:
+        yield from _launch(each)
+    for output in result.analysis.written:
+        yield f"Output: {output.bytes} B, of which {output.written_bytes} B are written."
+    yield from (f"Note: {_short(each)}" for each in result.analysis.notes)
+
+
+def _launch(kernel: KernelAnalysis) -> Iterable[str]:
+    launch, facts = kernel.launch, kernel.facts
+    if launch.library:
+        yield f"- {launch.name}: an operator of PyTorch's, {launch.count} times ({launch.line})"
+        return
+    yield (
+        f"- {launch.name}: {launch.count} times, grid {launch.grid}, {launch.num_warps} warps, "
+        f"{launch.num_stages} stages, constants {_settings(launch.constants)}"
+    )
+    yield (
+        f"  registers {_known(facts.registers)} a thread, spilled words {_known(facts.spills)}, "
+        + (f"shared memory {_known(facts.shared_bytes)} B a block")
+    )
+    if kernel.error or facts.error:
+        yield f"  cannot run: {_short(kernel.error or facts.error or '')}"
+    yield from (f"  {line}" for line in _figures(kernel))
+
+
+def _figures(kernel: KernelAnalysis) -> Iterable[str]:
+    if kernel.occupancy is not None:
+        seen = kernel.occupancy
+        yield (
+            f"occupancy {seen.fraction:.0%} (limited by {seen.limiter}), {seen.blocks_per_sm} "
+            f"blocks an SM, {seen.waves:.2f} waves, tail efficiency {seen.tail_efficiency:.2f}"
+        )
+    if kernel.model is not None:
+        terms = ", ".join(f"{t.name} {duration(t.time_ms)}" for t in kernel.model.terms[:4])
+        yield f"modelled: {duration(kernel.model.time_ms)}; terms: {terms}"
+    if kernel.demand is not None:
+        yield from _demand(kernel)
+
+
+def _demand(kernel: KernelAnalysis) -> Iterable[str]:
+    demand = kernel.demand
+    assert demand is not None
+    yield (
+        f"DRAM: reads {amount(demand.dram_read_bytes, 'B')}, writes "
+        f"{amount(demand.dram_write_bytes, 'B')}; L2: reads {amount(demand.l2_read_bytes, 'B')}, "
+        f"writes {amount(demand.l2_write_bytes, 'B')}"
+    )
+    largest = sorted(demand.accesses, key=lambda each: -each.sectors)[:_MOST_ACCESSES]
+    for each in largest:
+        yield (
+            f"{each.kind} of {each.argument or 'unknown'} at {each.line or 'unknown'}: moves "
+            f"{amount(each.sector_bytes, 'B')}, needs {amount(each.requested_bytes, 'B')}, "
+            f"distinct {amount(each.unique_bytes, 'B')}, {each.vector_bytes} B an instruction"
+        )
+
+
+def _tried(tried: Tried) -> str:
+    parts = [f"{tried.kind}: {_short(tried.intent)}"]
+    if tried.verdict is not None:
+        parts.append(f"verdict {tried.verdict.value}")
+    if tried.gap is not None:
+        parts.append(f"{tried.gap:.2f} times the least time")
+    if tried.gain is not None:
+        parts.append(f"{significant(tried.gain)} times as fast as its parent")
+    return "; ".join([*parts, *filter(None, [_short(tried.why)])])
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {_short(each)}" for each in sentences)
+
+
+def _short(text: str) -> str:
+    """A text on one line, so that it cannot start a section of its own."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_SENTENCE else f"{line[:_MOST_SENTENCE]}…"
+
+
+def _settings(values: Mapping[str, Value]) -> str:
+    return _short(", ".join(f"{name}={value}" for name, value in values.items())) or "none"
+
+
+def _known(value: int | None) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _clean(text: str) -> str:
+    """Text that UTF-8 can hold, so that its digest and its record exist."""
+    return text.encode("utf-8", "replace").decode()

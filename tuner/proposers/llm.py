@@ -1,0 +1,263 @@
+"""A proposer that asks a language model, whichever way it is reached.
+
+What it asks is made by `briefing`, what comes back is read by `answers`. In between are a budget,
+retries and a record, the same for an endpoint, a local model and a replay.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from solkit.core import Brief, Proposal
+from solkit.errors import InputError, SolkitError
+from solkit.tuner.proposers.answers import Answer, Reader, Refused
+from solkit.tuner.proposers.briefing import PROMPT_VERSION, messages_for
+from solkit.tuner.proposers.budget import Budget, Reservation, Spent
+from solkit.tuner.proposers.chat import Answered, Chat, Failure, Reply, Request, Trouble, is_here
+from solkit.tuner.proposers.exchanges import Exchange, Exchanges
+from solkit.tuner.proposers.reading import RefusedError
+
+__all__ = ["LanguageModel", "ModelGoneError", "Retries", "Sampling"]
+
+_MOST_WORDLESS = 3  # such answers in a row
+_FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with a sign
+
+
+class ModelGoneError(SolkitError):
+    """The model gives no text, however often it is asked."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How answers are drawn.
+
+    Attributes:
+        samples: answers per brief.
+        temperature: 0 for the most probable answer.
+        seed: of the first; each further answer has the next.
+        max_tokens: the longest answer.
+    """
+
+    samples: int = 4
+    temperature: float = 0.7
+    seed: int = 0
+    max_tokens: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.samples < 1 or self.max_tokens < 1 or not 0 <= self.temperature <= 2:
+            raise InputError(
+                f"{self}: expected at least one sample and one token, and a temperature of 0 to 2"
+            )
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often a failed attempt is repeated.
+
+    Attributes:
+        attempts: at the most, the first included.
+        first_s: before the second attempt; doubles each time, with up to a quarter of jitter.
+        most_s: before any attempt, and the longest ``Retry-After`` that is waited for.
+    """
+
+    attempts: int = 5
+    first_s: float = 1.0
+    most_s: float = 60.0
+
+
+class LanguageModel:
+    """A `Proposer` behind a `Chat`.
+
+    Args:
+        chat: the model.
+        budget: charged for every attempt; shared with other proposers if you like.
+        exchanges: where every attempt is recorded.
+        sampling: how answers are drawn.
+        retries: of failed attempts.
+        prompt: version of the prompts.
+        tell: gets sentences for the user: once that source leaves the machine, and refusals.
+        sleep: waits; for tests.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        *,
+        budget: Budget | None = None,
+        exchanges: Exchanges | None = None,
+        sampling: Sampling | None = None,
+        retries: Retries | None = None,
+        prompt: str = PROMPT_VERSION,
+        tell: Callable[[str], None] = lambda _text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = chat.name
+        self._chat, self._prompt, self._tell, self._sleep = chat, prompt, tell, sleep
+        self._budget = budget or Budget()
+        self._exchanges = exchanges or Exchanges()
+        self._sampling, self._retries = sampling or Sampling(), retries or Retries()
+        self._told: set[str] = set()
+        self._wordless = 0  # answers in a row that held no text
+
+    @property
+    def budget(self) -> Budget:
+        """What has been spent."""
+        return self._budget
+
+    def close(self) -> None:
+        """Close the connection, or end the local model."""
+        self._chat.close()
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """Ask for as many answers as `Sampling.samples`; yield those that are proposals.
+
+        Each answer is asked for when it is taken. One that repeats an earlier one of the same brief
+        is left out.
+
+        Raises:
+            BudgetSpentError: the next answer may cost more than is left.
+            ModelGoneError: the model gives no text.
+            InputError: the brief's file cannot be read by rule.
+        """
+        reader = _reader(brief)
+        messages = messages_for(brief, reader.entry, self._prompt)
+        seen: set[str] = set()
+        for number in range(self._sampling.samples):
+            request = Request(
+                model=self.name,
+                messages=messages,
+                max_tokens=self._sampling.max_tokens,
+                temperature=self._sampling.temperature,
+                seed=(self._sampling.seed + number) % _FIRST_SEED,
+            )
+            answer = self._answer(request, reader)
+            if isinstance(answer, Answer) and answer.source not in seen:
+                seen.add(answer.source)
+                yield self._proposal(answer, request)
+
+    def _proposal(self, answer: Answer, request: Request) -> Proposal:
+        made = f"prompt {self._prompt}, exchange {request.digest[:12]}"
+        why = f"Written by {self.name} ({made}); nothing has run it."
+        return Proposal(answer.source, "llm", answer.intent, why=why)
+
+    def _answer(self, request: Request, reader: Reader) -> Answer | None:
+        """One answer, after as many attempts as it takes; ``None`` if it is refused.
+
+        Raises:
+            ModelGoneError: no attempt gave text.
+        """
+        for attempt in range(self._retries.attempts):
+            answered, spent = self._attempt(request)
+            if isinstance(answered, Reply):
+                self._wordless = 0
+                return self._read(request, answered, spent, reader)
+            self._record(request, answered, spent)
+            is_last = attempt + 1 == self._retries.attempts
+            if is_last or not answered.trouble.may_pass:
+                self._give_up(answered)
+                return None
+            self._wait(answered, attempt, request.seed)
+        return None
+
+    def _give_up(self, failure: Failure) -> None:
+        """Leave one answer out if the next may be better.
+
+        Raises:
+            ModelGoneError: it would not be.
+        """
+        self._wordless += 1
+        is_nonsense = failure.trouble in (Trouble.NONSENSE, Trouble.OVERSIZED)
+        if not is_nonsense or self._wordless >= _MOST_WORDLESS:
+            raise ModelGoneError(f"{self.name}: {failure.why}")
+        self._tell(f"An answer of {self.name} is refused: {failure.why}")
+
+    def _attempt(self, request: Request) -> tuple[Answered, Spent]:
+        """One attempt, paid for."""
+        self._tell_host()
+        held = self._budget.reserve(request.most_tokens_in, request.max_tokens)
+        try:
+            answered = self._chat.ask(request)
+        except BaseException:
+            self._budget.release(held)
+            raise
+        return _clean(answered), self._settle(held, answered)
+
+    def _settle(self, held: Reservation, answered: Answered) -> Spent:
+        if isinstance(answered, Reply):
+            spent = self._budget.settle(held, answered.tokens_in, answered.tokens_out)
+        elif answered.trouble.may_cost:
+            spent = self._budget.settle(held, None, None)
+        else:
+            return self._budget.release(held)
+        if spent.is_estimate:
+            text = "does not say what an answer cost: the worst case is charged"
+            self._tell_once(f"{self.name} {text}")
+        return spent
+
+    def _read(self, request: Request, reply: Reply, spent: Spent, reader: Reader) -> Answer | None:
+        found = reader.read(reply.text)
+        if isinstance(found, Answer):
+            self._record(request, reply, spent)
+            return found
+        self._record(request, reply, spent, found)
+        self._tell(f"An answer of {self.name} is refused: {found.why}")
+        return None
+
+    def _record(
+        self, request: Request, answered: Answered, spent: Spent, refused: Refused | None = None
+    ) -> None:
+        why = "" if refused is None else f"{refused.reason.value}: {refused.why}"
+        self._exchanges.add(
+            Exchange(
+                digest=request.digest,
+                request=request,
+                answer=answered,
+                spent=spent,
+                prompt=self._prompt,
+                host=self._chat.host,
+                refused=why,
+            )
+        )
+
+    def _wait(self, failure: Failure, attempt: int, seed: int) -> None:
+        """Wait before the next attempt, as long as the server wants.
+
+        Raises:
+            ModelGoneError: that is longer than anybody waits.
+        """
+        wished_s = failure.retry_after_s or 0.0
+        if wished_s > self._retries.most_s:
+            text = f"wants to be left alone for {wished_s:.0f} s, over {self._retries.most_s:g} s"
+            raise ModelGoneError(f"{self.name} {text}: {failure.why}")
+        jitter = 1 + random.Random(f"{seed}:{attempt}").random() / 4
+        backoff_s = self._retries.first_s * 2**attempt * jitter
+        if self._chat.is_live:
+            self._sleep(min(max(wished_s, backoff_s), self._retries.most_s))
+
+    def _tell_host(self) -> None:
+        host = self._chat.host
+        if host:
+            where = "on this machine" if is_here(host) else "so they leave this machine"
+            self._tell_once(f"Kernel sources and facts are sent to {host}, {where}.")
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+
+
+def _reader(brief: Brief) -> Reader:
+    try:
+        return Reader(brief.source, brief.reference)
+    except RefusedError as error:
+        raise InputError(f"{brief.name}: no model can be asked about it: {error.why}") from None
+
+
+def _clean(answered: Answered) -> Answered:
+    """An answer that UTF-8 can hold: lone surrogates become question marks."""
+    if isinstance(answered, Reply):
+        return replace(answered, text=answered.text.encode("utf-8", "replace").decode())
+    return replace(answered, why=answered.why.encode("utf-8", "replace").decode())

@@ -1,0 +1,108 @@
+"""What the names of a file mean, from its syntax tree alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+__all__ = ["bound_by", "dotted", "imports", "is_main_guard", "jitted", "root", "used_by"]
+
+_JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
+
+
+def imports(nodes: Iterator[ast.AST]) -> dict[str, str]:
+    """The full name behind each name that an import binds."""
+    found: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(_bound_by_import(node))
+    return found
+
+
+def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+        elif alias.asname:
+            yield alias.asname, alias.name
+        else:
+            top = alias.name.partition(".")[0]
+            yield top, top
+
+
+def dotted(node: ast.AST, imported: dict[str, str]) -> str:
+    """The full name of an expression of names and dots; empty if it is another expression."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([imported.get(node.id, node.id), *reversed(parts)])
+
+
+def root(node: ast.AST) -> str:
+    """The name that an expression of dots, subscripts and calls starts with; empty if none."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def bound_by(statement: ast.stmt) -> dict[str, str]:
+    """The names that a top-level statement binds, each with a text that says to what.
+
+    Two statements that bind a name to the same have the same text, whatever their layout.
+    """
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return {name: f"import {full}" for name, full in _bound_by_import(statement)}
+    text = ast.dump(statement)
+    return dict.fromkeys(_names_bound(statement), text)
+
+
+def _names_bound(statement: ast.stmt) -> Iterator[str]:
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name  # what its body binds is its own
+            todo += node.decorator_list
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (name for name, _ in _bound_by_import(node))
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs)) and node.name:
+            yield node.name
+        todo += ast.iter_child_nodes(node)
+
+
+def used_by(node: ast.AST) -> set[str]:
+    """The names that occur in a piece of code."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def is_main_guard(statement: ast.stmt) -> bool:
+    """Whether it is ``if __name__ == "__main__"``, which an import does not run."""
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return False
+    test = statement.test
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == "__name__"
+        and isinstance(test.ops[0], ast.Eq)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == "__main__"
+    )
+
+
+def jitted(tree: ast.Module) -> set[str]:
+    """The names of the functions that Triton compiles."""
+    known = imports(ast.walk(tree))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            kinds = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+            if any(dotted(kind, known) in _JITS for kind in kinds):
+                found.add(node.name)
+    return found

@@ -1,0 +1,256 @@
+"""The part of a kernel file that a proposal may not touch: what must be computed.
+
+It is made of the problem's definitions (`NAMES`), all that they use at the top level of the file,
+and statements that act at import, such as setting a precision. In an answer each of them is as in
+the parent, or absent and put back from it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from solkit.tuner.proposers.names import bound_by, imports, is_main_guard, root, used_by
+from solkit.tuner.proposers.reading import Reason, RefusedError, read
+
+__all__ = ["NAMES", "Kept", "Original"]
+
+NAMES = frozenset(
+    """
+    reference inputs check SHAPES HELD_OUT_SHAPES TOLERANCE OUTPUTS
+    Model get_inputs get_init_inputs
+    """.split()
+)
+_MAY_BE_USED = {"Model"}  # a KernelBench candidate may derive from it
+_LAUNCH_OF_CANDIDATE = {"constants", "grid", "kernel"}  # the rest of LAUNCH is the problem's
+_MUTATORS = frozenset(
+    """
+    append extend insert remove pop clear sort reverse update setdefault popitem add discard
+    __setitem__ __delitem__ move_to_end fill_ copy_ zero_ set_
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer with the problem in place.
+
+    Attributes:
+        source: the whole file.
+        tree: of `source`.
+        own: its statements that the parent does not have.
+    """
+
+    source: str
+    tree: ast.Module
+    own: tuple[ast.stmt, ...]
+
+
+class Original:
+    """The parent's file, and the file with the problem if that is another.
+
+    Attributes:
+        tree: of the parent.
+        names: the top-level names of both files.
+        imports: what the parent imports, by name.
+
+    Raises:
+        RefusedError: they cannot be read.
+    """
+
+    def __init__(self, source: str, reference: str | None = None) -> None:
+        self._source = unified(source)
+        self.tree = read(self._source)
+        self._bound = _bindings(self.tree)
+        other = read(unified(reference)) if reference is not None else ast.Module([], [])
+        self._elsewhere = _bindings(other)
+        self._protected = self._closure()
+        self.names = set(self._bound) | set(self._elsewhere)
+        self.imports = imports(ast.walk(self.tree))
+        self._private = (NAMES - _MAY_BE_USED) & self.names
+        self._texts = {ast.dump(each) for each in self.tree.body}
+
+    def keep(self, source: str) -> Kept:
+        """The answer with what it lacks of the problem.
+
+        Raises:
+            RefusedError: it changes the problem, or cannot be read.
+        """
+        source = _without_main_guard(source)
+        tree = read(source)
+        self._compare(tree)
+        whole = self._spliced(source, tree)
+        tree = read(whole)
+        own = tuple(each for each in tree.body if ast.dump(each) not in self._texts)
+        for statement in own:
+            self._check_use(statement)
+        return Kept(whole, tree, own)
+
+    def is_unchanged(self, tree: ast.Module) -> bool:
+        """Whether an answer has the parent's code."""
+        mine = [ast.dump(each) for each in self.tree.body if not is_main_guard(each)]
+        return sorted(mine) == sorted(map(ast.dump, tree.body))
+
+    def _closure(self) -> dict[str, list[str]]:
+        """The protected names with what binds them."""
+        found: dict[str, list[str]] = {}
+        todo = [name for name in NAMES if name in self._bound]
+        for statement in self._actions():
+            todo += used_by(statement) & self._bound.keys()
+        while todo:
+            name = todo.pop()
+            if name not in found:
+                found[name] = [text for _, text in self._bound[name]]
+                for statement, _ in self._bound[name]:
+                    todo += used_by(statement) & self._bound.keys()
+        return found
+
+    def _actions(self) -> Iterator[ast.stmt]:
+        """Statements that bind nothing and run at import."""
+        for statement in self.tree.body[bool(ast.get_docstring(self.tree, clean=False)) :]:
+            if not bound_by(statement) and not is_main_guard(statement):
+                yield statement
+
+    def _compare(self, tree: ast.Module) -> None:
+        found = _bindings(tree)
+        for name, texts in self._protected.items():
+            if name in found and [text for _, text in found[name]] != texts:
+                line = found[name][0][0].lineno
+                text = f"line {line} changes `{name}`, which belongs to the problem"
+                raise RefusedError(Reason.PROBLEM, text)
+        for name in (NAMES & found.keys()) - self._protected.keys():
+            theirs = [text for _, text in self._elsewhere.get(name, ())]
+            if [text for _, text in found[name]] != theirs:
+                text = f"line {found[name][0][0].lineno} adds `{name}`, which the problem lacks"
+                raise RefusedError(Reason.PROBLEM, text)
+        self._compare_launch(found)
+
+    def _compare_launch(self, found: dict[str, list[tuple[ast.stmt, str]]]) -> None:
+        """LAUNCH describes a plain Triton module: inputs and outputs are the problem's."""
+        if "LAUNCH" in found:
+            mine = [_launch(each) for each, _ in self._bound.get("LAUNCH", ())]
+            theirs = [_launch(each) for each, _ in found["LAUNCH"]]
+            if mine != theirs or None in theirs:
+                raise RefusedError(Reason.PROBLEM, "LAUNCH changes more than constants and grid")
+
+    def _spliced(self, source: str, tree: ast.Module) -> str:
+        """The source with the protected statements that it lacks, after its docstring."""
+        there = {ast.dump(each) for each in tree.body}
+        bound = _bindings(tree)
+        missing = [each for each in self._wanted() if not _is_there(each, there, bound)]
+        if "LAUNCH" in self._bound and "LAUNCH" not in bound:
+            missing += [each for each, _ in self._bound["LAUNCH"]]
+        if not missing:
+            return source
+        lines, text = source.split("\n"), self._source.split("\n")
+        parts = ["\n".join(text[_start(each) - 1 : each.end_lineno]) for each in missing]
+        at = _after_header(tree)
+        return "\n".join([*lines[:at], *parts, *lines[at:]])
+
+    def _wanted(self) -> list[ast.stmt]:
+        """The protected statements, in the parent's order."""
+        wanted = {id(s) for name in self._protected for s, _ in self._bound[name]}
+        wanted |= {id(s) for s in self._actions()}
+        return [each for each in self.tree.body if id(each) in wanted]
+
+    def _check_use(self, statement: ast.stmt) -> None:
+        """Nothing of the candidate's writes to the problem, or looks its answers up."""
+        for node in ast.walk(statement):
+            if isinstance(node, (ast.Global, ast.Nonlocal)):
+                for name in self._protected.keys() & {*node.names}:
+                    _refuse_use(node, name)
+            name = _written(node)
+            if name in self._protected and name not in self.imports:  # torch.add() writes nothing
+                _refuse_use(node, name)
+            used = node.id if isinstance(node, ast.Name) and _is_read(node) else ""
+            if used in self._private:
+                _refuse_use(node, used)
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def _refuse_use(node: ast.AST, name: str) -> None:
+    line = getattr(node, "lineno", 1)
+    text = f"line {line} uses or changes `{name}`, which belongs to the problem"
+    raise RefusedError(Reason.PROBLEM, text)
+
+
+def _written(node: ast.AST) -> str:
+    """The name of the object that an assignment or a call changes in place; empty if none."""
+    if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+        return root(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return root(node.func) if node.func.attr in _MUTATORS else ""
+    return ""
+
+
+def unified(source: str) -> str:
+    """A source with the line ends of Unix, and one at its end."""
+    return source.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") + "\n"
+
+
+_Bindings = dict[str, list[tuple[ast.stmt, str]]]
+
+
+def _bindings(tree: ast.Module) -> _Bindings:
+    """For each top-level name the statements that bind it, with `bound_by`'s texts."""
+    found: _Bindings = defaultdict(list)
+    for statement in tree.body:
+        if not is_main_guard(statement):
+            for name, text in bound_by(statement).items():
+                found[name].append((statement, text))
+    return dict(found)
+
+
+def _is_there(statement: ast.stmt, there: set[str], bound: _Bindings) -> bool:
+    if ast.dump(statement) in there:
+        return True
+    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return False
+    plain = all("." not in alias.name or alias.asname for alias in statement.names)
+    is_module = isinstance(statement, ast.ImportFrom) or plain  # `import a.b` also loads a.b
+    return is_module and bound_by(statement).keys() <= bound.keys()
+
+
+def _launch(statement: ast.stmt) -> dict[str, str] | None:
+    """The problem's part of LAUNCH; ``None`` if it is not a plain dict."""
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Assign) or not isinstance(value, ast.Dict):
+        return None
+    keys = [key.value for key in value.keys if isinstance(key, ast.Constant)]
+    if len(keys) != len(value.keys) or len({*keys}) != len(keys):
+        return None
+    pairs = zip(keys, value.values)
+    return {str(k): ast.dump(v) for k, v in pairs if k not in _LAUNCH_OF_CANDIDATE}
+
+
+def _start(statement: ast.stmt) -> int:
+    """The first line of a statement, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
+
+
+def _after_header(tree: ast.Module) -> int:
+    """The line after a file's docstring and its imports from ``__future__``."""
+    line = 0
+    for position, statement in enumerate(tree.body):
+        is_doc = position == 0 and ast.get_docstring(tree, clean=False) is not None
+        is_future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not (is_doc or is_future):
+            break
+        line = statement.end_lineno or line
+    return line
+
+
+def _without_main_guard(source: str) -> str:
+    """A source without the part that only a script runs."""
+    lines = source.split("\n")
+    for statement in read(source).body:
+        if is_main_guard(statement):
+            last = statement.end_lineno or statement.lineno
+            lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
+    return "\n".join(lines)
