@@ -1,0 +1,56 @@
+"""Kinds of rewrite that paid are tried more often."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from solkit.core import Proposal
+from solkit.tuner.evolution import Bandit
+
+
+def proposals(*kinds):
+    return [Proposal(f"{kind} {number}", kind, "") for number, kind in enumerate(kinds)]
+
+
+def test_the_chance_is_that_of_a_beta_distribution():
+    bandit = Bandit()
+    assert bandit.chance("tile") == 0.5
+    for gain in (1.5, 1.0, None, 1.02):
+        bandit.tell("tile", gain)
+    assert bandit.chance("tile") == pytest.approx((1 + 2) / (2 + 4))
+
+
+def test_what_paid_is_chosen_more_often_than_what_failed():
+    bandit = Bandit(seed=4)
+    for _ in range(12):
+        bandit.tell("pays", 2.0)
+        bandit.tell("fails", None)
+    chosen = Counter(
+        each.kind for _ in range(50) for each in bandit.chosen(proposals("fails", "pays"), 1)
+    )
+    assert chosen["pays"] >= 48
+
+
+def test_nothing_is_ruled_out_for_good():
+    bandit = Bandit(seed=0)
+    bandit.tell("fails", None)
+    bandit.tell("pays", 2.0)
+    chosen = {each.kind for _ in range(60) for each in bandit.chosen(proposals("fails", "pays"), 1)}
+    assert chosen == {"fails", "pays"}
+
+
+def test_those_chosen_stay_in_their_order():
+    told = proposals(*"abcdefgh")
+    chosen = Bandit(seed=2).chosen(told, 4)
+    assert len(chosen) == 4
+    assert [told.index(each) for each in chosen] == sorted(told.index(each) for each in chosen)
+
+
+def test_what_a_proposer_puts_first_is_chosen_more_often():
+    bandit = Bandit(seed=5)
+    chosen = Counter(
+        each.kind for _ in range(300) for each in bandit.chosen(proposals(*map(str, range(20))), 5)
+    )
+    assert chosen["0"] > 2 * chosen["19"]

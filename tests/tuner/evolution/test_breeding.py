@@ -1,0 +1,245 @@
+"""The loop, in a made-up world: a variant's text says how fast it is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+
+from solkit.core import (
+    Brief,
+    Checked,
+    Configuration,
+    EvolveSettings,
+    Order,
+    Proposal,
+    Stopped,
+    Variant,
+    Verdict,
+    variant_id,
+)
+from solkit.errors import UnsupportedError
+from solkit.roofline.devices import find
+from solkit.tuner.evolution import Point
+from solkit.tuner.evolution.breeding import Breeding, Found, Ranking
+
+SOL_MS = 0.1
+COST_S = 1.0
+
+
+class World:
+    """Texts are ``"time WORD..."``; words say what is wrong. A BLOCK of 1 is half as fast as 2."""
+
+    def __init__(self, wrong_forecasts=0.0):
+        self.measured, self.ranked, self.briefs = [], [], []
+        self._wrong = wrong_forecasts
+
+    def _time_ms(self, variant, params):
+        return float(variant.source.split()[0]) * 2 / params["BLOCK"]
+
+    def rank(self, variants, otherwise_ms):
+        self.ranked.append([each.source for each in variants])
+        points, refused = [], {}
+        for each in variants:
+            if "unreadable" in each.source:
+                refused[each.id] = "it is no Python"
+                continue
+            for block in (1, 2):
+                configuration = Configuration(each.id, "kernel", {}, {"BLOCK": block})
+                mean = math.log2(self._time_ms(each, {"BLOCK": block})) + self._wrong
+                points.append(Point(each.id, configuration, mean, 0.3))
+        return Ranking(points, refused)
+
+    def measure(self, point, variant):
+        self.measured.append((variant.source, point.configuration.params["BLOCK"]))
+        if "interrupt" in variant.source:
+            raise KeyboardInterrupt
+        for word, verdict in {"wrong": Verdict.WRONG, "cheats": Verdict.CHEATING}.items():
+            if word in variant.source:
+                return Found(verdict, why=f"it is {word}")
+        time_ms = self._time_ms(variant, point.configuration.params)
+        return Found(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
+
+    def check(self, proposal, brief):
+        return proposal
+
+    def brief(self, bred, result, tried):
+        self.briefs.append((bred.variant.source, list(tried)))
+        return Brief(bred.variant.source, "k.py", find("h100"), {}, tried=tuple(tried))
+
+    def spent_s(self):
+        return COST_S * len(self.measured)
+
+
+class Proposer:
+    """Gives these texts for any parent, each with its last word as its kind."""
+
+    name = "made up"
+
+    def __init__(self, *texts, checked=Checked.RIGHT):
+        self.texts, self.checked, self.asked = texts, checked, 0
+
+    def propose(self, brief):
+        self.asked += 1
+        for text in self.texts:
+            yield Proposal(text, text.split()[-1], "why", self.checked)
+
+
+class Broken:
+    name = "broken"
+
+    def propose(self, brief):
+        raise UnsupportedError("no key")
+        yield
+
+
+def bred(*proposers, budget_s=1000.0, world=None, original="1.0 plain", **settings):
+    world = world or World()
+    variant = Variant(variant_id(original), original)
+    first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
+    how = EvolveSettings(**{"stop_at": 2.0, **settings})
+    breeding = Breeding(world, proposers, (variant, first), budget_s, how, SOL_MS)
+    return breeding, breeding.run(), world
+
+
+def test_the_original_is_measured_first_with_the_parameters_in_use():
+    breeding, _, world = bred(Proposer("0.5 tile"))
+    assert world.measured[0] == ("1.0 plain", 1)
+    assert breeding.first_ms == 2.0
+
+
+def test_the_fastest_is_found_and_its_lineage_known():
+    breeding, stopped, _ = bred(Proposer("0.5 tile", "0.4 fuse", "3.0 slow"))
+    best = breeding.archive.best
+    assert best.variant.source == "0.4 fuse"
+    assert (best.time_ms, best.gap) == (0.4, pytest.approx(4.0))
+    assert best.params == {"BLOCK": 2}
+    assert breeding.archive[best.variant.parent].variant.source == "1.0 plain"
+    assert stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+
+
+def test_what_is_expected_to_be_slow_is_not_measured():
+    slow = [f"{n}.0 slow" for n in range(20, 28)]
+    _, _, world = bred(Proposer("0.4 fuse", *slow))
+    assert ("0.4 fuse", 2) in world.measured[:3]
+    explored = {source for source, _ in world.measured if "slow" in source}
+    assert len(explored) <= 3 < len(slow)
+
+
+def test_random_order_measures_everything():
+    slow = [f"{n}.0 slow" for n in range(20, 26)]
+    _, stopped, world = bred(Proposer("0.4 fuse", *slow), order=Order.RANDOM)
+    assert {source for source, _ in world.measured} == {"1.0 plain", "0.4 fuse", *slow}
+    assert stopped is Stopped.EXHAUSTED
+
+
+def test_the_surrogates_order_needs_fewer_measurements_than_a_random_one():
+    def needed(order, seed):
+        texts = [f"{1 + n / 10} v{n}" for n in range(24)]
+        texts[17] = "0.3 found"
+        world = bred(Proposer(*texts), order=order, seed=seed, proposals=24)[2]
+        return [source for source, _ in world.measured].index("0.3 found")
+
+    ours = [needed("surrogate", seed) for seed in range(5)]
+    theirs = [needed("random", seed) for seed in range(5)]
+    assert sum(ours) * 3 < sum(theirs)
+
+
+def test_it_stops_at_the_budget():
+    _, stopped, world = bred(Proposer(*[f"{1 - n / 100} v{n}" for n in range(30)]), budget_s=5.0)
+    assert stopped is Stopped.BUDGET
+    assert len(world.measured) == 5
+
+
+def test_it_stops_at_the_share_of_the_speed_of_light_that_was_asked_for():
+    breeding, stopped, _ = bred(Proposer("0.11 fast", "0.9 slow"), stop_at=0.9)
+    assert stopped is Stopped.SPEED_OF_LIGHT
+    assert breeding.archive.best.time_ms == 0.11
+
+
+def test_a_wrong_variant_and_a_cheat_are_measured_once_and_are_no_parents():
+    breeding, _, world = bred(Proposer("0.2 wrong", "0.1 cheats", "0.9 fine"))
+    counts = Counter(source for source, _ in world.measured)
+    assert counts["0.2 wrong"] == counts["0.1 cheats"] == 1
+    assert not {"0.2 wrong", "0.1 cheats"} & {source for source, _ in world.briefs}
+    assert breeding.archive.best.variant.source == "0.9 fine"
+    failed = breeding.archive[variant_id("0.1 cheats")]
+    assert (failed.verdict, failed.why, failed.time_ms) == (Verdict.CHEATING, "it is cheats", None)
+
+
+def test_what_is_known_to_be_wrong_costs_no_measurement():
+    _, _, world = bred(Proposer("0.2 tile", checked=Checked.WRONG))
+    assert {source for source, _ in world.measured} == {"1.0 plain"}
+    assert all(ranked == ["1.0 plain"] for ranked in world.ranked)
+
+
+def test_what_cannot_be_ranked_says_why():
+    breeding, _, world = bred(Proposer("0.2 unreadable"))
+    assert breeding.archive[variant_id("0.2 unreadable")].why == "it is no Python"
+    assert len(world.measured) == 2
+
+
+def test_a_proposer_is_told_what_was_tried_and_what_it_gave():
+    class Endless(Proposer):
+        def propose(self, brief):
+            self.texts = (f"{0.9 + self.asked / 100} tile", "0.2 wrong")
+            return super().propose(brief)
+
+    _, _, world = bred(Endless(), budget_s=60.0)
+    told = [tried for source, tried in world.briefs if source == "1.0 plain"]
+    assert told[0] == []
+    again = {each.kind: each for each in told[1]}
+    assert again["tile"].gain == pytest.approx(1 / 0.9)
+    assert again["tile"].gap == pytest.approx(9.0)
+    assert (again["wrong"].verdict, again["wrong"].why) == (Verdict.WRONG, "it is wrong")
+    below = next(tried for source, tried in world.briefs if source == "0.9 tile")
+    assert below[0].kind == "tile"  # what led to the parent
+
+
+def test_a_proposer_that_cannot_go_on_is_not_asked_again_and_the_others_are():
+    breeding, _, _ = bred(Broken(), Proposer("0.4 fuse"))
+    assert breeding.archive.best.variant.source == "0.4 fuse"
+    assert breeding.notes == ["broken was not asked again: no key"]
+
+
+def test_proposals_that_are_there_already_end_the_search():
+    proposer = Proposer("1.0 plain")
+    _, stopped, world = bred(proposer)
+    assert stopped is Stopped.EXHAUSTED
+    assert len(world.measured) == 2
+    assert proposer.asked == 1
+
+
+def test_if_the_original_fails_nothing_else_is_measured():
+    breeding, stopped, world = bred(Proposer("0.4 fuse"), original="1.0 wrong")
+    assert stopped is Stopped.NOTHING_RUNS
+    assert len(world.measured) == 1
+    assert breeding.archive.best.why == "it is wrong"
+
+
+def test_an_interrupt_ends_the_search_and_keeps_what_was_measured():
+    breeding, stopped, _ = bred(Proposer("0.1 interrupt"))
+    assert stopped is Stopped.INTERRUPTED
+    assert breeding.archive.best.time_ms == 1.0
+
+
+def test_the_same_seed_gives_the_same_search():
+    texts = [f"{1 + (7 * n) % 13 / 10} v{n}" for n in range(12)]
+    runs = [bred(Proposer(*texts), seed=seed)[2].measured for seed in (1, 1)]
+    assert runs[0] == runs[1]
+
+
+def test_what_an_earlier_run_measured_is_not_measured_again():
+    world = World()
+    variant, child = (Variant(variant_id(t), t) for t in ("1.0 plain", "0.4 fuse"))
+    first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
+    how = EvolveSettings(stop_at=2.0)
+    breeding = Breeding(world, [Proposer("0.4 fuse")], (variant, first), 100.0, how, SOL_MS)
+    breeding.known(variant, first, Found(Verdict.CORRECT, 2.0))
+    again = Point(child.id, Configuration(child.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
+    breeding.known(child, again, Found(Verdict.CORRECT, 0.4))
+    breeding.run()
+    assert ("1.0 plain", 1) not in world.measured
+    assert ("0.4 fuse", 2) not in world.measured
+    assert breeding.archive.best.time_ms == 0.4

@@ -1,0 +1,145 @@
+"""What is measured next, and what measurements say of the rest."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from solkit.core import Configuration, Order
+from solkit.surrogate.doubt import Scatter
+from solkit.surrogate.plan import Forecast
+from solkit.tuner.evolution import Frontier, Point, Shares
+
+
+def point(variant, block, mean=0.0, sd=0.5, p_fail=0.0):
+    configuration = Configuration(f"{variant}.py", "kernel", {}, {"BLOCK": block})
+    return Point(variant, configuration, mean, sd, p_fail)
+
+
+def measured(frontier, points, times):
+    frontier.add(points)
+    for each, time_ms in zip(points, times, strict=True):
+        frontier.tell(each, time_ms)
+
+
+def test_a_forecast_is_read_as_a_normal_belief():
+    configuration = Configuration("a.py", "kernel")
+    forecast = Forecast(4.0, 2.0, 8.0, 0.25, False)
+    found = Point.of("a", configuration, forecast, otherwise_ms=1.0)
+    assert found.mean == 2.0
+    assert found.sd == pytest.approx(1 / norm.ppf(0.95), rel=1e-3)
+    assert found.p_fail == 0.25
+
+
+def test_what_nothing_is_known_of_is_expected_to_take_as_long_as_its_parent():
+    nothing = Forecast(None, None, None, 0.0, True)
+    found = Point.of("a", Configuration("a.py", "kernel"), nothing, otherwise_ms=0.5)
+    assert found.mean == -1.0
+    assert found.sd > 0.2
+
+
+def test_shares_add_up_to_one_and_follow_the_scatter():
+    shares = Shares.of(Scatter(family=0.5, kernel=0.7, cell=0.3, rest=1.5))
+    assert shares.problem + shares.variant + shares.rest == pytest.approx(1)
+    assert shares.variant == pytest.approx(2 * shares.problem)
+    assert shares.rest == pytest.approx(3 * shares.problem)
+
+
+def test_the_belief_is_that_of_a_gaussian_process_by_hand():
+    shares = Shares(0.2, 0.3, 0.5)
+    frontier = Frontier(shares=shares)
+    known, sibling = point("a", 1, 0.0, 0.4), point("a", 2, 0.5, 0.6)
+    other = point("b", 1, 1.0, 0.8)
+    measured(frontier, [known], [2.0])  # a residual of 1
+    frontier.add([other, sibling])
+    mean, sd = frontier.believed([known, other, sibling])
+    inner = 0.4**2 + 0.02**2
+    for at, (each, share) in enumerate([(known, 1.0), (other, 0.2), (sibling, 0.5)]):
+        across = each.sd * 0.4 * share
+        assert mean[at] == pytest.approx(each.mean + across / inner)
+        assert sd[at] == pytest.approx(math.sqrt(each.sd**2 - across**2 / inner), rel=1e-6)
+
+
+def test_the_largest_expected_improvement_is_chosen():
+    frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
+    measured(frontier, [point("first", 1)], [1.0])
+    options = [point("a", 1, -0.1, 0.01), point("b", 1, 0.1, 1.0), point("c", 1, 0.5, 0.4)]
+    frontier.add(options)
+    ahead = [-each.mean for each in options]
+    by_hand = [
+        a * norm.cdf(a / e.sd) + e.sd * norm.pdf(a / e.sd) for a, e in zip(ahead, options)
+    ]
+    assert frontier.choose() == options[int(np.argmax(by_hand))]
+    assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
+
+
+def test_before_anything_is_measured_the_lowest_forecast_comes_first():
+    frontier = Frontier()
+    frontier.add([point("a", 1, 1.0), point("b", 1, -1.0), point("c", 1, 0.0)])
+    assert frontier.choose().variant == "b"
+
+
+def test_what_may_fail_counts_less_and_what_must_fail_is_never_chosen():
+    frontier = Frontier(shares=Shares(0, 0, 1))
+    measured(frontier, [point("first", 1)], [1.0])
+    frontier.add([point("a", 1, -0.2, 0.1, p_fail=0.9), point("b", 1, -0.1, 0.1)])
+    frontier.add([point("c", 1, -5.0, 0.1, p_fail=1.0)])
+    assert [frontier.choose().variant for _ in range(2)] == ["b", "a"]
+    assert frontier.choose() is None
+
+
+def test_nothing_is_chosen_twice_and_in_the_end_everything_is():
+    frontier = Frontier(seed=1)
+    points = [point(name, block, 0.1 * block) for name in "abc" for block in range(5)]
+    frontier.add(points)
+    chosen = []
+    while (each := frontier.choose()) is not None:
+        chosen.append(each.key)
+        frontier.tell(each, 1.0 + len(chosen))
+    assert sorted(chosen) == sorted(each.key for each in points)
+
+
+def test_a_variant_is_given_up_after_three_failures_with_no_success():
+    frontier = Frontier()
+    bad = [point("bad", block, -3.0) for block in range(5)]
+    good = [point("good", block, 0.0) for block in range(5)]
+    measured(frontier, [*bad[:3], good[0]], [None, None, None, 1.0])
+    frontier.add([*bad, *good])
+    assert {each.variant for each in frontier.left()} == {"good"}
+    for each in good[1:4]:
+        frontier.tell(each, None)
+    assert [each.variant for each in frontier.left()] == ["good"]
+
+
+def test_random_order_ignores_forecasts_and_follows_the_seed():
+    def first(seed):
+        frontier = Frontier(Order.RANDOM, seed)
+        frontier.add([point(str(n), 1, float(n)) for n in range(20)])
+        return [frontier.choose().variant for _ in range(20)]
+
+    assert first(1) == first(1) != first(2)
+    starts = {first(seed)[0] for seed in range(40)}
+    assert len(starts) > 10
+
+
+def test_one_choice_in_seven_goes_to_a_variant_that_was_not_measured():
+    frontier = Frontier(shares=Shares(0, 0, 1), seed=3)
+    measured(frontier, [point("known", 0)], [1.0])
+    frontier.add([point("known", block, -1.0, 0.5) for block in range(1, 30)])
+    frontier.add([point("new", block, 5.0, 0.01) for block in range(3)])
+    chosen = []
+    for _ in range(7):
+        chosen.append(frontier.choose())
+        frontier.tell(chosen[-1], 1.0)
+    assert [each.variant for each in chosen] == ["known"] * 6 + ["new"]
+
+
+def test_a_forecast_that_comes_after_the_measurement_is_used():
+    frontier = Frontier(shares=Shares(0.0, 0.5, 0.5))
+    frontier.tell(point("a", 1, 0.0, 0.0), 4.0)
+    frontier.add([point("a", 1, 0.0, 0.5), point("a", 2, 0.0, 0.5)])
+    mean, _ = frontier.believed(frontier.left())
+    assert mean[0] == pytest.approx(2 * 0.5 * 0.25 / (0.25 + 0.02**2))
