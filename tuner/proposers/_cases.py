@@ -44,6 +44,11 @@ class Sized:
     why: str
     offset: float = 0.0
 
+    @property
+    def is_tiny(self) -> bool:
+        """Whether any kernel runs it whole."""
+        return math.prod(_sizes(self.shape).values()) <= 2 * _TINY
+
     def describe(self) -> str:
         """The sizes, in words."""
         listed = ", ".join(f"{name}={value}" for name, value in self.shape.items())

@@ -28,6 +28,9 @@ __all__ = ["judge", "prepare", "warm_up"]
 _PARENT_S, _VARIANT_S = 0.4, 0.6
 """Seconds for each launch; a launch cut short is a sample of its programs."""
 
+_PATIENT_S = 4.0
+"""The same for tiny problems, which are run whole."""
+
 _TIMES_PARENT = 4.0
 """How many times its parent's error a variant may have: 2.1 for the largest of many errors, and 2
 for another order of operations (see `solkit.measure.checking.closeness`)."""
@@ -124,7 +127,7 @@ def prepare(
 def _case(loaded: LoadedKernel, params: dict[str, Value], sized: Sized, narrow: bool) -> _Case:
     workload = _workload(loaded, params, sized, narrow)
     want = [_detached(out) for out in reference_in(workload, torch.float64, _SEED)]
-    ran = _run(_workload(loaded, params, sized, narrow), _PARENT_S)
+    ran = _run(_workload(loaded, params, sized, narrow), _limit(sized, _PARENT_S))
     pairs = list(zip(ran.outputs, want, strict=True))
     errors = [_error(got, true, _part(ran, index)) for index, (got, true) in enumerate(pairs)]
     if any(error > _WRONG_PARENT for error in errors):
@@ -166,7 +169,8 @@ def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
 def _tried(loaded: LoadedKernel, case: _Case) -> tuple[_Ran, bool]:
     candidate = loaded.description.candidate
     params = dict(candidate.params) if candidate is not None else {}
-    ran = _run(_workload(loaded, params, case.sized, case.narrow), _VARIANT_S)
+    limit_s = _limit(case.sized, _VARIANT_S)
+    ran = _run(_workload(loaded, params, case.sized, case.narrow), limit_s)
     return ran, ran.seen is None
 
 
@@ -196,6 +200,10 @@ def _arrange() -> None:
     properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
     torch.cuda.get_device_properties = lambda *_: properties  # type: ignore[assignment]
     torch.cuda.get_device_capability = lambda *_: (9, 0)  # type: ignore[assignment]
+
+
+def _limit(sized: Sized, usual_s: float) -> float:
+    return _PATIENT_S if sized.is_tiny else usual_s
 
 
 def _workload(
@@ -294,5 +302,3 @@ def _is_lacking(error: Exception) -> bool:
 
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error)[:300]}"
-
-

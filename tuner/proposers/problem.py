@@ -8,6 +8,7 @@ the parent, or absent and put back from it.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ class Original:
         while todo:
             name = todo.pop()
             if name not in found:
-                found[name] = [text for _, text in self._bound[name]]
+                found[name] = _texts(self._bound[name])
                 for statement, _ in self._bound[name]:
                     todo += used_by(statement) & self._bound.keys()
         return found
@@ -116,13 +117,12 @@ class Original:
     def _compare(self, tree: ast.Module) -> None:
         found = _bindings(tree)
         for name, texts in self._protected.items():
-            if name in found and [text for _, text in found[name]] != texts:
+            if name in found and _texts(found[name]) != texts:
                 line = found[name][0][0].lineno
                 text = f"line {line} changes `{name}`, which belongs to the problem"
                 raise RefusedError(Reason.PROBLEM, text)
         for name in (NAMES & found.keys()) - self._protected.keys():
-            theirs = [text for _, text in self._elsewhere.get(name, ())]
-            if [text for _, text in found[name]] != theirs:
+            if _texts(found[name]) != _texts(self._elsewhere.get(name, [])):
                 text = f"line {found[name][0][0].lineno} adds `{name}`, which the problem lacks"
                 raise RefusedError(Reason.PROBLEM, text)
         self._compare_launch(found)
@@ -144,10 +144,23 @@ class Original:
             missing += [each for each, _ in self._bound["LAUNCH"]]
         if not missing:
             return source
+        missing = self._with_needs(missing)
         lines, text = source.split("\n"), self._source.split("\n")
         parts = ["\n".join(text[_start(each) - 1 : each.end_lineno]) for each in missing]
         at = _after_header(tree)
         return "\n".join([*lines[:at], *parts, *lines[at:]])
+
+    def _with_needs(self, missing: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements with those that they use, which the answer may define only further down."""
+        found: set[int] = set()
+        todo = list(missing)
+        while todo:
+            each = todo.pop()
+            if id(each) not in found:
+                found.add(id(each))
+                names = used_by(each) & self._bound.keys()
+                todo += [statement for name in names for statement, _ in self._bound[name]]
+        return [each for each in self.tree.body if id(each) in found]
 
     def _wanted(self) -> list[ast.stmt]:
         """The protected statements, in the parent's order."""
@@ -204,6 +217,11 @@ def _bindings(tree: ast.Module) -> _Bindings:
             for name, text in bound_by(statement).items():
                 found[name].append((statement, text))
     return dict(found)
+
+
+def _texts(bindings: list[tuple[ast.stmt, str]]) -> list[str]:
+    """What a name is bound to, one after the other; the same again counts once."""
+    return [text for text, _ in itertools.groupby(text for _, text in bindings)]
 
 
 def _is_there(statement: ast.stmt, there: set[str], bound: _Bindings) -> bool:

@@ -61,7 +61,7 @@ _FORBIDDEN_ATTRIBUTES = frozenset(
     attrgetter methodcaller make_dataclass
     """.split()
 )
-_ALLOWED_DUNDERS = {"__init__", "__version__", "__name__", "__doc__"}
+_ALLOWED_DUNDERS = {"__all__", "__init__", "__version__", "__name__", "__doc__"}
 _ALLOWED_METHODS = {"__init__", "__call__", "__repr__", "__post_init__"}
 _TRICKS = ("__class__", "__globals__", "__builtins__", "__subclasses__", "__import__", "__dict__")
 
@@ -81,7 +81,7 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: dict[str, str])
     for statement in own:
         for problem in _at_import(statement):
             _refuse(statement, problem)
-        for node in _nodes(statement):
+        for node in _nodes(statement, seen):
             for problem in _problems(node, seen):
                 _refuse(node, problem)
 
@@ -120,17 +120,17 @@ def _at_import(statement: ast.stmt) -> Iterator[str]:
         yield "runs code at import: a kernel file only defines things"
 
 
-def _nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+def _nodes(statement: ast.stmt, seen: _Seen) -> Iterator[ast.AST]:
     """All nodes; annotations in quotes are read too, since some libraries evaluate them."""
     for node in ast.walk(statement):
         yield node
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             for inner in ast.walk(annotation) if isinstance(annotation, ast.AST) else ():
                 if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                    yield from _quoted(inner.value)
+                    yield from _quoted(inner.value, seen)
 
 
-def _quoted(text: str) -> Iterator[ast.AST]:
+def _quoted(text: str, seen: _Seen) -> Iterator[ast.AST]:
     """The nodes of code in quotes; none if it is not code, e.g. in ``Literal["one two"]``."""
     try:
         tree = read(text.strip())
@@ -138,7 +138,9 @@ def _quoted(text: str) -> Iterator[ast.AST]:
         if error.reason is not Reason.SYNTAX:
             raise
         return
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    seen.bases |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, ast.Call):
             _refuse(node, "calls something in a quoted annotation")
         yield node

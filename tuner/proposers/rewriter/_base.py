@@ -1,0 +1,88 @@
+"""What a rewrite is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from solkit.core import Brief, Gap
+from solkit.tuner.proposers.rewriter._file import KernelText
+
+__all__ = ["Facts", "Rewrite", "Variant"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A rewritten file.
+
+    Attributes:
+        source: the whole text.
+        intent: what it is meant to gain, in one sentence made of facts.
+    """
+
+    source: str
+    intent: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a brief says, in the form in which rewrites ask.
+
+    Attributes:
+        brief: as told.
+    """
+
+    brief: Brief
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The problem's integer sizes by name."""
+        shape = self.brief.shape.items()
+        return {n: v for n, v in shape if isinstance(v, int) and not isinstance(v, bool)}
+
+    @property
+    def sms(self) -> int:
+        """The device's multiprocessors."""
+        return self.brief.device.sm_count
+
+    @property
+    def _gap(self) -> Gap | None:
+        return None if self.brief.result is None else self.brief.result.gap
+
+    @cached_property
+    def factors(self) -> Mapping[str, float]:
+        """The factors of the gap by name, the causes of large ones likewise."""
+        if self._gap is None:
+            return {}
+        named = {factor.name: factor.factor for factor in self._gap.factors}
+        causes = {f.cause.name: f.factor for f in self._gap.factors if f.cause is not None}
+        return {**named, **causes}
+
+    def factor(self, *names: str) -> float:
+        """The largest of these factors and causes of the gap; 1 if none is known."""
+        return max((self.factors.get(name, 1.0) for name in names), default=1.0)
+
+    def because(self, *names: str) -> str:
+        """The largest of these factors as a clause; empty if none matters."""
+        if self._gap is None:
+            return ""
+        found = [f for f in self._gap.factors if f.name in names and f.factor > 1.02]
+        if not found:
+            return ""
+        largest = max(found, key=lambda factor: factor.factor)
+        return f" ({largest.name} costs {largest.factor:.2f}x)"
+
+
+class Rewrite(Protocol):
+    """One kind of change. Its docstring says when it applies."""
+
+    kind: str
+    """Its name, `solkit.core.Proposal.kind`."""
+    helps: tuple[str, ...]
+    """The factors of the gap, and causes, that it lessens; the larger they are, the earlier it is
+    tried."""
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """The changed files; none if it does not apply."""

@@ -1,0 +1,264 @@
+"""Changes to a kernel file that several rewrites make: functions, launches, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._syntax import (
+    assignment,
+    body_of,
+    code,
+    expression,
+    line,
+    replace_each,
+    statements,
+    with_body,
+)
+
+__all__ = [
+    "Parameter",
+    "arguments_of",
+    "changed",
+    "guarded",
+    "has_assignment",
+    "launch_line",
+    "options_of",
+    "parameter",
+    "renamed",
+    "with_params",
+]
+
+_WIDTH = 96  # of a line of code in a launcher
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A keyword-only parameter of the launcher, to be tuned.
+
+    Attributes:
+        name: of the parameter.
+        default: what it is unless tuned.
+        values: what may be tried; if the file's SPACE lists some already, both count.
+    """
+
+    name: str
+    default: int
+    values: tuple[int, ...]
+
+
+def changed(
+    text: KernelText,
+    functions: Mapping[str, cst.FunctionDef] | None = None,
+    added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
+    launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
+    parameters: Iterable[Parameter] = (),
+) -> str:
+    """The file's text with changes.
+
+    Args:
+        text: the file.
+        functions: new definitions of functions by name.
+        added: functions to be added after others, by the others' names.
+        launches: statements of launchers, each with what replaces it.
+        parameters: of the launcher `kernel`.
+    """
+    body: list[cst.BaseStatement | cst.SimpleStatementLine] = []
+    swaps = {id(old): list(new) for old, new in launches}
+    for statement in text.tree.body:
+        made: cst.CSTNode = statement
+        if isinstance(statement, cst.FunctionDef):
+            made = (functions or {}).get(statement.name.value, statement)
+            made = made.visit(_Swap(swaps)) if swaps else made  # type: ignore[assignment]
+        body.append(cast(cst.BaseStatement, made))
+        if isinstance(statement, cst.FunctionDef):
+            body += (added or {}).get(statement.name.value, [])
+    tree = text.tree.with_changes(body=body)
+    for each in parameters:
+        tree = _with_parameter(tree, each)
+    return tree.code
+
+
+class _Swap(cst.CSTTransformer):
+    def __init__(self, swaps: Mapping[int, list[cst.BaseStatement]]) -> None:
+        self._swaps = swaps
+
+    def on_leave(  # type: ignore[override]
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]:
+        new = self._swaps.get(id(original_node))
+        return updated_node if new is None else cst.FlattenSentinel(new)
+
+
+# ------------------------------------------------------------------------------- functions
+
+
+def renamed(
+    function: JitFunction, name: str, body: Sequence[cst.BaseStatement]
+) -> cst.FunctionDef:
+    """A function under another name with another body."""
+    node = with_body(function.node, body)
+    leading = [cst.EmptyLine(), cst.EmptyLine()]
+    return node.with_changes(name=cst.Name(name), leading_lines=leading)
+
+
+def with_params(
+    node: cst.FunctionDef, added: Sequence[str] = (), constants: Sequence[str] = ()
+) -> cst.FunctionDef:
+    """A Triton function with more parameters: plain ones ahead of the compile-time constants."""
+    params = [code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in node.params.params]
+    plain = next((i for i, p in enumerate(params) if ":" in p or "=" in p), len(params))
+    params[plain:plain] = added
+    end = next((i for i, p in enumerate(params) if "=" in p), len(params))
+    params[end:end] = [f"{name}: tl.constexpr" for name in constants]
+    head = f"def {node.name.value}({', '.join(params)}):"
+    if len(head) > _WIDTH:
+        head = f"def {node.name.value}(\n" + "".join(f"    {p},\n" for p in params) + "):"
+    made = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
+    return node.with_changes(
+        params=made.params, whitespace_before_params=made.whitespace_before_params
+    )
+
+
+# ------------------------------------------------------------------------------- launches
+
+
+def launch_line(
+    name: str,
+    grid: str,
+    arguments: Mapping[str, str],
+    options: Mapping[str, str],
+    constants: Iterable[str] = (),
+) -> cst.BaseStatement:
+    """The statement that launches a function: constants by keyword, others by position."""
+    keyword = set(constants)
+    parts = [v if k not in keyword else f"{k}={v}" for k, v in arguments.items()]
+    parts += [f"{k}={v}" for k, v in options.items()]
+    short = f"{name}[{grid}]({', '.join(parts)})"
+    if len(short) <= _WIDTH - 8:
+        return line(short)
+    listed = "".join(f"    {part},\n" for part in parts)
+    return line(f"{name}[{grid}](\n{listed})")
+
+
+def arguments_of(launch: Launch) -> dict[str, str]:
+    """A launch's arguments as code, in the order of the function's parameters."""
+    given = launch.arguments
+    return {p: code(given[p]) for p in launch.function.params if p in given}
+
+
+def options_of(launch: Launch) -> dict[str, str]:
+    """A launch's options as code."""
+    return {name: code(value) for name, value in launch.options.items()}
+
+
+def guarded(
+    condition: str, launch: cst.BaseStatement, original: cst.BaseStatement
+) -> list[cst.BaseStatement]:
+    """``if condition: launch else: original``."""
+    node = cst.ensure_type(statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If)
+    other = cst.ensure_type(node.orelse, cst.Else)
+    plain = original.with_changes(leading_lines=[])
+    kept = getattr(original, "leading_lines", ())
+    return [
+        with_body(node, [launch]).with_changes(
+            orelse=with_body(other, [plain]), leading_lines=kept
+        )
+    ]
+
+
+# ------------------------------------------------------------------------------- parameters
+
+
+def parameter(launch: Launch, text: KernelText, wanted: Parameter) -> Parameter:
+    """The parameter under a name that is free in the launcher."""
+    taken = {p.name.value for p in launch.launcher.params.kwonly_params}
+    free = wanted.name if wanted.name not in taken else text.fresh(wanted.name)
+    return Parameter(free, wanted.default, wanted.values)
+
+
+def _with_parameter(tree: cst.Module, wanted: Parameter) -> cst.Module:
+    launcher = next(
+        each
+        for each in tree.body
+        if isinstance(each, cst.FunctionDef) and each.name.value == "kernel"
+    )
+    made = launcher.with_changes(params=_with_keyword(launcher.params, wanted))
+    tree = replace_each(tree, [(launcher, made)])
+    return _with_values(tree, wanted)
+
+
+def _with_keyword(params: cst.Parameters, wanted: Parameter) -> cst.Parameters:
+    """Parameters with a keyword-only one, or with its new default."""
+    keyword = list(params.kwonly_params)
+    default = expression(str(wanted.default))
+    for index, param in enumerate(keyword):
+        if param.name.value == wanted.name:
+            keyword[index] = param.with_changes(default=default)
+            return params.with_changes(kwonly_params=keyword)
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    if keyword and not isinstance(keyword[-1].comma, cst.Comma):
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        keyword[-1] = keyword[-1].with_changes(comma=comma)
+    keyword.append(cst.Param(cst.Name(wanted.name), default=default, equal=equal))
+    star = params.star_arg
+    if not isinstance(star, (cst.Param, cst.ParamStar)):
+        star = cst.ParamStar()
+    return params.with_changes(kwonly_params=keyword, star_arg=star)
+
+
+def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
+    for statement in tree.body:
+        made = assignment(statement)
+        if made is not None and made.target == "SPACE" and isinstance(made.value, cst.Dict):
+            return replace_each(tree, [(made.value, _extended(made.value, wanted))])
+    space = line(f'SPACE = {{"{wanted.name}": {_listed(wanted.values, wanted.default)}}}')
+    body = list(tree.body)
+    place = next(i for i, each in enumerate(body) if isinstance(each, (cst.FunctionDef, cst.ClassDef)))
+    return tree.with_changes(body=[*body[:place], space, *body[place:]])
+
+
+def _listed(values: Iterable[int], default: int) -> str:
+    return repr(sorted({*values, default}))
+
+
+def _extended(space: cst.Dict, wanted: Parameter) -> cst.Dict:
+    elements = list(space.elements)
+    for index, element in enumerate(elements):
+        if isinstance(element, cst.DictElement) and code(element.key)[1:-1] == wanted.name:
+            present = _integers(element.value)
+            if present is not None:
+                value = expression(_listed({*wanted.values, *present}, wanted.default))
+                elements[index] = element.with_changes(value=value)
+            return space.with_changes(elements=elements)
+    if elements and not isinstance(elements[-1].comma, cst.Comma):
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        elements[-1] = elements[-1].with_changes(comma=comma)
+    elif elements:
+        blank = cst.SimpleWhitespace(" ")
+        elements[-1] = elements[-1].with_changes(comma=cst.Comma(whitespace_after=blank))
+    value = expression(_listed(wanted.values, wanted.default))
+    elements.append(cst.DictElement(expression(f'"{wanted.name}"'), value))
+    return space.with_changes(elements=elements)
+
+
+def _integers(node: cst.BaseExpression) -> set[int] | None:
+    if not isinstance(node, cst.List):
+        return None
+    values = [element.value for element in node.elements]
+    if not all(isinstance(value, cst.Integer) for value in values):
+        return None
+    return {int(cst.ensure_type(value, cst.Integer).value, 0) for value in values}
+
+
+def has_assignment(launcher: cst.FunctionDef, name: str) -> cst.BaseStatement | None:
+    """The statement of a launcher's body that assigns a name."""
+    for statement in body_of(launcher):
+        made = assignment(statement)
+        if made is not None and made.target == name:
+            return statement
+    return None

@@ -1,0 +1,340 @@
+"""Lifting the statements of a Triton function: all of it, or the body of one loop.
+
+A name that is a scalar before a loop and a vector after it must be a vector from the start: then
+the whole is lifted again with that known. In a loop that becomes a loop over blocks, what is
+carried from trip to trip stays as it is, and a block's part of it is reduced first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._file import JitFunction
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Kind, Lifted, Lifting, promoted
+from solkit.tuner.proposers.rewriter._products import as_product
+from solkit.tuner.proposers.rewriter._syntax import (
+    Assignment,
+    assigned,
+    assignment,
+    body_of,
+    called,
+    code,
+    expression,
+    first,
+    given,
+    grouped,
+    line,
+    loop_of,
+    names,
+    with_body,
+)
+
+__all__ = ["lifted_body", "lifted_loop"]
+
+_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
+_IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
+
+
+class _RestartError(Exception):
+    """A name must have the new axis from its first assignment on."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(name)
+
+
+@dataclass
+class _Body:
+    """Lifts statements.
+
+    Attributes:
+        lifting: of expressions, with the kinds so far.
+        width: the constant that is the new axis's length.
+        forced: names that have the axis from their first assignment on.
+        carried: names that a loop carries and that stay without the axis.
+        mask: the name of the mask over the new axis in that loop.
+    """
+
+    lifting: Lifting
+    width: str
+    forced: set[str] = field(default_factory=set)
+    carried: set[str] = field(default_factory=set)
+    mask: str = ""
+
+    def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+        made: list[cst.BaseStatement] = []
+        for index, statement in enumerate(body):
+            if isinstance(statement, cst.If):
+                branch = self._branch(statement, body[index + 1 :])
+                if branch is not None:
+                    return [*made, *branch]
+            made += self.statement(statement)
+        return made
+
+    # ------------------------------------------------------------------------- statements
+
+    def statement(self, statement: cst.BaseStatement) -> list[cst.BaseStatement]:
+        made = assignment(statement)
+        if made is not None:
+            return [self._assigned(statement, made)]
+        if isinstance(statement, cst.For):
+            return [self._loop(statement)]
+        if isinstance(statement, cst.If):
+            return [self._plain_branch(statement)]
+        call = first(statement)
+        if isinstance(call, cst.Call) and called(call) in _WRITES:
+            return [line(code(self.lifting.store(call))).with_changes(**_leading(statement))]
+        used = names(statement) | set(assigned(statement))
+        if any(self._is_lifted(name) for name in used):
+            if isinstance(call, cst.Call) and called(call) in _IGNORED:
+                return []
+            raise CannotLiftError(code(statement))
+        for name in assigned(statement):
+            self.lifting.kinds[name] = Kind(0, False)
+        return [statement]
+
+    def _is_lifted(self, name: str) -> bool:
+        kind = self.lifting.kinds.get(name)
+        return kind is not None and kind.lifted
+
+    def _assigned(self, statement: cst.BaseStatement, made: Assignment) -> cst.BaseStatement:
+        if made.target in self.carried:
+            return self._carried(statement, made)
+        value = self.lifting.lift(made.value)
+        if made.target in self.forced and not value.kind.lifted:
+            value = self._broadcast(value)
+        old = self.lifting.kinds.get(made.target, Kind(0, False))
+        self.lifting.kinds[made.target] = value.kind
+        if made.operator and value.kind == old:
+            operand = self.lifting.lift(made.operand)
+            text = code(promoted(operand, value.kind.rank) if value.kind.lifted else operand.node)
+            return line(f"{made.target} {made.operator} {text}").with_changes(**_leading(statement))
+        return line(f"{made.target} = {code(value.node)}").with_changes(**_leading(statement))
+
+    def _broadcast(self, value: Lifted) -> Lifted:
+        """A value without the axis, repeated along it."""
+        node, rank = value.node, value.kind.rank
+        kind = Kind(rank, True)
+        if rank == 0:
+            text = code(node)
+            dtype = "tl.int32" if text.lstrip("-").isdigit() else "tl.float32"
+            if _is_number(text):
+                return Lifted(expression(f"tl.full(({self.width},), {text}, {dtype})"), kind)
+            return Lifted(expression(f"{text} + tl.zeros(({self.width},), tl.float32)"), kind)
+        if called(node) in ("tl.zeros", "tl.full"):
+            call = cst.ensure_type(node, cst.Call)
+            shape = call.args[0].value
+            inner = code(shape)[1:-1].rstrip(", ")
+            whole = expression(f"({self.width}, {inner})")
+            args = [call.args[0].with_changes(value=whole), *call.args[1:]]
+            return Lifted(call.with_changes(args=args), kind)
+        raise CannotLiftError(code(node))
+
+    def _loop(self, statement: cst.For) -> cst.BaseStatement:
+        loop = loop_of(statement)
+        bounds = () if loop is None else (loop.start, loop.stop, loop.step)
+        if loop is None or any(self.lifting.lift(each).kind.lifted for each in bounds):
+            raise CannotLiftError(code(statement.iter))
+        before = dict(self.lifting.kinds)
+        self.lifting.kinds[loop.name] = Kind(0, False)
+        body = self.block(loop.body)
+        self._agree(before, assigned(*loop.body))
+        return with_body(statement, body)
+
+    def _agree(self, before: Mapping[str, Kind], written: Sequence[str]) -> None:
+        """What a block assigns must have had the axis before it, if it has it after it."""
+        for name in written:
+            old = before.get(name)
+            if old is not None and not old.lifted and self._is_lifted(name):
+                raise _RestartError(name)
+
+    # ------------------------------------------------------------------------- branches
+
+    def _plain_branch(self, statement: cst.If) -> cst.BaseStatement:
+        if self.lifting.lift(statement.test).kind.lifted or isinstance(statement.orelse, cst.If):
+            raise CannotLiftError(f"if {code(statement.test)}")
+        before = dict(self.lifting.kinds)
+        made = with_body(statement, self.block(body_of(statement)))
+        self._agree(before, assigned(statement))
+        if isinstance(statement.orelse, cst.Else):
+            other = with_body(statement.orelse, self.block(body_of(statement.orelse)))
+            self._agree(before, assigned(statement))
+            made = made.with_changes(orelse=other)
+        return made
+
+    def _branch(
+        self, statement: cst.If, rest: Sequence[cst.BaseStatement]
+    ) -> list[cst.BaseStatement] | None:
+        """``if outside: return``, or ``if inside:`` as the last statement: a narrower mask."""
+        test = self.lifting.lift(statement.test)
+        if not test.kind.lifted:
+            return None
+        if statement.orelse is not None or test.kind.rank or not self.lifting.valid:
+            raise CannotLiftError(f"if {code(statement.test)}")
+        body, valid = body_of(statement), self.lifting.valid
+        if [code(each) for each in body] == ["return"]:
+            narrowed = line(f"{valid} = {valid} & ~({code(test.node)})")
+            return [narrowed, *self.block(rest)]
+        if rest:
+            raise CannotLiftError(f"if {code(statement.test)}")
+        return [line(f"{valid} = {valid} & ({code(test.node)})"), *self.block(body)]
+
+    # ------------------------------------------------------------------------- reductions
+
+    def _carried(self, statement: cst.BaseStatement, made: Assignment) -> cst.BaseStatement:
+        value = self._reduced(made.target, made.value)
+        before = self.lifting.kinds.get(made.target)
+        self.lifting.kinds[made.target] = before if before is not None else Kind(0, False)
+        prefix = f"{made.target} + "
+        if made.operator == "+=" and value.startswith(prefix):
+            text = f"{made.target} += {value.removeprefix(prefix)}"
+        else:
+            text = f"{made.target} = {value}"
+        return line(text).with_changes(**_leading(statement))
+
+    def _reduced(self, target: str, value: cst.BaseExpression) -> str:
+        """A carried name's next value, a block's part of it reduced."""
+        if not self.lifting.lift(value).kind.lifted:
+            return code(value)
+        if isinstance(value, cst.BinaryOperation) and isinstance(
+            value.operator, (cst.Add, cst.Subtract)
+        ):
+            left, right = self.lifting.lift(value.left), self.lifting.lift(value.right)
+            sign = code(value.operator).strip()
+            if not left.kind.lifted:
+                return f"{code(left.node)} {sign} {self._sum(right)}"
+            if not right.kind.lifted and sign == "+":
+                return f"{code(right.node)} + {self._sum(left)}"
+        name = called(value)
+        for word, fill in (("max", "-"), ("min", "")):
+            if name in (word, f"tl.{word}imum"):
+                call = cst.ensure_type(value, cst.Call)
+                one, two = given(call, 0), given(call, 1)
+                if one is None or two is None:
+                    break
+                parts = [self.lifting.lift(one), self.lifting.lift(two)]
+                if parts[0].kind.lifted:
+                    parts.reverse()
+                if not parts[0].kind.lifted:
+                    inner = self._masked(parts[1], f'float("{fill}inf")')
+                    return f"tl.{word}imum({code(parts[0].node)}, tl.{word}({inner}, axis=0))"
+        raise CannotLiftError(f"{target} = {code(value)}")
+
+    def _sum(self, value: Lifted) -> str:
+        product = as_product(value.node)
+        if product:
+            return product
+        return f"tl.sum({self._masked(value, '0')}, axis=0)"
+
+    def _masked(self, value: Lifted, fill: str) -> str:
+        rank = value.kind.rank
+        mask = self.mask + (f"[:{', None' * rank}]" if rank else "")
+        return f"tl.where({mask}, {code(value.node)}, {fill})"
+
+
+def _leading(statement: cst.BaseStatement) -> dict[str, object]:
+    """The comments above a statement."""
+    return {"leading_lines": getattr(statement, "leading_lines", ())}
+
+
+def _is_number(text: str) -> bool:
+    plain = text.lstrip("-").strip("()")
+    if plain.startswith("float("):
+        return True
+    try:
+        float(plain)
+    except ValueError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------- whole functions
+
+_MOST_RESTARTS = 20
+
+
+def lifted_body(
+    body: Sequence[cst.BaseStatement],
+    seeds: Sequence[str],
+    width: str,
+    valid: str,
+    functions: Mapping[str, JitFunction],
+) -> list[cst.BaseStatement]:
+    """The statements of a function whose names `seeds` have become vectors.
+
+    Args:
+        body: the statements after those that assign the seeds.
+        seeds: names.
+        width: the constant that is their length.
+        valid: the name of the mask over them.
+        functions: of the file.
+
+    Raises:
+        CannotLiftError: the code has something that cannot be lifted.
+    """
+    forced: set[str] = set()
+    for _ in range(_MOST_RESTARTS):
+        kinds = {name: Kind(0, True) for name in seeds}
+        worker = _Body(Lifting(functions, kinds, valid), width, forced)
+        try:
+            return worker.block(body)
+        except _RestartError as restart:
+            forced.add(restart.name)
+    raise CannotLiftError("too many names that loops carry")
+
+
+def lifted_loop(
+    before: Sequence[cst.BaseStatement],
+    statement: cst.For,
+    width: str,
+    fresh: str,
+    functions: Mapping[str, JitFunction],
+) -> cst.BaseStatement:
+    """A loop over single elements as a loop over blocks of them.
+
+    Args:
+        before: the function's statements ahead of it.
+        statement: the loop, with a step of 1.
+        width: the constant that is the length of a block.
+        fresh: the name of the new loop's variable.
+        functions: of the file.
+
+    Raises:
+        CannotLiftError: the code has something that cannot be lifted.
+    """
+    loop = loop_of(statement)
+    if loop is None or code(loop.step) != "1":
+        raise CannotLiftError("a loop that is not over single elements")
+    ahead = _Body(Lifting(functions), width)
+    ahead.block(before)
+    kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
+    carried = _carried_names(loop.body, set(kinds) - {loop.name})
+    worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
+    worker.carried, worker.mask = carried, f"{loop.name}_mask"
+    body = [
+        line(f"{loop.name} = {fresh} + tl.arange(0, {width})"),
+        line(f"{loop.name}_mask = {loop.name} < {code(grouped(loop.stop))}"),
+        *worker.block(loop.body),
+    ]
+    bounds = f"range({code(loop.start)}, {code(loop.stop)}, {width})"
+    made = with_body(statement, body)
+    return made.with_changes(target=cst.Name(fresh), iter=expression(bounds))
+
+
+def _carried_names(body: Sequence[cst.BaseStatement], known: set[str]) -> set[str]:
+    """Names that a trip hands to the next, and those that hold their next values."""
+    found, written = set(), set()
+    for statement in body:
+        made = assignment(statement)
+        read = names(made.value) if made is not None else names(statement)
+        if made is not None:
+            found |= {n for n in read & known if n not in written and n in assigned(*body)}
+            written.add(made.target)
+    for statement in reversed(body):
+        made = assignment(statement)
+        if made is not None and made.target in found and isinstance(made.value, cst.Name):
+            found.add(made.value.value)
+    return found

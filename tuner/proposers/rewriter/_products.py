@@ -1,0 +1,53 @@
+"""Sums of products of two blocks as ``tl.dot``."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._syntax import code, grouped
+
+__all__ = ["as_product", "factors"]
+
+_AXES = {(":", ":", "None"), (":", "None", ":"), ("None", ":", ":")}
+Factor = tuple[cst.BaseExpression, tuple[str, ...]]
+
+
+def factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
+    """Both factors of a product of blocks with three axes each, and which axes they have."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+        return None
+    parts = []
+    for side in (node.left, node.right):
+        if not isinstance(side, cst.Subscript):
+            return None
+        axes = tuple(code(each.slice) for each in side.slice)
+        if axes not in _AXES:
+            return None
+        parts.append((side.value, axes))
+    return parts[0], parts[1]
+
+
+def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
+    """The sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
+
+    One factor has the axis that is summed and the first of the other two, one the second of them.
+    """
+    found = factors(node)
+    if found is None:
+        return ""
+    left, right = found
+    kept = [place for place in range(3) if place != axis]
+    if left[1][kept[0]] == "None":
+        left, right = right, left
+    right_axes, left_axes = right[1], left[1]
+    wanted = left_axes[axis] == ":" and left_axes[kept[0]] == ":" and left_axes[kept[1]] == "None"
+    other = right_axes[axis] == ":" and right_axes[kept[1]] == ":" and right_axes[kept[0]] == "None"
+    if not wanted or not other:
+        return ""
+    first = code(left[0])  # its axes are (kept, summed), unless the summed one comes first
+    if axis < kept[0]:
+        first = f"tl.trans({first})"
+    second = code(grouped(right[0]))  # must be (summed, kept)
+    if axis > kept[1]:
+        second = f"tl.trans({code(right[0])})"
+    return f"tl.dot({first}, {second})"

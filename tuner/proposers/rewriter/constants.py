@@ -1,0 +1,309 @@
+"""Constants of a launcher become parameters that can be tuned; larger tiles to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import Parameter, changed, has_assignment
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch, parse, value_of
+from solkit.tuner.proposers.rewriter._programs import tile_constants
+from solkit.tuner.proposers.rewriter._rows import blocked
+from solkit.tuner.proposers.rewriter._syntax import (
+    body_of,
+    calls,
+    code,
+    expression,
+    loop_of,
+    names,
+    number,
+    replace_each,
+    walk,
+)
+from solkit.tuner.proposers.rewriter._warps import WARPS, warps_for
+
+__all__ = ["Constants", "Retile", "lifted_constants"]
+
+_STAGES = (1, 2, 3, 4, 5)
+_LEAST_OF_PRODUCT = 16  # what tl.dot takes
+_LINE = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+_SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_PRODUCT_SIDES = (16, 32, 64, 128, 256)
+_ELEMENTS = 1024
+"""Elements of a block of an elementwise kernel to begin with: 8 a thread of 128."""
+_TILE_ELEMENTS = 4096
+_TRIP = 2048
+_PRODUCT_TILE = {"outer": 128, "inner": 64}
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A constant that decides how much a program or a trip takes.
+
+    Attributes:
+        name: the function's parameter.
+        axis: of the grid; ``None`` if it is a loop's step.
+        value: what the launcher gives.
+    """
+
+    name: str
+    axis: int | None
+    value: int
+
+
+class Constants:
+    """Numbers in the launcher become its keyword parameters and entries of SPACE.
+
+    Applies to compile-time constants that tile the grid or step a loop, and to the options
+    ``num_warps`` and ``num_stages``, which get Triton's defaults where the launch has none. The
+    kernel stays as it is; the tuner finds the values.
+    """
+
+    kind = "constants"
+    helps = ("latency", "tail", "instructions", "dispatch")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source = lifted_constants(text)
+        if source:
+            yield Variant(
+                source, "Block sizes, warps and stages become parameters, so that they can be tuned."
+            )
+
+
+class Retile:
+    """Larger blocks: constants as for "constants", with defaults of GPU kernels that run well.
+
+    Applies where such a constant is below its usual size: 1024 elements of an elementwise block,
+    2048 of a trip over a row, tiles of 128 x 128 x 64 for ``tl.dot``.
+    """
+
+    kind = "retile"
+    helps = ("extra traffic", "latency", "instructions", "dispatch", "tail")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        source = lifted_constants(text, larger=True)
+        plain = lifted_constants(text)
+        if source and source != plain:
+            why = facts.because("extra traffic", "latency", "dispatch")
+            yield Variant(source, f"Larger blocks have more loads under way and reuse more{why}.")
+
+
+def lifted_constants(text: KernelText, larger: bool = False) -> str:
+    """The file with its launchers' constants as parameters; empty if nothing changes."""
+    before = text.tree.code
+    for name in [launch.function.name for launch in text.single]:
+        launches = text.launches_of(name)
+        source = _with_tiles(text, launches[0], larger)
+        text = parse(source) or text
+        source = _with_options(text, text.launches_of(name)[0], larger)
+        text = parse(source) or text
+    return text.tree.code if text.tree.code != before else ""
+
+
+def _tiles(text: KernelText, launch: Launch) -> list[_Tile]:
+    function = launch.function
+    placed: dict[str, int | None] = dict(tile_constants(function))
+    for each in walk(function.body):
+        loop = loop_of(each)
+        found = None if loop is None else blocked(loop, function)
+        if found is not None:
+            placed.setdefault(found.block, None)
+    tiles = []
+    for name, axis in placed.items():
+        argument = launch.arguments.get(name)
+        value = None if argument is None else value_of(argument, launch.launcher, text)
+        own = _own_default(text, argument)
+        value = own if value is None else value
+        if value is not None:
+            tiles.append(_Tile(name, axis, value))
+    return tiles
+
+
+def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
+    """The default of the launcher's keyword parameter that an argument is."""
+    for param in text.launcher.params.kwonly_params:
+        if argument is not None and code(argument) == param.name.value:
+            return number(param.default)
+    return None
+
+
+def _with_tiles(text: KernelText, launch: Launch, larger: bool) -> str:
+    tiles = _tiles(text, launch)
+    wanted = _defaults(launch, tiles) if larger else {}
+    for tile in tiles:
+        argument = launch.arguments[tile.name]
+        values = _values(launch, tile)
+        default = wanted.get(tile.name, tile.value)
+        own = _own_default(text, argument) is not None
+        name = code(argument) if own else _free(text, tile, argument)
+        source = _replaced(text, launch, tile, name, own)
+        parsed = parse(source)
+        if parsed is None:
+            continue
+        source = changed(parsed, parameters=[Parameter(name, default, values)])
+        text = parse(source) or text
+        launch = text.launches_of(launch.function.name)[0]
+    return text.tree.code
+
+
+def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
+    """The parameter's name: the constant's, unless the launcher means something else by it."""
+    local = code(argument) if isinstance(argument, cst.Name) else ""
+    taken = {p.name.value for p in text.launcher.params.kwonly_params}
+    taken |= names(*body_of(text.launcher)) - {local}
+    if local and local not in {p.name.value for p in text.launcher.params.kwonly_params}:
+        return local if has_assignment(text.launcher, local) is not None else local
+    return tile.name if tile.name not in taken else text.fresh(tile.name)
+
+
+def _replaced(
+    text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool
+) -> str:
+    """The file with a constant's value replaced by a name, in the launch and in its grid."""
+    if own:
+        return text.tree.code
+    argument = launch.arguments[tile.name]
+    launcher = launch.launcher
+    if isinstance(argument, cst.Name):
+        statement = has_assignment(launcher, argument.value)
+        if statement is None:
+            return text.tree.code  # a module's constant: the parameter hides it
+        return changed(text, launches=[(statement, [])])
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
+    if tile.axis is not None:
+        pairs += _in_grid(launch, tile, name)
+    return replace_each(text.tree, pairs).code
+
+
+def _in_grid(launch: Launch, tile: _Tile, name: str) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    axes = launch.axes
+    if axes is None or tile.axis is None or tile.axis >= len(axes):
+        return []
+    return [
+        (node, cst.Name(name))
+        for node in _integers(axes[tile.axis])
+        if number(node) == tile.value
+    ]
+
+
+class _Integers(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: list[cst.Integer] = []
+
+    def visit_Integer(self, node: cst.Integer) -> None:  # noqa: N802 - libcst's name
+        self.found.append(node)
+
+
+def _integers(node: cst.CSTNode) -> list[cst.Integer]:
+    visitor = _Integers()
+    node.visit(visitor)
+    return visitor.found
+
+
+# ------------------------------------------------------------------------------- values
+
+
+def _is_product(launch: Launch) -> bool:
+    return bool(calls(launch.function.node, "tl.dot"))
+
+
+def _values(launch: Launch, tile: _Tile) -> tuple[int, ...]:
+    if _is_product(launch):
+        return _PRODUCT_SIDES
+    return _SIDES if _has_two_axes(launch) else _LINE
+
+
+def _has_two_axes(launch: Launch) -> bool:
+    """Whether its blocks have two axes."""
+    return "[:, None]" in code(launch.function.node) or "[None, :]" in code(launch.function.node)
+
+
+def _defaults(launch: Launch, tiles: list[_Tile]) -> Mapping[str, int]:
+    """Larger values for the constants that are below what they usually are."""
+    if _is_product(launch):
+        usual = {t.name: _PRODUCT_TILE["outer" if t.axis is not None else "inner"] for t in tiles}
+    elif _has_two_axes(launch):
+        usual = _two_axes(tiles)
+    else:
+        usual = {t.name: _ELEMENTS if t.axis is not None else _TRIP for t in tiles}
+    return {t.name: max(t.value, usual[t.name]) for t in tiles}
+
+
+def _two_axes(tiles: list[_Tile]) -> dict[str, int]:
+    """Grow the smallest until a block has enough elements."""
+    sizes = {tile.name: tile.value for tile in tiles}
+    total = 1
+    for size in sizes.values():
+        total *= size
+    while sizes and total < _TILE_ELEMENTS:
+        least = min(sizes, key=lambda name: sizes[name])
+        sizes[least] *= 2
+        total *= 2
+    return sizes
+
+
+# ------------------------------------------------------------------------------- options
+
+
+def _with_options(text: KernelText, launch: Launch, larger: bool) -> str:
+    """The file with warps and stages as parameters of the launcher."""
+    function = launch.function
+    defaults = {"num_warps": _warps(text, launch) if larger else 4}
+    if function.loops:
+        defaults["num_stages"] = 3
+    call, wanted = launch.call, []
+    for option, default in defaults.items():
+        current = launch.options.get(option)
+        value = None if current is None else value_of(current, launch.launcher, text)
+        if current is not None and value is None:
+            own = _own_default(text, current)
+            if own is not None:
+                values = WARPS if option == "num_warps" else _STAGES
+                wanted.append(Parameter(code(current), default if larger else own, values))
+            continue
+        if value is not None and not larger:
+            default = value
+        name = option if not _has_keyword(text, option) else text.fresh(option)
+        call = _with_option(call, option, name)
+        wanted.append(Parameter(name, default, WARPS if option == "num_warps" else _STAGES))
+    source = replace_each(text.tree, [(launch.call, call)]).code
+    parsed = parse(source)
+    return changed(parsed, parameters=wanted) if parsed is not None else source
+
+
+def _has_keyword(text: KernelText, name: str) -> bool:
+    return name in {p.name.value for p in text.launcher.params.kwonly_params}
+
+
+def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
+    args = list(call.args)
+    for index, arg in enumerate(args):
+        if arg.keyword is not None and arg.keyword.value == option:
+            args[index] = arg.with_changes(value=cst.Name(name))
+            return call.with_changes(args=args)
+    made = cst.ensure_type(expression(f"f({option}={name})"), cst.Call).args[0]
+    if args:
+        last = args[-1]
+        like = args[-2].comma if len(args) > 1 else cst.Comma(
+            whitespace_after=cst.SimpleWhitespace(" ")
+        )
+        multi = isinstance(last.comma, cst.Comma)
+        args[-1] = last.with_changes(comma=like)
+        made = made.with_changes(comma=last.comma if multi else cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=[*args, made])
+
+
+def _warps(text: KernelText, launch: Launch) -> int:
+    """The warps for a launch's blocks, as large as the file says."""
+    if _is_product(launch):
+        return 8
+    total, known = 1, False
+    for tile in _tiles(text, launch):
+        value = _own_default(text, launch.arguments[tile.name]) or tile.value
+        total, known = total * value, True
+    return warps_for(total) if known else 4

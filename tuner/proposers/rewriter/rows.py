@@ -1,0 +1,101 @@
+"""Several rows, or single elements, a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import Parameter
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch, parse
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError
+from solkit.tuner.proposers.rewriter._programs import lifted_axis, tile_constants
+from solkit.tuner.proposers.rewriter._syntax import calls
+from solkit.tuner.proposers.rewriter.vectorise import vectorised
+
+__all__ = ["Rows", "Tile"]
+
+_ROWS = (1, 2, 4, 8, 16, 32, 64)
+_FEW_ROWS = 4
+_ELEMENTS = (128, 256, 512, 1024, 2048, 4096)
+_MANY = 1024
+_SIDES = (16, 32, 64, 128, 256)
+_SIDE = 64
+
+
+class Rows:
+    """A program takes several rows, as the leading axis of its blocks.
+
+    Applies along an axis of the grid where a program has one index, no constant tiles it, and all
+    that depends on the index is elementwise, a reduction along other axes, a load or a store. A
+    branch on the index becomes a mask. Where programs have no block at all, they become one.
+    """
+
+    kind = "rows"
+    helps = ("dispatch", "latency", "tail", "extra traffic")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            scalar = not calls(launch.function.node, "tl.arange")
+            for axis in range(len(launch.axes or ())):
+                if axis in tile_constants(launch.function).values():
+                    continue
+                made = _lifted(text, launch, axis, _width(text, scalar))
+                if made:
+                    what = "one element" if scalar else "one row"
+                    why = facts.because("latency", "dispatch", "extra traffic")
+                    yield Variant(
+                        made,
+                        f"A program of {launch.function.name} takes {what} along axis {axis}; with "
+                        f"several, fewer programs start and each has more under way{why}.",
+                    )
+
+
+class Tile:
+    """A program that computes one element of a matrix computes a tile of it.
+
+    Applies to two-dimensional grids of programs without blocks: both axes are lifted, and loops
+    over single elements too. Sums of products become ``tl.dot``.
+    """
+
+    kind = "tile"
+    helps = ("extra traffic", "wrong pipe", "scalar product", "instructions", "extra work")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function = launch.function
+            if calls(function.node, "tl.arange") or len(launch.axes or ()) != 2:
+                continue
+            if made := _tiled(text, function.name):
+                why = facts.because("wrong pipe", "extra traffic", "instructions")
+                yield Variant(
+                    made,
+                    f"A program of {function.name} computes one element; a tile of them uses each "
+                    f"loaded value many times{why}.",
+                )
+
+
+def _width(text: KernelText, scalar: bool) -> Parameter:
+    if scalar:
+        return Parameter(text.fresh("BLOCK"), _MANY, _ELEMENTS)
+    return Parameter(text.fresh("ROWS"), _FEW_ROWS, _ROWS)
+
+
+def _lifted(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
+    try:
+        return lifted_axis(text, launch, axis, width)
+    except CannotLiftError:
+        return ""
+
+
+def _tiled(text: KernelText, name: str) -> str:
+    source = ""
+    for axis, width in ((1, "BLOCK_N"), (0, "BLOCK_M")):  # the last one leads
+        launch = text.launches_of(name)[0]
+        source = _lifted(text, launch, axis, Parameter(text.fresh(width), _SIDE, _SIDES))
+        parsed = parse(source) if source else None
+        if parsed is None:
+            return ""
+        text = parsed
+    return vectorised(text, text.launches_of(name)[0]) or source

@@ -1,0 +1,118 @@
+"""Loops over single elements become loops over blocks of contiguous ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed,
+    launch_line,
+    options_of,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch
+from solkit.tuner.proposers.rewriter._lift import CannotLiftError
+from solkit.tuner.proposers.rewriter._lift_body import lifted_loop
+from solkit.tuner.proposers.rewriter._syntax import (
+    assignment,
+    body_of,
+    calls,
+    code,
+    loop_of,
+    names,
+    with_body,
+)
+
+__all__ = ["Vectorise"]
+
+_BLOCKS = (64, 128, 256, 512, 1024, 2048, 4096)
+_BLOCK = 1024
+_TALL = (4, 8, 16, 32, 64, 128)
+_TALL_BLOCK = 32
+
+
+class Vectorise:
+    """Loops over single elements become loops over blocks of them, with a mask for the rest.
+
+    Applies to loops with a step of 1 whose body loads from places that the loop's variable decides,
+    and carries only sums, maxima and minima from trip to trip, online softmax among them. A sum of
+    products of two blocks becomes ``tl.dot``.
+    """
+
+    kind = "vectorise"
+    helps = ("extra traffic", "instructions", "latency", "one trip at a time", "waits for loads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            made = vectorised(text, launch)
+            if made:
+                why = facts.because("instructions", "latency", "extra traffic")
+                yield Variant(
+                    made,
+                    f"{launch.function.name} takes one element a trip of its loop; blocks of "
+                    f"contiguous elements keep more loads under way{why}.",
+                )
+
+
+def vectorised(text: KernelText, launch: Launch) -> str:
+    """The file with a launch's loops over single elements turned into loops over blocks."""
+    function = launch.function
+    scalar = [
+        loop.node
+        for loop in function.loops
+        if code(loop.step) == "1" and _loads_by(loop.name, loop.node)
+    ]
+    if not scalar:
+        return ""
+    tall = any(calls(function.node, "tl.arange"))
+    width = text.fresh("BLOCK_R" if tall else "BLOCK")
+    body: list[cst.BaseStatement] = []
+    done = 0
+    for index, statement in enumerate(function.body):
+        loop = loop_of(statement)
+        if loop is None or loop.node not in scalar:
+            body.append(statement)
+            continue
+        try:
+            before = function.body[:index]
+            fresh = text.fresh(f"{loop.name}_start")
+            made = lifted_loop(before, loop.node, width, fresh, text.functions)
+        except CannotLiftError:
+            body.append(statement)
+            continue
+        body.append(made)
+        done += 1
+    if not done:
+        return ""
+    arguments = {**arguments_of(launch), width: width}
+    constants = {*function.constants, width}
+    statement = launch_line(
+        function.name, code(launch.grid), arguments, options_of(launch), constants
+    )
+    values, default = (_TALL, _TALL_BLOCK) if tall else (_BLOCKS, _BLOCK)
+    node = with_params(with_body(function.node, body), constants=[width])
+    kept = statement.with_changes(leading_lines=launch.statement.leading_lines)
+    return changed(
+        text,
+        functions={function.name: node},
+        launches=[(launch.statement, [kept])],
+        parameters=[Parameter(width, default, values)],
+    )
+
+
+def _loads_by(name: str, node: cst.For) -> bool:
+    """Whether a loop loads from places that depend on its variable, and has no loop within."""
+    dependent = {name}
+    for statement in body_of(node):
+        if isinstance(statement, cst.For):
+            return False
+        made = assignment(statement)
+        if made is not None and names(made.value) & dependent:
+            dependent.add(made.target)
+    return any(names(call) & dependent for call in calls(node, "tl.load"))

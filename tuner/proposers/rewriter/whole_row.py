@@ -1,0 +1,106 @@
+"""Loops over one row become one block that holds the row in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed,
+    guarded,
+    launch_line,
+    options_of,
+    renamed,
+)
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._rows import Blocked, aliases, blocked, runtime_sizes
+from solkit.tuner.proposers.rewriter._syntax import calls, code, loop_of, names, walk
+from solkit.tuner.proposers.rewriter._values import once, without_zeros
+from solkit.tuner.proposers.rewriter._warps import row_warps
+
+__all__ = ["WholeRow"]
+
+_MOST_HELD = 32 * 1024
+"""Elements of a row: 32 values for each of the 1024 threads that a block may have, half of the
+registers that they share."""
+
+
+class WholeRow:
+    """All loops over a row in blocks of one constant become one block as long as the row.
+
+    Applies where a function has such loops over the same bound, the constant is in no grid, and a
+    load is repeated between them. The original launch stays for rows of more than 32768 elements.
+    """
+
+    kind = "whole row"
+    helps = ("extra traffic", "instructions", "latency", "one trip at a time", "waits for loads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            loops = _loops(launch)
+            if loops and (made := _rewritten(text, launch, loops, facts)):
+                yield made
+
+
+def _loops(launch: Launch) -> list[Blocked]:
+    """All loops of the function, if all are over one row."""
+    function = launch.function
+    found = [blocked(loop, function) for loop in function.loops]
+    inner = [each for s in function.body for each in walk([s]) if isinstance(each, cst.For)]
+    loops = [each for each in found if each is not None]
+    if len(loops) != len(inner) or len({(each.block, code(each.bound)) for each in loops}) != 1:
+        return []
+    reads = [code(call.args[0].value) for each in loops for s in each.loop.body for call in _reads(s)]
+    repeated = len(loops) > 1 and len(set(reads)) < len(reads)
+    if not repeated or not runtime_sizes(loops[0].bound, function):
+        return []
+    grid = launch.axes
+    block = launch.arguments.get(loops[0].block)
+    in_grid = grid is None or block is None or any(code(block) in _parts(axis) for axis in grid)
+    return [] if in_grid else loops
+
+
+def _reads(statement: cst.BaseStatement) -> list[cst.Call]:
+    return [call for call in calls(statement, "tl.load") if call.args]
+
+
+def _parts(node: cst.BaseExpression) -> set[str]:
+    return names(node) | {code(arg.value) for call in calls(node) for arg in call.args}
+
+
+def _rewritten(
+    text: KernelText, launch: Launch, loops: list[Blocked], facts: Facts
+) -> Variant | None:
+    function, block = launch.function, loops[0].block
+    bound = in_launcher(loops[0].bound, launch)
+    if bound is None:
+        return None
+    body: list[cst.BaseStatement] = []
+    for statement in function.body:
+        loop = loop_of(statement)
+        body += [statement] if loop is None else without_zeros(loop.body, loop.name)
+    body = once(body, aliases(launch), function.params)
+    name = text.fresh(f"{function.name}_whole_row")
+    size = code(bound)
+    warps = row_warps(text, launch, size, facts)
+    arguments = {**arguments_of(launch), block: f"triton.next_power_of_2({size})"}
+    options = {**options_of(launch), "num_warps": warps.name}
+    made = launch_line(name, code(launch.grid), arguments, options, function.constants)
+    source = changed(
+        text,
+        added={function.name: [renamed(function, name, body)]},
+        launches=[(launch.statement, guarded(f"{size} <= {_MOST_HELD}", made, launch.statement))],
+        parameters=[Parameter(warps.name, warps.default, warps.values)],
+    )
+    trips = len(loops)
+    why = facts.because("extra traffic", "instructions", "latency")
+    return Variant(
+        source,
+        f"{function.name} walks over each row {trips} times; it can read the row once and keep it "
+        f"in registers{why}.",
+    )
