@@ -133,6 +133,8 @@ def evolve(
     with contextlib.ExitStack() as stack:
         prepared = stack.enter_context(contextlib.closing(Preparation(to, limits)))
         found = Original.read(prepared, os.fspath(path), problem, shape, how)
+        if isinstance(bench, RecordedBench):
+            found = found.recorded(bench, how)
         world = EvolveWorld(prepared, to, found, how, surrogate or shipped(), deepest)
         world.checks = check or unchecked
         world.advise = advise

@@ -20,6 +20,7 @@ from solkit.core import (
     Proposal,
     Result,
     Source,
+    Space,
     StoredFacts,
     Tried,
     Value,
@@ -35,6 +36,7 @@ from solkit.errors import InputError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.outcomes import Prospect, scored
+from solkit.pipeline.grounds import recorded_default
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
 
@@ -120,6 +122,19 @@ class Original:
         text = Path(path).read_text()
         variant = Variant(variant_id(text), text, intent="What is in use now.")
         return Original(path, problem, file, shape, params, variant, tuple(notes))
+
+    def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
+        """With parameters in use that are recorded: the file's own, if they are.
+
+        Raises:
+            InputError: the file is not recorded at the shape.
+        """
+        rows = recorded_rows(bench, self.file, self.whole_shape)
+        known = {canonical(each.params) for each in rows}
+        if canonical(self.params) in known:
+            return self
+        space = Space.of_points(row.params for row in rows)
+        return replace(self, params=recorded_default(rows, space, how.params))
 
     @property
     def whole_shape(self) -> dict[str, Value]:
@@ -273,22 +288,10 @@ class EvolveWorld:
         if variant.id == self.original.variant.id:
             own = dict(self.original.params)
         if isinstance(self.bench, RecordedBench):
-            return self._recorded(self.bench, file)
+            rows = recorded_rows(self.bench, file, self.original.whole_shape)
+            return list({canonical(each.params): each.params for each in rows}.values())
         asked = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
         told = {canonical(each): each for each in (own, *asked.result())}
-        return list(told.values())
-
-    def _recorded(self, bench: RecordedBench, file: KernelFile) -> list[Mapping[str, Value]]:
-        """The parameters of a file that are recorded at the shape of the search.
-
-        Raises:
-            InputError: none are.
-        """
-        kernel, shape = kernel_of(file).kernel_id, canonical(self.original.whole_shape)
-        rows = [row for row in bench.recording if row.kernel_id == kernel]
-        told = {canonical(r.params): r.params for r in rows if canonical(r.shape) == shape}
-        if not told:
-            raise InputError("not_recorded: the recording has no such source at this shape")
         return list(told.values())
 
     # ---------------------------------------------------------------------------------- measuring
@@ -377,6 +380,21 @@ class EvolveWorld:
             () if result is None else self.advise(result, self.device),
             tuple(tried),
         )
+
+
+def recorded_rows(
+    bench: RecordedBench, file: KernelFile, shape: Mapping[str, Value]
+) -> list[Outcome]:
+    """What is recorded of a kernel file at a shape.
+
+    Raises:
+        InputError: nothing is.
+    """
+    kernel, at = kernel_of(file).kernel_id, canonical(shape)
+    rows = [row for row in bench.recording if row.kernel_id == kernel]
+    if not (found := [row for row in rows if canonical(row.shape) == at]):
+        raise InputError("not_recorded: the recording has no such source at this shape")
+    return found
 
 
 def _suspicions(variant: Variant) -> Sequence[Any]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from solkit.tuner.search import Prior
     from solkit.tuner.task import Task
 
-__all__ = ["Ground", "live_ground", "recorded_ground"]
+__all__ = ["Ground", "live_ground", "recorded_default", "recorded_ground"]
 
 _MOST_LISTED = 8
 _PLANNED = 24
@@ -199,7 +199,7 @@ def recorded_ground(
     cell = _at(shape, [cell for cell in cells if cell.kernel_id == wanted])
     rows = [row for row in bench.recording if _is_of(row, cell)]
     bound_ms = next((row.bound_ms for row in rows if row.bound_ms is not None), None)
-    default = replace(cell.default, params=_recorded_default(rows, cell.space, how.params))
+    default = replace(cell.default, params=recorded_default(rows, cell.space, how.params))
     return Ground(
         name=what,
         kernel_id=cell.kernel_id,
@@ -244,8 +244,17 @@ def _is_of(row: Outcome, cell: Cell) -> bool:
     return row.kernel_id == cell.kernel_id and canonical(row.shape) == canonical(cell.default.shape)
 
 
-def _recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Mapping[str, Value]:
-    """The parameters in use: those given, else those recorded as the default, else the first."""
+def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Mapping[str, Value]:
+    """The parameters in use: those given, else those recorded as the default, else the first.
+
+    Args:
+        rows: of one kernel at one shape.
+        space: their points.
+        params: given ones.
+
+    Raises:
+        ParamsError: they are not recorded.
+    """
     named = next((row for row in rows if row.chosen_by == "default"), rows[0])
     chosen = {**named.params, **params}
     if chosen not in space:

@@ -1,0 +1,238 @@
+"""`evolve` from end to end, on times that were measured on an H100."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pytest
+
+from solkit.core import (
+    Checked,
+    EvolveSettings,
+    Proposal,
+    Stopped,
+    TuneVerdict,
+    canonical,
+    variant_id,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.kernels import ZOO
+from solkit.datasets.store import shipped
+from solkit.errors import InputError, UnsupportedError
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evolving import evolve
+from solkit.report import evolution as page
+from solkit.report.html import lineage_page
+
+FOLDER = ZOO / "softmax"
+PROBLEM, ORIGINAL = FOLDER / "problem.py", FOLDER / "three_pass.py"
+SHAPE = {"M": 8192, "N": 1024, "dtype": "float16"}
+KERNELS = ("three_pass", "rows_tile", "whole_row")
+PER_KERNEL = 3
+HOW = EvolveSettings(stop_at=2.0)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The first configurations of three kernels at a shape, with their repeats."""
+    store, found = shipped("h100"), defaultdict(list)
+    for row in store.rows(store.where("family = 'softmax' and verdict = 'correct'")):
+        name = (row.implementation or "").removeprefix("softmax/")
+        kept = found[name, canonical(row.shape)]
+        known = {canonical(each.params) for each in kept}
+        if name in KERNELS and (len(kept) < PER_KERNEL or canonical(row.params) in known):
+            kept.append(row)
+    wanted = canonical(SHAPE)
+    return [row for (_, shape), each in found.items() if shape == wanted for row in each]
+
+
+class Recorded:
+    """Proposes kernels of the zoo."""
+
+    name = "recorded"
+
+    def __init__(self, *names, **told):
+        self.names, self.told = names, told
+
+    def propose(self, brief):
+        for name in self.names:
+            yield Proposal((FOLDER / f"{name}.py").read_text(), name, f"As {name}.", **self.told)
+
+
+class Written:
+    """Proposes texts."""
+
+    name = "written"
+
+    def __init__(self, *texts):
+        self.texts = texts
+
+    def propose(self, brief):
+        for text in self.texts:
+            yield Proposal(text, "text", "")
+
+
+def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, **told):
+    told = {"shape": SHAPE, "reference": PROBLEM, "depth": "captured", **told}
+    bench = RecordedBench(rows)
+    return evolve(
+        path, gpu_seconds=seconds, bench=bench, proposers=proposers, settings=settings, **told
+    )
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    return evolved(rows, Recorded("rows_tile", "whole_row"))
+
+
+def fastest(rows, *names):
+    """The shortest recorded time at the shape, by the first repeat of each configuration."""
+    first = {}
+    for row in rows:
+        if canonical(row.shape) == canonical(SHAPE) and row.implementation[8:] in names:
+            first.setdefault((row.kernel_id, canonical(row.params)), row.time_ms)
+    return min(first.values())
+
+
+def test_the_fastest_recorded_variant_is_the_winner(found, rows):
+    assert found.verdict is TuneVerdict.FASTER
+    assert found.best_params.time_ms == fastest(rows, *KERNELS)
+    assert found.winner.variant.kind in ("rows_tile", "whole_row")
+    assert found.winner.variant.parent == variant_id(ORIGINAL.read_text())
+    assert found.winner.gap == pytest.approx(found.best_params.time_ms / found.sol_ms)
+    assert found.stopped in (Stopped.EXPECTED_GAIN, Stopped.EXHAUSTED)
+
+
+def test_the_gate_compares_it_with_the_original(found):
+    assert found.gate.passed
+    assert found.gate.final.how == "recorded"
+    assert found.gate.final.ratio.value < 1
+
+
+def test_json_holds_every_variant_with_its_source(found):
+    told = json.loads(page.dumps(found))
+    assert told["schema"] == "solkit.evolve/1"
+    assert [each["kind"] for each in told["variants"]] == ["original", "rows_tile", "whole_row"]
+    assert told["variants"][0]["source"] == ORIGINAL.read_text()
+    assert told["best"]["id"] == found.best
+    assert told["speedup"]["value"] == pytest.approx(1 / found.gate.ratio.value)
+
+
+def test_the_page_shows_the_lineage_and_what_each_variant_changed(found):
+    html = lineage_page(found, written=datetime(2026, 11, 26, tzinfo=timezone.utc))
+    assert "three_pass.py" in html
+    for each in found.variants[1:]:
+        assert f'id="v{each.variant.id}"' in html
+    assert 'class="added"' in html
+    assert "<script" not in html
+
+
+def test_a_source_that_is_not_recorded_is_refused_and_says_so(rows):
+    strange = (FOLDER / "rows_tile.py").read_text() + "\n# another text\n"
+    told = evolved(rows, Written(strange))
+    (variant,) = told.variants[1:]
+    assert variant.measured == 0
+    assert variant.why.startswith("not_recorded")
+    assert told.winner.variant.kind == "original"
+
+
+def test_nonsense_and_a_plain_cheat_are_refused_before_anything_is_measured(rows):
+    nonsense = "def kernel(:"
+    cheat = ORIGINAL.read_text() + "\ntorch.cuda.Event.elapsed_time = lambda *_: 1e-6\n"
+    told = evolved(rows, Written(nonsense, cheat))
+    whys = {each.variant.source: each.why for each in told.variants}
+    assert "it is no Python: line 1" in whys[nonsense]
+    assert "elapsed_time" in whys[cheat]
+    assert all(each.measured == 0 for each in told.variants[1:])
+
+
+def test_what_the_check_calls_wrong_is_not_measured(rows):
+    def wrong(proposal, brief):
+        assert brief.shape == SHAPE
+        return Proposal(proposal.source, proposal.kind, "", Checked.WRONG, "its tail is missing")
+
+    told = evolved(rows, Recorded("rows_tile"), check=wrong)
+    (variant,) = told.variants[1:]
+    assert (variant.measured, variant.why) == (0, "its tail is missing")
+
+
+def test_a_log_is_resumed_and_nothing_is_measured_twice(rows, tmp_path):
+    log = tmp_path / "evolve.jsonl"
+    short = EvolveSettings(stop_at=2.0, log=log)
+    first = evolved(rows, Recorded("rows_tile"), seconds=1e-6, settings=short)
+    assert (first.measured, first.stopped) == (1, Stopped.BUDGET)
+    long = EvolveSettings(stop_at=2.0, log=log, resume=True)
+    second = evolved(rows, Recorded("rows_tile"), settings=long)
+    told = outcomelog.read(log).rows
+    assert len({row.run_id for row in told}) == 1
+    assert len({(row.kernel_id, canonical(row.params)) for row in told}) == len(told)
+    assert second.measured == len(told) > 1
+    assert second.original.time_ms == first.original.time_ms
+    lineage = [row.extra["evolve"] for row in told if row.implementation == "softmax/rows_tile"]
+    assert lineage[0]["kind"] == "rows_tile"
+    assert lineage[0]["parent"] == variant_id(ORIGINAL.read_text())
+    assert second.gpu_s >= first.gpu_s > 0
+
+
+@pytest.mark.parametrize(("times", "passes"), [(0.9, True), (100.0, False)])
+def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
+    rows, found, times, passes
+):
+    elsewhere = {**SHAPE, "M": 4096}
+
+    def moved(row):
+        in_use = row.implementation == "softmax/three_pass" and row.params == found.original.params
+        longer = 1.0 if in_use else times
+        samples = tuple(longer * each for each in row.samples_ms)
+        return replace(row, shape=elsewhere, time_ms=longer * row.time_ms, samples_ms=samples)
+
+    both = [*rows, *(moved(row) for row in rows if canonical(row.shape) == canonical(SHAPE))]
+    how = EvolveSettings(stop_at=2.0, held_out=[elsewhere])
+    told = evolved(both, Recorded("rows_tile"), settings=how)
+    (held,) = told.gate.held_out
+    assert not told.gate.single_shape
+    assert (told.gate.passed, held.passed) == (passes, passes)
+    assert told.verdict is (TuneVerdict.FASTER if passes else TuneVerdict.KEEP)
+    assert passes or (told.best == variant_id(ORIGINAL.read_text()) and "M=4096" in told.gate.why)
+
+
+def test_a_shape_that_is_not_recorded_cannot_be_held_out(rows):
+    how = EvolveSettings(stop_at=2.0, held_out=[{**SHAPE, "M": 5}])
+    told = evolved(rows, Recorded("rows_tile"), settings=how)
+    assert (told.gate.passed, told.gate.single_shape) == (True, True)
+
+
+def test_the_original_is_kept_if_nothing_is_faster(rows):
+    fastest_own = next(
+        row
+        for row in rows
+        if row.implementation == "softmax/three_pass"
+        and canonical(row.shape) == canonical(SHAPE)
+        and row.time_ms == fastest(rows, "three_pass")
+    )
+    how = EvolveSettings(stop_at=2.0, params=fastest_own.params)
+    told = evolved(rows, Written("def kernel(:"), settings=how)
+    assert (told.verdict, told.gate) == (TuneVerdict.KEEP, None)
+    assert told.best_params == told.original
+
+
+def test_without_a_gpu_it_says_what_can_be_done():
+    with pytest.raises(UnsupportedError, match="a recording can be replayed"):
+        evolve(ORIGINAL, reference=PROBLEM, device="h100")
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
+        ({"depth": "deep"}, "depth 'deep' is unknown: choose one of captured"),
+        ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
+        ({"path": PROBLEM, "reference": None}, "holds no kernel"),
+    ],
+)
+def test_bad_input_is_named(rows, told, message):
+    with pytest.raises(InputError, match=message):
+        evolved(rows, Recorded(), **told)
