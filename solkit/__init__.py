@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         ComparisonReport,
         Device,
         Difference,
+        Evolved,
+        EvolveSettings,
         Fusion,
         KernelFile,
         MeasureSettings,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
         score,
     )
     from solkit.pipeline.batch import batch
+    from solkit.pipeline.evolving import evolve
     from solkit.pipeline.tuning import tune
     from solkit.profiling import profile
     from solkit.surrogate.model import Surrogate
@@ -70,6 +73,8 @@ __all__ = [
     "Device",
     "Difference",
     "Evaluation",
+    "EvolveSettings",
+    "Evolved",
     "Fusion",
     "InputError",
     "KernelFile",
@@ -97,6 +102,7 @@ __all__ = [
     "bounds",
     "compare",
     "devices",
+    "evolve",
     "fusion",
     "load",
     "profile",
@@ -116,6 +122,7 @@ _HOMES = {
     **dict.fromkeys(("ask_tell", "load", "rank", "score"), "solkit.pipeline"),
     "Surrogate": "solkit.surrogate.model",
     "batch": "solkit.pipeline.batch",
+    "evolve": "solkit.pipeline.evolving",
     "profile": "solkit.profiling",
     "tune": "solkit.pipeline.tuning",
     "tune_call": "solkit.integrations.calls",

@@ -118,20 +118,14 @@ def evolve(
         if log and resume:
             raise InputError("give one of --log FILE, for a new run, and --resume FILE")
         from solkit.core import EvolveSettings
+        from solkit.pipeline.evolving import EvolveParts
         from solkit.pipeline.evolving import evolve as evolving
         from solkit.report.advice import advise
 
-        settings = EvolveSettings(
-            stop_at,
-            seed=seed,
-            order=order,
-            params=_options.parse_params(params) or {},
-            custom_kernel=custom_kernel,
-            held_out=_shapes(held_out),
-            log=resume or log,
-            resume=resume is not None,
-            on=on,
-        )
+        settings = EvolveSettings(stop_at, seed=seed, order=order, depth=depth, on=on)
+        given = _options.parse_params(params) or {}
+        settings = replace(settings, params=given, held_out=_shapes(held_out))
+        settings = replace(settings, log=resume or log, resume=resume is not None)
         with _base.stdout_kept_for_the_report(), _progress() as show:
             evolved = evolving(
                 kernel,
@@ -140,10 +134,8 @@ def evolve(
                 reference=reference,
                 shape=_options.parse_settings(shape, "--shape") if shape else None,
                 bench=_replayed(recorded, device, reference or kernel) if recorded else None,
-                settings=settings,
-                depth=depth,
-                advise=advise,
-                show=show,
+                settings=replace(settings, custom_kernel=custom_kernel),
+                parts=EvolveParts(advise=advise, show=show),
             )
         evolved = _write_winner(evolved, kernel, reference, out)
         _write(evolved, json, html)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solkit.core.batch import HeldOut
+from solkit.core.facts import Depth
 from solkit.core.measurement import Verdict
 from solkit.core.proposals import Checked
 from solkit.core.reports import Ratio
@@ -47,6 +48,7 @@ class EvolveSettings:
             save less than this share of the best time.
         seed: of all that is drawn.
         order: in which order candidates are measured.
+        depth: the deepest that a candidate is analysed before it is measured.
         proposals: variants of one parent that go into a round, at the most.
         params: the parameters in use, to override the file's own.
         custom_kernel: whether a variant that only calls PyTorch is refused.
@@ -64,6 +66,7 @@ class EvolveSettings:
     least_gain: float = 0.005
     seed: int = 0
     order: Order | str = Order.SURROGATE
+    depth: Depth | str = Depth.COMPILED
     proposals: int = 8
     params: Mapping[str, Value] = field(default_factory=dict)
     custom_kernel: bool = False
@@ -77,11 +80,13 @@ class EvolveSettings:
             raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
         if not 0 <= self.least_gain < 1:
             raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
-        try:
-            object.__setattr__(self, "order", Order(self.order))
-        except ValueError:
-            valid = ", ".join(each.value for each in Order)
-            raise InputError(f"order is {self.order!r}; expected one of: {valid}") from None
+        for name, kind in {"order": Order, "depth": Depth}.items():
+            try:
+                object.__setattr__(self, name, kind(getattr(self, name)))
+            except ValueError:
+                valid = ", ".join(each.value for each in kind)
+                told = f"{name} is {getattr(self, name)!r}; expected one of: {valid}"
+                raise InputError(told) from None
         if self.proposals < 1:
             raise InputError(f"proposals is {self.proposals!r}; expected 1 or more")
         if self.resume and self.log is None:

@@ -58,7 +58,6 @@ from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import guarded_final
 from solkit.roofline.calibration import calibrated
-from solkit.surrogate.ranking import RankSettings
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
@@ -66,9 +65,29 @@ if TYPE_CHECKING:
     from solkit.tuner.evolution.frontier import Point
     from solkit.tuner.proposers import Proposer
 
-__all__ = ["evolve"]
+__all__ = ["EvolveParts", "evolve"]
 
 Show = Callable[[EvolveStatus], None]
+
+
+@dataclass(frozen=True)
+class EvolveParts:
+    """What a search over variants is made of, besides the bench.
+
+    Attributes:
+        proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
+        check: tells right proposals from wrong ones without a GPU; by default Triton's interpreter
+            runs them.
+        advise: gives advice on a result, for the brief.
+        surrogate: ranks; the shipped one by default. Without any, the kernel model does.
+        show: receives how far the search is.
+    """
+
+    proposers: Sequence[Proposer] | None = None
+    check: Check = unchecked
+    advise: Advise = lambda *_: ()
+    surrogate: Surrogate | None = None
+    show: Show = lambda _: None
 
 
 def evolve(
@@ -79,13 +98,8 @@ def evolve(
     reference: str | os.PathLike[str] | None = None,
     shape: Shape | None = None,
     bench: Bench | None = None,
-    proposers: Sequence[Proposer] | None = None,
     settings: EvolveSettings | None = None,
-    surrogate: Surrogate | None = None,
-    depth: Depth | str = Depth.COMPILED,
-    check: Check | None = None,
-    advise: Advise = lambda *_: (),
-    show: Show = lambda _: None,
+    parts: EvolveParts | None = None,
 ) -> Evolved:
     """Search variants of a kernel for faster ones, under a budget of GPU seconds.
 
@@ -103,14 +117,8 @@ def evolve(
         shape: sizes to override; the file's first shape by default.
         bench: measures instead of this machine's GPU: a `solkit.measure.benches.RecordedBench`,
             where a source that is not recorded is refused.
-        proposers: what writes variants; by default the rewriter, which needs no language model.
         settings: how to search.
-        surrogate: ranks; the shipped one by default. Without any, the kernel model does.
-        depth: the deepest that a candidate is analysed before it is measured.
-        check: tells right proposals from wrong ones without a GPU; by default Triton's interpreter
-            runs them.
-        advise: gives advice on a result, for the brief.
-        show: receives how far it is.
+        parts: what proposes, checks and ranks.
 
     Raises:
         InputError: the file, its shape or a parameter is invalid.
@@ -121,30 +129,37 @@ def evolve(
     """
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
-    how, deepest = settings or EvolveSettings(), Depth(RankSettings(depth).depth)
+    how, given = settings or EvolveSettings(), parts or EvolveParts()
     limits = MeasureSettings(on=how.on, custom_kernel=how.custom_kernel)
-    to = target(device, limits) if bench is None else calibrated(bench.device)
-    if bench is None and to.source != "nvml":
-        raise UnsupportedError(
-            f"cannot measure on {to.name}: it is not in this machine; a recording can be replayed "
-            "without a GPU (--recorded FILE, or bench=RecordedBench.read(FILE))"
-        )
-    problem = os.fspath(path) if reference is None else os.fspath(reference)
+    to = _place(device, limits, bench)
+    what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
         prepared = stack.enter_context(contextlib.closing(Preparation(to, limits)))
-        found = Original.read(prepared, os.fspath(path), problem, shape, how)
+        found = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             found = found.recorded(bench, how)
-        world = EvolveWorld(prepared, to, found, how, surrogate or shipped(), deepest)
-        world.checks = check or unchecked
-        world.advise = advise
+        world = EvolveWorld(prepared, to, found, how, given.surrogate or shipped())
+        world.checks, world.advise = given.check, given.advise
         world.log = log = _log(stack, bench, found, gpu_seconds, how)
-        run = _Run(world, found, gpu_seconds, how, show)
-        asked = _default(how) if proposers is None else proposers
+        run = _Run(world, found, gpu_seconds, how, given.show)
+        asked = _default(how) if given.proposers is None else given.proposers
         with _opened(bench, world, limits, log) as world.bench:
             breeding, stopped = run.search(asked)
         gate = run.gate(breeding, bench, limits)
         return run.concluded(breeding, stopped, gate)
+
+
+def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | None) -> Device:
+    """The GPU to search for."""
+    if bench is not None:
+        return calibrated(bench.device)
+    to = target(device, limits)
+    if to.source != "nvml":
+        raise UnsupportedError(
+            f"cannot measure on {to.name}: it is not in this machine; a recording can be replayed "
+            "without a GPU (--recorded FILE, or bench=RecordedBench.read(FILE))"
+        )
+    return to
 
 
 def _default(how: EvolveSettings) -> Sequence[Proposer]:
@@ -211,9 +226,9 @@ class _Run:
         from solkit.tuner.evolution.breeding import Breeding
         from solkit.tuner.evolution.frontier import Shares
 
-        shares = None
-        if self.world.surrogate is not None and self.world.depth in self.world.surrogate.depths:
-            shares = Shares.of(self.world.surrogate.trees(self.world.depth).scatter)
+        shares, model = None, self.world.surrogate
+        if model is not None and (depth := Depth(self.how.depth)) in model.depths:
+            shares = Shares.of(model.trees(depth).scatter)
         variant = self.original.variant
         breeding = Breeding(
             self.world,

@@ -12,7 +12,6 @@ from solkit.core import (
     Brief,
     Checked,
     Configuration,
-    Depth,
     Device,
     EvolveSettings,
     KernelFile,
@@ -197,7 +196,6 @@ class EvolveWorld:
         original: what the search starts from.
         how: the settings.
         surrogate: ranks; ``None`` for the kernel model alone.
-        depth: the deepest that a candidate is analysed before it is measured.
         bench: checks and times.
         log: gets outcomes; ``None`` for none.
         checks: tells right proposals from wrong ones without a GPU.
@@ -210,7 +208,6 @@ class EvolveWorld:
     original: Original
     how: EvolveSettings
     surrogate: Surrogate | None
-    depth: Depth
     bench: Bench = None  # type: ignore[assignment] # it asks this for prospects
     log: EvolveLog | None = None
     checks: Check = unchecked
@@ -252,7 +249,7 @@ class EvolveWorld:
             return Ranking([], refused)
         of = {self.path(each): each.id for each in variants}
         reference = None if of.keys() == {self.original.problem} else self.original.problem
-        settings = RankSettings(self.depth, explained=0)
+        settings = RankSettings(self.how.depth, explained=0)
         request = Request(list(points), reference, [self.original.shape], points, 1, settings)
         try:
             (plan,) = rank(request, self.prepared.analyser, self.surrogate)

@@ -23,7 +23,7 @@ from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.evolving import evolve
+from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.report import evolution as page
 from solkit.report.html import lineage_page
 
@@ -32,7 +32,8 @@ PROBLEM, ORIGINAL = FOLDER / "problem.py", FOLDER / "three_pass.py"
 SHAPE = {"M": 8192, "N": 1024, "dtype": "float16"}
 KERNELS = ("three_pass", "rows_tile", "whole_row")
 PER_KERNEL = 3
-HOW = EvolveSettings(stop_at=2.0)
+FAST = {"stop_at": 2.0, "depth": "captured"}
+HOW = EvolveSettings(**FAST)
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +76,10 @@ class Written:
             yield Proposal(text, "text", "")
 
 
-def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, **told):
-    told = {"shape": SHAPE, "reference": PROBLEM, "depth": "captured", **told}
-    bench = RecordedBench(rows)
-    return evolve(
-        path, gpu_seconds=seconds, bench=bench, proposers=proposers, settings=settings, **told
-    )
+def evolved(rows, *proposers, seconds=1e6, settings=HOW, path=ORIGINAL, check=None, **told):
+    told = {"shape": SHAPE, "reference": PROBLEM, "bench": RecordedBench(rows), **told}
+    parts = EvolveParts(proposers, **({} if check is None else {"check": check}))
+    return evolve(path, gpu_seconds=seconds, settings=settings, parts=parts, **told)
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +160,10 @@ def test_what_the_check_calls_wrong_is_not_measured(rows):
 
 def test_a_log_is_resumed_and_nothing_is_measured_twice(rows, tmp_path):
     log = tmp_path / "evolve.jsonl"
-    short = EvolveSettings(stop_at=2.0, log=log)
+    short = EvolveSettings(**FAST, log=log)
     first = evolved(rows, Recorded("rows_tile"), seconds=1e-6, settings=short)
     assert (first.measured, first.stopped) == (1, Stopped.BUDGET)
-    long = EvolveSettings(stop_at=2.0, log=log, resume=True)
+    long = EvolveSettings(**FAST, log=log, resume=True)
     second = evolved(rows, Recorded("rows_tile"), settings=long)
     told = outcomelog.read(log).rows
     assert len({row.run_id for row in told}) == 1
@@ -190,7 +189,7 @@ def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
         return replace(row, shape=elsewhere, time_ms=longer * row.time_ms, samples_ms=samples)
 
     both = [*rows, *(moved(row) for row in rows if canonical(row.shape) == canonical(SHAPE))]
-    how = EvolveSettings(stop_at=2.0, held_out=[elsewhere])
+    how = EvolveSettings(**FAST, held_out=[elsewhere])
     told = evolved(both, Recorded("rows_tile"), settings=how)
     (held,) = told.gate.held_out
     assert not told.gate.single_shape
@@ -200,7 +199,7 @@ def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
 
 
 def test_a_shape_that_is_not_recorded_cannot_be_held_out(rows):
-    how = EvolveSettings(stop_at=2.0, held_out=[{**SHAPE, "M": 5}])
+    how = EvolveSettings(**FAST, held_out=[{**SHAPE, "M": 5}])
     told = evolved(rows, Recorded("rows_tile"), settings=how)
     assert (told.gate.passed, told.gate.single_shape) == (True, True)
 
@@ -213,7 +212,7 @@ def test_the_original_is_kept_if_nothing_is_faster(rows):
         and canonical(row.shape) == canonical(SHAPE)
         and row.time_ms == fastest(rows, "three_pass")
     )
-    how = EvolveSettings(stop_at=2.0, params=fastest_own.params)
+    how = EvolveSettings(**FAST, params=fastest_own.params)
     told = evolved(rows, Written("def kernel(:"), settings=how)
     assert (told.verdict, told.gate) == (TuneVerdict.KEEP, None)
     assert told.best_params == told.original
@@ -227,8 +226,23 @@ def test_without_a_gpu_it_says_what_can_be_done():
 @pytest.mark.parametrize(
     ("told", "message"),
     [
+        ({"depth": "deep"}, "depth is 'deep'; expected one of: captured, lowered, compiled"),
+        ({"order": "up"}, "order is 'up'; expected one of: surrogate, random"),
+        ({"stop_at": 0}, "stop_at is 0; expected a share"),
+        ({"least_gain": 1}, "least_gain is 1; expected a share"),
+        ({"proposals": 0}, "proposals is 0; expected 1 or more"),
+        ({"resume": True}, "name the log of the run"),
+    ],
+)
+def test_settings_are_checked(told, message):
+    with pytest.raises(InputError, match=message):
+        EvolveSettings(**told)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
         ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
-        ({"depth": "deep"}, "depth 'deep' is unknown: choose one of captured"),
         ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
         ({"path": PROBLEM, "reference": None}, "holds no kernel"),
     ],

@@ -292,7 +292,7 @@ def test_the_guarded_final_says_what_compare_says(monkeypatch):
 
     monkeypatch.setattr("solkit.pipeline.comparing.compare", compare)
     base = solkit.core.Configuration("a.py", "kernel", {"M": 1}, {"B": 1}, "ref.py")
-    told = tuning._guarded(None, None, base, replace(base, params={"B": 2}))
+    told = tuning.guarded_final(None, None, base, replace(base, params={"B": 2}))
     assert asked["files"] == ("a.py", "a.py")
     assert (asked["base_params"], asked["params"]) == ({"B": 1}, {"B": 2})
     assert (asked["shapes"], asked["reference"]) == ([{"M": 1}], "ref.py")
