@@ -27,6 +27,7 @@ _MOST_LAUNCHES = 8
 _MOST_ACCESSES = 8  # of a launch
 _MOST_TRIED = 20
 _MOST_SENTENCE = 300
+_MOST_SOURCE = 100  # of a ceiling: a name, and its place in a document is left out
 
 
 def messages_for(brief: Brief, entry: str, version: str = PROMPT_VERSION) -> tuple[Message, ...]:
@@ -97,7 +98,7 @@ def _device(device: Device) -> Iterable[str]:
     yield "Ceilings:"
     for name, each in device.ceilings.items():
         clock = f" at {each.clock_mhz:g} MHz" if each.clock_mhz else ""
-        yield f"- {name}: {amount(each.value, each.unit)}{clock} ({each.source})"
+        yield f"- {name}: {amount(each.value, each.unit)}{clock} ({each.source[:_MOST_SOURCE]})"
     for name, each in device.calibrated.items():
         yield f"- {name}, measured on this GPU: {amount(each.value, each.unit)}"
 

@@ -7,6 +7,7 @@ retries and a record, the same for an endpoint, a local model and a replay.
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from solkit.tuner.proposers.reading import RefusedError
 
 __all__ = ["LanguageModel", "ModelGoneError", "Retries", "Sampling"]
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
 _FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with a sign
 
@@ -257,7 +259,7 @@ def _reader(brief: Brief) -> Reader:
 
 
 def _clean(answered: Answered) -> Answered:
-    """An answer that UTF-8 can hold: lone surrogates become question marks."""
+    """An answer that UTF-8 can hold: what it cannot becomes U+FFFD, which no code may have."""
     if isinstance(answered, Reply):
-        return replace(answered, text=answered.text.encode("utf-8", "replace").decode())
-    return replace(answered, why=answered.why.encode("utf-8", "replace").decode())
+        return replace(answered, text=_SURROGATES.sub("\ufffd", answered.text))
+    return replace(answered, why=_SURROGATES.sub("\ufffd", answered.why))

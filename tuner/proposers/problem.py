@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from solkit.tuner.proposers.names import bound_by, imports, is_main_guard, root, used_by
-from solkit.tuner.proposers.reading import Reason, RefusedError, read
+from solkit.tuner.proposers.reading import Reason, RefusedError, parsed, read
 
 __all__ = ["NAMES", "Kept", "Original"]
 
@@ -79,11 +79,10 @@ class Original:
         Raises:
             RefusedError: it changes the problem, or cannot be read.
         """
-        source = _without_main_guard(source)
-        tree = read(source)
+        source, tree = _without_main_guard(source)
         self._compare(tree)
         whole = self._spliced(source, tree)
-        tree = read(whole)
+        tree = tree if whole is source else parsed(whole)
         own = tuple(each for each in tree.body if ast.dump(each) not in self._texts)
         for statement in own:
             self._check_use(statement)
@@ -264,11 +263,14 @@ def _after_header(tree: ast.Module) -> int:
     return line
 
 
-def _without_main_guard(source: str) -> str:
-    """A source without the part that only a script runs."""
+def _without_main_guard(source: str) -> tuple[str, ast.Module]:
+    """A source without the part that only a script runs, and its tree."""
+    tree = read(source)
+    guards = [each for each in tree.body if is_main_guard(each)]
+    if not guards:
+        return source, tree
     lines = source.split("\n")
-    for statement in read(source).body:
-        if is_main_guard(statement):
-            last = statement.end_lineno or statement.lineno
-            lines[statement.lineno - 1 : last] = [""] * (last - statement.lineno + 1)
-    return "\n".join(lines)
+    for each in guards:
+        last = each.end_lineno or each.lineno
+        lines[each.lineno - 1 : last] = [""] * (last - each.lineno + 1)
+    return "\n".join(lines), parsed("\n".join(lines))

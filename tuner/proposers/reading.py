@@ -15,13 +15,14 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["Reason", "RefusedError", "depth_of", "read"]
+__all__ = ["Reason", "RefusedError", "depth_of", "parsed", "read"]
 
 MOST_SOURCE_BYTES = 96 << 10
 _MOST_LINE = 4_000  # characters
 _MOST_NESTED = 60  # brackets
 _MOST_TOKENS = 8_000  # of one statement: its tree is no deeper
 _MOST_DEPTH = 200  # of the tree; honest kernels stay under 40
+_BROKEN = "\u2028\u2029\ufffd"  # lines to some readers only; bytes that were no UTF-8
 _HIDING = {"Cf", "Cs", "Co"}  # bidirectional marks and the like: a reader sees other code
 
 
@@ -67,7 +68,7 @@ def read(source: str) -> ast.Module:
     """
     _check_characters(source)
     _check_tokens(source)
-    tree = _parsed(source)
+    tree = parsed(source)
     if depth_of(tree) > _MOST_DEPTH:
         raise RefusedError(Reason.NESTING, f"the code nests over {_MOST_DEPTH} levels deep")
     return tree
@@ -99,7 +100,7 @@ def _check_characters(source: str) -> None:
 def _check_character(character: str, line: int) -> None:
     kind = unicodedata.category(character)
     is_control = kind == "Cc" and character != "\t"
-    if is_control or kind in _HIDING or character in "\u2028\u2029":
+    if is_control or kind in _HIDING or character in _BROKEN:
         text = f"line {line} has the character U+{ord(character):04X}"
         raise RefusedError(Reason.CHARACTERS, text)
 
@@ -130,7 +131,12 @@ def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
         raise RefusedError(Reason.SYNTAX, f"the code is not Python: {error.args[0]}") from None
 
 
-def _parsed(source: str) -> ast.Module:
+def parsed(source: str) -> ast.Module:
+    """The tree of a source whose size and nesting are known to be harmless.
+
+    Raises:
+        RefusedError: it is not Python.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes: nobody would know whose they are
         try:

