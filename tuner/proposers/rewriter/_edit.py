@@ -8,6 +8,7 @@ from typing import cast
 
 import libcst as cst
 
+from solkit.core import Value
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._syntax import (
     assignment,
@@ -30,6 +31,7 @@ __all__ = [
     "options_of",
     "parameter",
     "renamed",
+    "with_defaults",
     "with_params",
 ]
 
@@ -211,11 +213,26 @@ def _with_keyword(params: cst.Parameters, wanted: Parameter) -> cst.Parameters:
     return params.with_changes(kwonly_params=keyword, star_arg=star)
 
 
+def with_defaults(text: KernelText, values: Mapping[str, Value]) -> str:
+    """The file whose launcher's keyword parameters have these defaults."""
+    params = text.launcher.params
+    keyword = [
+        param.with_changes(default=expression(repr(values[param.name.value])))
+        if values.get(param.name.value) is not None
+        else param
+        for param in params.kwonly_params
+    ]
+    made = text.launcher.with_changes(params=params.with_changes(kwonly_params=keyword))
+    return replace_each(text.tree, [(text.launcher, made)]).code
+
+
 def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
     for statement in tree.body:
         made = assignment(statement)
-        if made is not None and made.target == "SPACE" and isinstance(made.value, cst.Dict):
-            return replace_each(tree, [(made.value, _extended(made.value, wanted))])
+        if made is not None and made.target == "SPACE":
+            if not isinstance(made.value, cst.Dict):
+                return tree
+            return replace_each(tree, [(statement, _extended(statement, made.value, wanted))])
     space = line(f'SPACE = {{"{wanted.name}": {_listed(wanted.values, wanted.default)}}}')
     body = list(tree.body)
     place = next(i for i, each in enumerate(body) if isinstance(each, (cst.FunctionDef, cst.ClassDef)))
@@ -226,24 +243,24 @@ def _listed(values: Iterable[int], default: int) -> str:
     return repr(sorted({*values, default}))
 
 
-def _extended(space: cst.Dict, wanted: Parameter) -> cst.Dict:
-    elements = list(space.elements)
-    for index, element in enumerate(elements):
-        if isinstance(element, cst.DictElement) and code(element.key)[1:-1] == wanted.name:
-            present = _integers(element.value)
-            if present is not None:
-                value = expression(_listed({*wanted.values, *present}, wanted.default))
-                elements[index] = element.with_changes(value=value)
-            return space.with_changes(elements=elements)
-    if elements and not isinstance(elements[-1].comma, cst.Comma):
-        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-        elements[-1] = elements[-1].with_changes(comma=comma)
-    elif elements:
-        blank = cst.SimpleWhitespace(" ")
-        elements[-1] = elements[-1].with_changes(comma=cst.Comma(whitespace_after=blank))
-    value = expression(_listed(wanted.values, wanted.default))
-    elements.append(cst.DictElement(expression(f'"{wanted.name}"'), value))
-    return space.with_changes(elements=elements)
+def _extended(
+    statement: cst.BaseStatement, space: cst.Dict, wanted: Parameter
+) -> cst.BaseStatement:
+    """The assignment of SPACE with one parameter more, or more values of it."""
+    entries: dict[str, str] = {}
+    for element in space.elements:
+        if not isinstance(element, cst.DictElement):
+            return statement
+        entries[code(element.key)] = code(element.value)
+    key = f'"{wanted.name}"'
+    present = _integers(expression(entries[key])) if key in entries else set()
+    if present is not None:
+        entries[key] = _listed({*wanted.values, *present}, wanted.default)
+    text = ", ".join(f"{name}: {values}" for name, values in entries.items())
+    if len(text) > _WIDTH - len("SPACE = {}"):
+        text = "".join(f"\n    {name}: {values}," for name, values in entries.items()) + "\n"
+    leading = getattr(statement, "leading_lines", ())
+    return line(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
 
 
 def _integers(node: cst.BaseExpression) -> set[int] | None:

@@ -1,0 +1,20 @@
+"""All rewrites; without other facts, the earlier are tried first."""
+
+from __future__ import annotations
+
+from solkit.tuner.proposers.rewriter._base import Rewrite
+from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.rows import Rows, Tile
+from solkit.tuner.proposers.rewriter.vectorise import Vectorise
+from solkit.tuner.proposers.rewriter.whole_row import WholeRow
+
+__all__ = ["REWRITES"]
+
+REWRITES: tuple[Rewrite, ...] = (
+    Tile(),
+    Vectorise(),
+    WholeRow(),
+    Retile(),
+    Rows(),
+    Constants(),
+)

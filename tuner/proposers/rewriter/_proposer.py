@@ -1,0 +1,161 @@
+"""Which rewrites are proposed, and in what order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from solkit.core import Brief, Checked, Proposal
+from solkit.errors import UnsupportedError
+from solkit.tuner.proposers.checking import Checker
+
+if TYPE_CHECKING:  # they need libcst
+    from solkit.tuner.proposers.rewriter._base import Facts, Rewrite
+
+__all__ = ["Rewriter"]
+
+_NO_LIBCST = "the rewriter needs libcst: pip install 'solkit[evolve]'"
+_TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A file that some rewrites led to.
+
+    Attributes:
+        source: the text.
+        kinds: of the rewrites.
+        intents: of the rewrites.
+        promise: what the facts say of them; the larger, the earlier.
+    """
+
+    source: str
+    kinds: tuple[str, ...]
+    intents: tuple[str, ...]
+    promise: float
+
+
+class Rewriter:
+    """Proposes rewrites of a Triton kernel, alone and then together.
+
+    Args:
+        seed: decides between rewrites that the brief's facts favour equally.
+        depth: how many rewrites one proposal may join.
+        checker: checks each proposal before it is yielded; one of its own if not given.
+        checks: whether to check at all; without, proposals are `Checked.UNCHECKED`.
+        wrong: whether to yield also those that are found wrong.
+
+    Raises:
+        UnsupportedError: libcst is not installed; by `propose`.
+    """
+
+    name = "rewriter"
+
+    def __init__(
+        self,
+        seed: int = 0,
+        depth: int = 2,
+        *,
+        checker: Checker | None = None,
+        checks: bool = True,
+        wrong: bool = False,
+    ) -> None:
+        self._seed, self._depth = seed, depth
+        self._checker, self._checks, self._wrong = checker, checks, wrong
+
+    def close(self) -> None:
+        """End the processes of its checker."""
+        if self._checker is not None:
+            self._checker.close()
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """See `Proposer.propose`."""
+        if find_spec("libcst") is None:
+            raise UnsupportedError(_NO_LIBCST)
+        return self._proposed(brief)
+
+    def _proposed(self, brief: Brief) -> Iterator[Proposal]:
+        tried = {(each.kind, each.intent) for each in brief.tried}
+        for step in self._steps(brief):
+            proposal = Proposal(step.source, " + ".join(step.kinds), " ".join(step.intents))
+            if (proposal.kind, proposal.intent) in tried:
+                continue
+            proposal = self._checked(proposal, brief)
+            if proposal.checked is not Checked.WRONG or self._wrong:
+                yield proposal
+
+    def _checked(self, proposal: Proposal, brief: Brief) -> Proposal:
+        if not self._checks:
+            return proposal
+        if self._checker is None:
+            self._checker = Checker()
+        checked, why = self._checker.check(proposal.source, brief)
+        return replace(proposal, checked=checked, why=why)
+
+    def _steps(self, brief: Brief) -> Iterator[_Step]:
+        """All files, those of one rewrite first, then of two, and so on."""
+        from solkit.tuner.proposers.rewriter._base import Facts
+
+        facts = Facts(brief)
+        start = _Step(_as_run(brief), (), (), 0.0)
+        seen = {brief.source, start.source}
+        level: list[_Step] = [start]
+        for _ in range(self._depth):
+            following: list[_Step] = []
+            for step in self._followed(level, facts):
+                if step.source not in seen:
+                    seen.add(step.source)
+                    following.append(step)
+                    yield step
+            level = following
+
+    def _followed(self, level: Sequence[_Step], facts: Facts) -> Iterator[_Step]:
+        """One rewrite more, the most promising first."""
+        draw = random.Random(self._seed)
+        pairs = [
+            (step, rewrite, step.promise + _promise(rewrite, facts) + draw.random() * _TIE)
+            for step in level
+            for rewrite in _rewrites()
+            if rewrite.kind not in step.kinds
+        ]
+        for step, rewrite, promise in sorted(pairs, key=lambda pair: -pair[2]):
+            yield from _applied(step, rewrite, promise, facts)
+
+
+def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
+    from solkit.tuner.proposers.rewriter._file import parse
+
+    text = parse(step.source)
+    if text is None:
+        return
+    for made in rewrite.variants(text, facts):
+        yield _Step(
+            made.source, (*step.kinds, rewrite.kind), (*step.intents, made.intent), promise
+        )
+
+
+def _promise(rewrite: Rewrite, facts: Facts) -> float:
+    """By how much the factors that a rewrite lessens exceed 1; early in the list counts a little.
+
+    Without facts the order of the list decides.
+    """
+    order = [each.kind for each in _rewrites()]
+    return facts.factor(*rewrite.helps) - 1.0 + 1.0 - order.index(rewrite.kind) / len(order)
+
+
+def _rewrites() -> tuple[Rewrite, ...]:
+    from solkit.tuner.proposers.rewriter._all import REWRITES
+
+    return REWRITES
+
+
+def _as_run(brief: Brief) -> str:
+    """The source with the parameters that the parent runs with as its defaults."""
+    from solkit.tuner.proposers.rewriter._edit import with_defaults
+    from solkit.tuner.proposers.rewriter._file import parse
+
+    text = parse(brief.source)
+    return brief.source if text is None or not brief.params else with_defaults(text, brief.params)
