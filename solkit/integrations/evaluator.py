@@ -1,0 +1,488 @@
+"""An evaluator for any search loop: candidates in, grades out; GPU time goes to the promising.
+
+::
+
+    stage 1   read, inspect, capture, lower, compile ─► forecast      no GPU
+    stage 2   check and time                                          the bench
+
+::
+
+    with Evaluator("problem.py") as evaluator:
+        for graded in evaluator.evaluate_all(sources):
+            print(graded.combined_score, graded.reasons)
+
+What is wrong with a candidate is in its grade. Only what is not a candidate's fault is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from solkit.analysis.study import describe
+from solkit.core import (
+    Configuration,
+    Depth,
+    Device,
+    MeasureSettings,
+    Outcome,
+    Result,
+    Value,
+    Verdict,
+)
+from solkit.errors import InputError, NotRecordedError
+from solkit.integrations import grading
+from solkit.integrations.candidates import Key, Read, Reader, key_of, named, refused, text_of
+from solkit.integrations.forecasting import Forecaster, optimistic
+from solkit.integrations.grading import NOT_RECORDED, PASSED_SCORE, Advise, Graded, Reward, Stage
+from solkit.integrations.recordings import Recording, recorded_problem
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.measure.benches.recorded import cost_of
+from solkit.pipeline.evaluation import Evaluation, Given, Text
+from solkit.pipeline.lab import Lab
+from solkit.roofline.score import sol_score
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.plan import Ranked
+from solkit.surrogate.ranking import RankSettings
+
+__all__ = ["Evaluator", "Graded", "Reward", "Stage"]
+
+_TOGETHER = 4
+"""Candidates that are measured before the rest is held against what they took."""
+_MOST_KEPT = 10_000
+"""Grades of measured candidates that are remembered."""
+_TRIES = 2
+"""Times that a candidate is measured if the conditions were unreliable."""
+
+
+class Evaluator:
+    """Grades candidates for one problem at one shape; any number of threads may use it.
+
+    For several problems make several, with one `lab`: they share processes and the GPU.
+
+    Args:
+        problem: the file with the reference, as a path or as text.
+        device: the target; by default the GPU of this machine, else an H100.
+        lab: measures, instead of a Lab of one's own. It stays open.
+        bench: measures instead of this machine's GPU, e.g.
+            `solkit.measure.benches.RecordedBench`.
+        shape: sizes to override; the file's first shape by default.
+        settings: how to measure.
+        surrogate: forecasts; the shipped one by default. Without any, the kernel model does.
+        incumbent: what is in use now; it is measured first, and candidates are held against it.
+        accept: a candidate is rejected if the low end of its forecast is more than so many times
+            the best time that is known.
+        budget_s: GPU seconds; what they do not suffice for passes stage 1 at the most.
+        baseline_ms: the time that earns a SOL score of 0.5 where the reference's is not known; of a
+            recording the median of its times by default.
+        depth: the deepest that a candidate is analysed before it is measured.
+        sources: texts of the recording; see `solkit.integrations.recordings.Recording`.
+        advise: gives advice on a result, for the reasons.
+
+    Attributes:
+        lab: bounds, analyses and measures.
+
+    Raises:
+        InputError: the problem, its shape, the device or a setting is invalid.
+        UnsupportedError: this machine cannot run the sandbox.
+    """
+
+    def __init__(
+        self,
+        problem: Text,
+        device: str | Device | None = None,
+        *,
+        lab: Lab | None = None,
+        bench: Bench | None = None,
+        shape: Mapping[str, Value] | None = None,
+        settings: MeasureSettings | None = None,
+        surrogate: Surrogate | None = None,
+        incumbent: Given | None = None,
+        accept: float = 1.1,
+        budget_s: float | None = None,
+        baseline_ms: float | None = None,
+        depth: Depth | str = Depth.COMPILED,
+        sources: Sequence[str] = (),
+        advise: Advise = lambda *_: (),
+    ) -> None:
+        if not accept > 0:
+            raise InputError(f"accept is {accept!r}; expected a factor above 0, such as 1.1")
+        self._accept, self._budget_s, self._advise = accept, budget_s, advise
+        self._depth = Depth(RankSettings(depth).depth)
+        self._lock, self._first = threading.Lock(), threading.Lock()
+        self._incumbent, self._spent_s = incumbent, 0.0
+        self._best_ms: float | None = None
+        self._kept: dict[Key, Graded] = {}
+        with contextlib.ExitStack() as stack:
+            self.lab = lab or stack.enter_context(Lab(device, settings=settings, bench=bench))
+            self._prepared = self.lab._prepared
+            path = self._prepared.path(problem)
+            file = describe(self._prepared.analyser, path)
+            given = {**file.problem.shapes[0], **(shape or {})}
+            recording = self._recording(sources)
+            if recording is not None and baseline_ms is None:
+                whole = {**file.problem.sizes, **given}
+                baseline_ms = recording.baseline_ms(text_of(path), whole)
+            self._baseline_ms = baseline_ms
+            self._reader = Reader(self._prepared, path, given, recording)
+            self._forecasts = Forecaster(self._prepared, path, given, surrogate)
+            self._stack = stack.pop_all()
+
+    @classmethod
+    def recorded(
+        cls,
+        store: str | os.PathLike[str],
+        problem: Text,
+        *,
+        shape: Mapping[str, Value] | None = None,
+        device: str | None = None,
+        budget_s: float | None = None,
+        advise: Advise = lambda *_: (),
+    ) -> Evaluator:
+        """An evaluator without a GPU: it looks candidates up in a store.
+
+        A candidate is a source of the store, maybe with other defaults of its kernel's parameters.
+        Any other source is `not_recorded`.
+
+        Args:
+            store: its folder.
+            problem: as for the class, and so on.
+            shape: sizes to override.
+            device: the GPU, if the store has several.
+            budget_s: of the GPU seconds that were recorded.
+            advise: gives advice on a result.
+
+        Raises:
+            InputError: it is no store, or has no rows of this problem.
+        """
+        found = recorded_problem(store, text_of(problem), device)
+        return cls(
+            problem,
+            bench=found.bench,
+            shape=shape,
+            budget_s=budget_s,
+            sources=found.texts,
+            advise=advise,
+        )
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the Lab, unless it was given."""
+        self._stack.close()
+
+    @property
+    def device(self) -> Device:
+        """The target."""
+        return self.lab.device
+
+    @property
+    def best_ms(self) -> float | None:
+        """The best time of a correct candidate so far; ``None`` before the first."""
+        return self._best_ms
+
+    @property
+    def spent_s(self) -> float:
+        """GPU seconds that measuring took."""
+        return self._spent_s
+
+    def _recording(self, sources: Sequence[str]) -> Recording | None:
+        """The recording that the Lab looks up; ``None`` if it measures, or cannot."""
+        shared = self.lab._bench
+        if shared is None or not isinstance(shared.bench, RecordedBench):
+            return None
+        return Recording(shared.bench, sources)
+
+    # ---------------------------------------------------------------------------------- one by one
+
+    def stage1(self, source: Given) -> Graded:
+        """Grade a candidate without a GPU.
+
+        Args:
+            source: a kernel file, as a path or as text; or a `solkit.core.Configuration` of one,
+                which may have parameters.
+
+        Raises:
+            WorkerError: SolKit's own part failed.
+        """
+        (graded,) = self._forecast(self._reader.read([source]))
+        return graded
+
+    def stage2(self, source: Given) -> Graded:
+        """Check a candidate and time it, whatever its forecast.
+
+        Args:
+            source: as for `stage1`.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
+        """
+        read = self._forecasts.settled(self._reader.read([source]))
+        return self._measured(read)[0]
+
+    def evaluate(self, source: Given) -> Graded:
+        """Both stages; what the forecast rejects is not measured.
+
+        Args:
+            source: as for `stage1`.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
+        """
+        (graded,) = self.evaluate_all([source])
+        return graded
+
+    # ---------------------------------------------------------------------------------- in batches
+
+    def evaluate_all(self, sources: Iterable[Given], most: int | None = None) -> list[Graded]:
+        """Rank all candidates, then measure the promising, the most promising first.
+
+        Args:
+            sources: as for `stage1`.
+            most: how many may be measured; by default as many as the forecast does not reject.
+
+        Returns:
+            The grades, in the order given.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
+        """
+        self._measure_incumbent()
+        read = self._forecasts.settled(self._reader.read(sources))
+        grades = self._forecast(read)
+        order = sorted(range(len(grades)), key=lambda place: _hope(grades[place]))
+        left = [place for place in order if grades[place].stage is Stage.PASSED][:most]
+        while left and not self._is_spent:
+            now, left = left[:_TOGETHER], left[_TOGETHER:]
+            wanted = [each for place in now if isinstance(each := read[place], Read)]
+            for place, told in zip(now, self._measured(wanted), strict=True):
+                grades[place] = _with_forecast(told, grades[place])
+            for place in left:
+                grades[place] = self._against_best(grades[place])
+            left = [place for place in left if grades[place].stage is Stage.PASSED]
+        if self._is_spent:
+            for place in left:
+                grades[place] = _unaffordable(grades[place])
+        return grades
+
+    def reward(self, sources: Iterable[Given]) -> list[Reward]:
+        """What candidates earn in reinforcement learning; nothing is rejected by its forecast.
+
+        A model that learns would learn to please the forecast, so only times count.
+
+        Args:
+            sources: as for `stage1`; equal ones are measured once.
+
+        Returns:
+            The rewards, in the order given.
+
+        Raises:
+            GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
+        """
+        read = self._forecasts.settled(self._reader.read(sources))
+        distinct = {each.key: each for each in read if isinstance(each, Read)}
+        graded = dict(zip(distinct, self._measured(list(distinct.values())), strict=True))
+        return [Reward.of(graded[each.key] if isinstance(each, Read) else each) for each in read]
+
+    # --------------------------------------------------------------------------------- forecasting
+
+    def _measure_incumbent(self) -> None:
+        """Measure what is in use now, once."""
+        with self._first:
+            incumbent, self._incumbent = self._incumbent, None
+            if incumbent is not None:
+                self.stage2(incumbent)
+
+    def _forecast(self, read: Sequence[Read | Graded]) -> list[Graded]:
+        """Grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
+        self._measure_incumbent()
+        read = self._forecasts.settled(read)
+        usable = {each.key: each.configuration for each in read if isinstance(each, Read)}
+        told: dict[Key, Graded] = {}
+        left = usable
+        for depth in dict.fromkeys((Depth.CAPTURED, self._depth)):
+            ranked = self._forecasts.ranked(list(left.values()), depth)
+            for key, each in left.items():
+                told[key] = self._graded(each, ranked.get(key))
+            left = {key: each for key, each in left.items() if told[key].stage is Stage.PASSED}
+        for key, each in left.items():
+            told[key] = self._with_analysis(each, told[key])
+        return [told[each.key] if isinstance(each, Read) else each for each in read]
+
+    def _graded(self, configuration: Configuration, ranked: Ranked | None) -> Graded:
+        """The grade that a forecast gives."""
+        graded = Graded(
+            Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, configuration.params
+        )
+        if ranked is None:
+            return replace(graded, reasons=("Nothing can be forecast without running it.",))
+        told = ranked.forecast
+        graded = replace(
+            graded,
+            forecast_ms=told.time_ms,
+            forecast_low_ms=optimistic(told),
+            forecast_high_ms=told.high_ms,
+        )
+        return self._against_best(graded)
+
+    def _against_best(self, graded: Graded) -> Graded:
+        """The grade, held against the best time."""
+        best_ms, low_ms = self._best_ms, graded.forecast_low_ms
+        if graded.stage is not Stage.PASSED or best_ms is None or low_ms is None:
+            return graded
+        if low_ms <= self._accept * best_ms:
+            return graded
+        why = (
+            f"It is expected to take {graded.forecast_ms:.4g} ms, and {low_ms:.4g} ms at best; "
+            f"the best known takes {best_ms:.4g} ms. It was not measured."
+        )
+        return replace(
+            graded,
+            stage=Stage.REJECTED,
+            combined_score=grading.rejected_score(low_ms, self._accept * best_ms),
+            reasons=(why, *graded.reasons),
+        )
+
+    def _with_analysis(self, configuration: Configuration, graded: Graded) -> Graded:
+        """The grade with what analysis says; refused if it cannot run."""
+        try:
+            _, prospect = self._prepared.known(configuration, None, None, None)
+        except InputError as error:
+            why = named(error, configuration.path)
+            return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
+        result = prospect.result
+        if result.verdict is Verdict.DOES_NOT_COMPILE:
+            errors = (named(each, configuration.path) for each in result.errors)
+            return refused(result.verdict, *errors, params=configuration.params)
+        return self._explained(graded, result, configuration.path)
+
+    def _explained(self, graded: Graded, result: Result, path: str) -> Graded:
+        known = grading.known_of(result.analysis, self.device)
+        told = grading.reasons_of(result, self.device, self._advise)
+        reasons = (*graded.reasons, *(named(each, path) for each in told))
+        return replace(graded, sol_ms=result.bound.time_ms, reasons=reasons, **known)  # type: ignore[arg-type]
+
+    # ----------------------------------------------------------------------------------- measuring
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._budget_s is not None and self._spent_s >= self._budget_s
+
+    def _measured(self, wanted: Sequence[Read | Graded]) -> list[Graded]:
+        """Grades of stage 2, in the order given."""
+        told: dict[Key, Graded] = {}
+        new: dict[Key, Configuration] = {}
+        for each in wanted:
+            if isinstance(each, Read):
+                if (known := self._kept.get(each.key)) is not None:
+                    told[each.key] = known
+                else:
+                    new[each.key] = each.configuration
+        for _ in range(_TRIES):
+            for found in self.lab.evaluate_all(self._affordable(new.values())):
+                assert isinstance(found.candidate, Configuration)
+                told[key_of(found.candidate)] = self._judged(found.candidate, found)
+            new = {k: e for k, e in new.items() if k in told and _is_unstable(told[k])}
+        return [self._kept_or_not(told, each) for each in wanted]
+
+    def _kept_or_not(self, told: Mapping[Key, Graded], each: Read | Graded) -> Graded:
+        if isinstance(each, Graded):
+            return each
+        if each.key in told:
+            return told[each.key]
+        passed = Graded(
+            Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, each.configuration.params
+        )
+        return _unaffordable(passed)
+
+    def _affordable(self, wanted: Iterable[Configuration]) -> Iterator[Configuration]:
+        """Candidates, as long as the budget lasts."""
+        for each in wanted:
+            if self._is_spent:
+                return
+            yield each
+
+    def _judged(self, configuration: Configuration, found: Evaluation) -> Graded:
+        """The grade of a candidate that was measured, or could not be."""
+        params, outcome = configuration.params, found.outcome
+        if found.error is not None or outcome is None:
+            return self._unmeasured(configuration, found)
+        graded = Graded(outcome.verdict.value, Stage.MEASURED, 0.0, params)
+        if outcome.verdict.is_right and outcome.time_ms is not None and found.result is not None:
+            graded = self._timed(graded, found.result, outcome.time_ms)
+        if outcome.verdict is Verdict.UNSTABLE:
+            graded = replace(graded, stage=Stage.PASSED, combined_score=PASSED_SCORE)
+        if found.result is not None:
+            graded = self._explained(graded, found.result, configuration.path)
+        self._note(key_of(configuration), graded, outcome)
+        return graded
+
+    def _timed(self, graded: Graded, result: Result, time_ms: float) -> Graded:
+        """The grade of a correct candidate."""
+        sol_ms = result.bound.time_ms
+        told = None if result.score is None else result.score.sol_score
+        if told is None:
+            told = sol_score(time_ms, sol_ms, self._baseline_ms or self._best_ms or time_ms)
+        return replace(
+            graded,
+            combined_score=PASSED_SCORE + told / 2,
+            time_ms=time_ms,
+            gap=time_ms / sol_ms if sol_ms else None,
+            sol_score=told,
+        )
+
+    def _unmeasured(self, configuration: Configuration, found: Evaluation) -> Graded:
+        error = found.error
+        if isinstance(error, NotRecordedError):
+            return refused(NOT_RECORDED, str(error), params=configuration.params)
+        if isinstance(error, InputError):
+            why = named(error, configuration.path)
+            return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
+        why = str(error or f"{self.device.name} is not in this machine, so nothing is measured.")
+        verdict = Verdict.NOT_MEASURED.value
+        graded = Graded(verdict, Stage.PASSED, PASSED_SCORE, configuration.params, reasons=(why,))
+        if found.result is None:
+            return graded
+        return self._explained(graded, found.result, configuration.path)
+
+    def _note(self, key: Key, graded: Graded, outcome: Outcome) -> None:
+        """Remember a measurement."""
+        cost_s = cost_of(outcome, outcome.time_ms or 0.0).gpu_s
+        with self._lock:
+            self._spent_s += cost_s
+            if graded.stage is Stage.MEASURED:
+                self._kept[key] = graded
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.pop(next(iter(self._kept)))
+            if graded.time_ms is not None:
+                known = self._best_ms
+                self._best_ms = graded.time_ms if known is None else min(known, graded.time_ms)
+
+
+def _hope(graded: Graded) -> float:
+    """The lower, the sooner it is measured; what has no forecast comes last."""
+    return float("inf") if graded.forecast_ms is None else graded.forecast_ms
+
+
+def _is_unstable(graded: Graded) -> bool:
+    return graded.verdict == Verdict.UNSTABLE.value
+
+
+def _with_forecast(measured: Graded, forecast: Graded) -> Graded:
+    return replace(
+        measured,
+        forecast_ms=forecast.forecast_ms,
+        forecast_low_ms=forecast.forecast_low_ms,
+        forecast_high_ms=forecast.forecast_high_ms,
+    )
+
+
+def _unaffordable(graded: Graded) -> Graded:
+    return replace(graded, reasons=("The GPU seconds are spent; not measured.", *graded.reasons))

@@ -1,0 +1,101 @@
+"""What the surrogate expects of the candidates of a search loop."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from solkit.core import Configuration, Depth, Value
+from solkit.errors import InputError, JobDiedError
+from solkit.integrations.candidates import Key, Read, key_of
+from solkit.integrations.grading import Graded
+from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.ranking import shipped
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.plan import Forecast, Ranked
+from solkit.surrogate.ranking import RankSettings, Request, rank
+
+__all__ = ["Forecaster", "optimistic"]
+
+_NO_INTERVAL = 2.0
+"""How far a forecast without an interval may be off: the kernel model's are."""
+
+
+class Forecaster:
+    """Forecasts candidates for one problem at one shape; threads may share it.
+
+    Args:
+        prepared: analyses.
+        problem: the file with the reference.
+        shape: sizes to override.
+        surrogate: forecasts; the shipped one by default, else the kernel model.
+    """
+
+    def __init__(
+        self,
+        prepared: Preparation,
+        problem: str,
+        shape: Mapping[str, Value],
+        surrogate: Surrogate | None = None,
+    ) -> None:
+        self._prepared, self._problem, self._shape = prepared, problem, shape
+        self._model, self._is_loaded = surrogate, surrogate is not None
+        self._lock = threading.Lock()
+
+    def ranked(self, configurations: Sequence[Configuration], depth: Depth) -> Mapping[Key, Ranked]:
+        """Forecasts; what cannot be analysed has none."""
+        if not configurations:
+            return {}
+        try:
+            told = self._plan(configurations, depth)
+        except (InputError, JobDiedError):
+            if len(configurations) == 1:
+                return {}
+            alone = [self.ranked([each], depth) for each in configurations]
+            return {key: told for each in alone for key, told in each.items()}
+        return {key_of(e.configuration): e for e in told if e.forecast.time_ms is not None}
+
+    def settled(self, read: Sequence[Read | Graded]) -> list[Read | Graded]:
+        """Candidates with one choice of parameters each: of several the one forecast fastest."""
+        return [
+            self._chosen(each) if isinstance(each, Read) and len(each.points) > 1 else each
+            for each in read
+        ]
+
+    def _chosen(self, read: Read) -> Read:
+        every = [replace(read.configuration, params=each) for each in read.points]
+        ranked = self.ranked(every, Depth.CAPTURED)
+        times = [(_time(ranked.get(key_of(each))), place) for place, each in enumerate(every)]
+        best = every[min(times)[1]]
+        return Read(best, (best.params,))
+
+    def _plan(self, configurations: Sequence[Configuration], depth: Depth) -> tuple[Ranked, ...]:
+        points: dict[str, list[Mapping[str, Value]]] = {}
+        for each in configurations:
+            points.setdefault(each.path, []).append(each.params)
+        reference = None if points.keys() == {self._problem} else self._problem
+        settings = RankSettings(depth, explained=0)
+        request = Request(list(points), reference, [self._shape], points, 1, settings)
+        (plan,) = rank(request, self._prepared.analyser, self._surrogate())
+        return plan.ranked
+
+    def _surrogate(self) -> Surrogate | None:
+        with self._lock:
+            if not self._is_loaded:
+                self._model, self._is_loaded = shipped(), True
+            return self._model
+
+
+def optimistic(forecast: Forecast) -> float | None:
+    """The low end of a forecast; ``None`` if it says nothing."""
+    if forecast.abstains or forecast.time_ms is None:
+        return None
+    return forecast.time_ms / _NO_INTERVAL if forecast.low_ms is None else forecast.low_ms
+
+
+def _time(ranked: Ranked | None) -> float:
+    """The forecast; what has none comes last."""
+    known = None if ranked is None else ranked.forecast.time_ms
+    return math.inf if known is None else known

@@ -1,0 +1,136 @@
+"""Candidates of a search loop, looked up in a recording."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from solkit.core import KernelFile, Outcome, Source, Value, canonical
+from solkit.datasets.kernels import kernel_of
+from solkit.datasets.store import Store
+from solkit.datasets.tables import records_of
+from solkit.errors import InputError, NotRecordedError
+from solkit.measure.benches import RecordedBench
+from solkit.tuner.evolution.writing import with_params
+
+__all__ = ["Recording", "recorded_problem"]
+
+Params = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a recorded bench holds of a problem.
+
+    Attributes:
+        bench: the recording.
+        texts: source files of the recording. A candidate that differs from one of them only in the
+            defaults of its kernel's parameters is that file with these parameters.
+    """
+
+    bench: RecordedBench
+    texts: Sequence[str] = ()
+
+    def found(
+        self, text: str, file: KernelFile, shape: Params, asked: Params
+    ) -> tuple[str, list[Params]]:
+        """The recorded text that a candidate is, and the parameters that it may have.
+
+        They are those asked for; else its own; else, if its own are not recorded, all that are.
+
+        Args:
+            text: the candidate.
+            file: what it describes, with a candidate.
+            shape: every size.
+            asked: parameters to override.
+
+        Raises:
+            NotRecordedError: the recording has no such source at this shape, or not with these
+                parameters.
+        """
+        assert file.candidate is not None
+        own = {**file.candidate.params, **asked}
+        kernel = kernel_of(file)
+        if points := self._points(kernel.kernel_id, shape):
+            if canonical(own) in points:
+                return text, [own]
+            if not asked:
+                return text, list(points.values())
+            raise _without(own)
+        for known in self.texts:
+            if _alike(text, known, file.candidate.name, file.candidate.params):
+                source = replace(kernel.source, sha256=digest(known))
+                points = self._points(replace(kernel, source=source).kernel_id, shape)
+                if canonical(own) in points:
+                    return known, [own]
+                if points:
+                    raise _without(own)
+        raise NotRecordedError("The recording has no such source at this shape.")
+
+    def baseline_ms(self, problem: str, shape: Params) -> float | None:
+        """The median recorded time of a problem; ``None`` if there is none.
+
+        Args:
+            problem: the text of the file with the reference.
+            shape: every size.
+        """
+        sha256 = digest(problem)
+        times = [
+            row.time_ms
+            for row in self._rows(shape)
+            if row.problem_sha256 == sha256 and row.time_ms is not None and row.verdict.is_right
+        ]
+        return median(times) if times else None
+
+    def _points(self, kernel_id: str, shape: Params) -> dict[str, Params]:
+        """The recorded parameters of a kernel, by their canonical text."""
+        rows = [row for row in self._rows(shape) if row.kernel_id == kernel_id]
+        return {canonical(row.params): row.params for row in rows}
+
+    def _rows(self, shape: Params) -> list[Outcome]:
+        wanted = canonical(shape)
+        return [row for row in self.bench.recording if canonical(row.shape) == wanted]
+
+
+def recorded_problem(
+    store: str | os.PathLike[str], problem: str, device: str | None = None
+) -> Recording:
+    """The rows of one problem in a store, as a bench, with the sources that they refer to.
+
+    Args:
+        store: its folder.
+        problem: the text of the file with the reference.
+        device: the GPU, if the store has several.
+
+    Raises:
+        InputError: it is no store, or has no rows of this problem.
+    """
+    found = Store(store)
+    rows = list(found.rows(found.where(f"problem_sha256 = '{digest(problem)}'")))
+    if not rows:
+        raise InputError(f"{store} has no rows of this problem")
+    wanted = {row.source_sha256 for row in rows}
+    table = found.sources().collect().to_arrow()
+    texts = [each.text for each in records_of(Source, table) if each.sha256 in wanted]
+    return Recording(RecordedBench(rows, device), texts)
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a file's text, as in rows."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _without(params: Params) -> NotRecordedError:
+    told = ", ".join(f"{name}={value}" for name, value in params.items()) or "its default"
+    return NotRecordedError(f"The recording has this source, but not with {told}.")
+
+
+def _alike(text: str, known: str, entry_point: str, params: Params) -> bool:
+    """Whether two files differ only in the defaults of their kernel's parameters."""
+    try:
+        return with_params(text, entry_point, params) == with_params(known, entry_point, params)
+    except (SyntaxError, ValueError):
+        return False
