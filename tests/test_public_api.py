@@ -14,10 +14,11 @@ ROOT = Path(solkit.__file__).parent.parent
 
 PUBLIC = """
 Analysis Batch BatchSettings Bound Comparison ComparisonReport Device Difference Evaluation
-EvolveSettings Evolved Fusion InputError KernelFile KernelFileError Lab MeasureSettings ParamsError Profile Report Result Score
-ShapeError SolkitError Surrogate TuneSettings Tuned UnknownDeviceError UnsupportedError Verdict
-WorkerError
-analyse ask_tell batch bound bounds compare devices evolve fusion load profile rank score tune tune_call
+EvolveSettings Evolved Fusion InputError KernelFile KernelFileError Lab MeasureSettings
+ParamsError Profile Report Result Score ShapeError SolkitError Surrogate TuneSettings Tuned
+UnknownDeviceError UnsupportedError Verdict WorkerError
+analyse ask_tell batch bound bounds compare devices evolve fusion load profile rank score tune
+tune_call
 """.split()
 
 
