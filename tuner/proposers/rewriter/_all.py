@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from solkit.tuner.proposers.rewriter._base import Rewrite
 from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
+from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
+from solkit.tuner.proposers.rewriter.order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.rows import Rows, Tile
+from solkit.tuner.proposers.rewriter.split import Split
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
 
@@ -13,8 +17,14 @@ __all__ = ["REWRITES"]
 REWRITES: tuple[Rewrite, ...] = (
     Tile(),
     Vectorise(),
+    Operands(),
+    FuseLaunches(),
     WholeRow(),
     Retile(),
+    Split(),
     Rows(),
+    Grouped(),
+    Accumulators(),
     Constants(),
+    Swapped(),
 )

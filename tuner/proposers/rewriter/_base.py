@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,14 @@ class Facts:
     def factor(self, *names: str) -> float:
         """The largest of these factors and causes of the gap; 1 if none is known."""
         return max((self.factors.get(name, 1.0) for name in names), default=1.0)
+
+    def programs(self, function: str) -> int | None:
+        """How many programs of a function are launched; ``None`` if unknown."""
+        if self.brief.result is None:
+            return None
+        launches = (kernel.launch for kernel in self.brief.result.analysis.own)
+        grids = [math.prod(each.grid) for each in launches if each.name == function]
+        return min(grids) if grids else None
 
     def because(self, *names: str) -> str:
         """The largest of these factors as a clause; empty if none matters."""

@@ -55,7 +55,7 @@ class Parameter:
 
 def changed(
     text: KernelText,
-    functions: Mapping[str, cst.FunctionDef] | None = None,
+    functions: Mapping[str, cst.FunctionDef | None] | None = None,
     added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
     launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
     parameters: Iterable[Parameter] = (),
@@ -64,7 +64,7 @@ def changed(
 
     Args:
         text: the file.
-        functions: new definitions of functions by name.
+        functions: new definitions of functions by name; ``None`` removes one.
         added: functions to be added after others, by the others' names.
         launches: statements of launchers, each with what replaces it.
         parameters: of the launcher `kernel`.
@@ -74,7 +74,10 @@ def changed(
     for statement in text.tree.body:
         made: cst.CSTNode = statement
         if isinstance(statement, cst.FunctionDef):
-            made = (functions or {}).get(statement.name.value, statement)
+            new = (functions or {}).get(statement.name.value, statement)
+            if new is None:
+                continue
+            made = new
             made = made.visit(_Swap(swaps)) if swaps else made  # type: ignore[assignment]
         body.append(cast(cst.BaseStatement, made))
         if isinstance(statement, cst.FunctionDef):

@@ -86,15 +86,18 @@ class Retile:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        source = lifted_constants(text, larger=True)
+        source = lifted_constants(text, facts)
         plain = lifted_constants(text)
         if source and source != plain:
             why = facts.because("extra traffic", "latency", "dispatch")
             yield Variant(source, f"Larger blocks have more loads under way and reuse more{why}.")
 
 
-def lifted_constants(text: KernelText, larger: bool = False) -> str:
-    """The file with its launchers' constants as parameters; empty if nothing changes."""
+def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
+    """The file with its launchers' constants as parameters; empty if nothing changes.
+
+    With facts, constants that are small for their kind get larger defaults.
+    """
     before = text.tree.code
     for name in [launch.function.name for launch in text.single]:
         launches = text.launches_of(name)
@@ -132,9 +135,9 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
     return None
 
 
-def _with_tiles(text: KernelText, launch: Launch, larger: bool) -> str:
+def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> str:
     tiles = _tiles(text, launch)
-    wanted = _defaults(launch, tiles) if larger else {}
+    wanted = {} if larger is None else _defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         values = _values(launch, tile)
@@ -223,7 +226,7 @@ def _has_two_axes(launch: Launch) -> bool:
     return "[:, None]" in code(launch.function.node) or "[None, :]" in code(launch.function.node)
 
 
-def _defaults(launch: Launch, tiles: list[_Tile]) -> Mapping[str, int]:
+def _defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
     """Larger values for the constants that are below what they usually are."""
     if _is_product(launch):
         usual = {t.name: _PRODUCT_TILE["outer" if t.axis is not None else "inner"] for t in tiles}
@@ -231,7 +234,26 @@ def _defaults(launch: Launch, tiles: list[_Tile]) -> Mapping[str, int]:
         usual = _two_axes(tiles)
     else:
         usual = {t.name: _ELEMENTS if t.axis is not None else _TRIP for t in tiles}
-    return {t.name: max(t.value, usual[t.name]) for t in tiles}
+    larger = {t.name: max(t.value, usual[t.name]) for t in tiles}
+    return _still_enough(launch, tiles, larger, facts)
+
+
+def _still_enough(
+    launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
+) -> dict[str, int]:
+    """Blocks that leave a program for each multiprocessor, if the number of programs is known."""
+    programs = facts.programs(launch.function.name)
+    for tile in tiles:
+        while (
+            programs is not None
+            and tile.axis is not None
+            and larger[tile.name] > tile.value
+            and programs * tile.value < facts.sms * larger[tile.name]
+        ):
+            larger[tile.name] //= 2
+        if programs is not None and tile.axis is not None:
+            programs = max(programs * tile.value // larger[tile.name], 1)
+    return larger
 
 
 def _two_axes(tiles: list[_Tile]) -> dict[str, int]:
@@ -250,7 +272,7 @@ def _two_axes(tiles: list[_Tile]) -> dict[str, int]:
 # ------------------------------------------------------------------------------- options
 
 
-def _with_options(text: KernelText, launch: Launch, larger: bool) -> str:
+def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> str:
     """The file with warps and stages as parameters of the launcher."""
     function = launch.function
     defaults = {"num_warps": _warps(text, launch) if larger else 4}

@@ -1,0 +1,304 @@
+"""Two launches of one launcher become one: the value between them stays in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed,
+    has_assignment,
+    launch_line,
+    options_of,
+    renamed,
+)
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._rows import aliases
+from solkit.tuner.proposers.rewriter._syntax import (
+    assigned,
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    first,
+    given,
+    line,
+    names,
+    replace_each,
+    substitute,
+)
+from solkit.tuner.proposers.rewriter._values import once
+
+__all__ = ["FuseLaunches"]
+
+_ALLOCATORS = ("torch.empty", "torch.empty_like", "torch.zeros", "torch.zeros_like")
+_USES = 3  # it is made, written by one launch, and read by another
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two launches, with a tensor that one writes and the other reads.
+
+    Attributes:
+        writer, reader: the launches.
+        written, read: the parameters that get the tensor.
+        store: the writer's statement.
+        made: the launcher's statement that allocates it.
+    """
+
+    writer: Launch
+    reader: Launch
+    written: str
+    read: str
+    store: cst.BaseStatement
+    made: cst.BaseStatement
+
+
+class FuseLaunches:
+    """An elementwise producer is computed within its consumer.
+
+    Applies where both launches have the same grid and neither function has loops or branches, the
+    tensor between them is local to the launcher and used by nothing else, and the consumer loads
+    it only at the places where the producer's program with the same index stores it.
+    """
+
+    kind = "fuse launches"
+    helps = ("extra traffic", "launches", "launch", "between launches")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for writer in text.single:
+            for reader in text.single:
+                pair = _pair(text, writer, reader)
+                if pair is not None and (source := _fused(text, pair)):
+                    why = facts.because("extra traffic", "launch")
+                    yield Variant(
+                        source,
+                        f"{writer.function.name} writes what {reader.function.name} reads at the "
+                        f"same places; together they need no memory between them{why}.",
+                    )
+
+
+def _pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
+    if writer is reader or writer.launcher is not reader.launcher or not _same_grid(writer, reader):
+        return None
+    if not all(_is_straight(each.function) for each in (writer, reader)):
+        return None
+    if text.launches.index(writer) > text.launches.index(reader):
+        return None
+    stores = [s for s in writer.function.body if called(first(s) or s) == "tl.store"]
+    if len(stores) != 1:
+        return None
+    for written, argument in writer.arguments.items():
+        for read, other in reader.arguments.items():
+            made = has_assignment(writer.launcher, code(argument))
+            if made is None or code(argument) != code(other) or not isinstance(argument, cst.Name):
+                continue
+            allocation = assignment(made)
+            local = allocation is not None and called(allocation.value) in _ALLOCATORS
+            uses = _count(writer.launcher, argument.value)
+            if local and uses == _USES and written in _pointer_names(stores[0], writer.function):
+                return _Pair(writer, reader, written, read, stores[0], made)
+    return None
+
+
+def _same_grid(one: Launch, two: Launch) -> bool:
+    if one.axes is None or two.axes is None:
+        return False
+    return [code(axis) for axis in one.axes] == [code(axis) for axis in two.axes]
+
+
+def _is_straight(function: JitFunction) -> bool:
+    plain = all(isinstance(each, cst.SimpleStatementLine) for each in function.body)
+    written = assigned(*function.body)
+    return plain and len(written) == len(set(written))
+
+
+class _Counter(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        self._name, self.count = name, 0
+
+    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - libcst's name
+        self.count += node.value == self._name
+
+
+def _count(node: cst.CSTNode, name: str) -> int:
+    visitor = _Counter(name)
+    node.visit(visitor)
+    return visitor.count
+
+
+def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
+    call = first(store)
+    pointer = given(call, 0, "pointer") if isinstance(call, cst.Call) else None
+    return set() if pointer is None else set(_resolved(pointer, function, {}).split("\0"))
+
+
+def _resolved(
+    node: cst.BaseExpression, function: JitFunction, arguments: Mapping[str, cst.BaseExpression]
+) -> str:
+    """An expression without the function's own names; with no arguments, the names in it."""
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in function.body:
+        made = assignment(statement)
+        if made is not None:
+            values[made.target] = substitute(made.value, values)
+    whole = substitute(node, values)
+    if not arguments:
+        return "\0".join(names(whole))
+    text = code(substitute(whole, arguments))
+    return "".join(text.split()).replace("(", "").replace(")", "")
+
+
+def _fused(text: KernelText, pair: _Pair) -> str:
+    writer, reader = pair.writer, pair.reader
+    store = cst.ensure_type(first(pair.store), cst.Call)
+    target, value = given(store, 0, "pointer"), given(store, 1, "value")
+    if target is None or value is None:
+        return ""
+    mapping, arguments = _parameters(pair)
+    loads = _loads(pair, target)
+    if not loads:
+        return ""
+    between = "between"
+    while between in writer.function.names | reader.function.names:
+        between += "_"
+    made = [s for s in writer.function.body if s is not pair.store]
+    body: list[cst.BaseStatement] = [*made, line(f"{between} = {code(value)}")]
+    for statement in reader.function.body:
+        pairs = [(call, _filled(call, between)) for call in loads if call in calls(statement)]
+        body.append(substitute(replace_each(statement, pairs), mapping))
+    merged = JitFunctionOf(writer, list(arguments))
+    params = list(arguments)
+    body = _without_doubles(once(body, aliases(reader), params))
+    name = text.fresh(f"{writer.function.name}_{reader.function.name}")
+    node = merged.node(name, body, reader)
+    constants = _constants(pair, mapping)
+    statement = launch_line(
+        name, code(reader.grid), arguments, options_of(reader), constants
+    ).with_changes(leading_lines=writer.statement.leading_lines)
+    return changed(
+        text,
+        functions={writer.function.name: None, reader.function.name: node},
+        launches=[(pair.made, []), (writer.statement, []), (reader.statement, [statement])],
+    )
+
+
+def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """Straight code, each name assigned once, without names for the same value."""
+    names_of: dict[str, str] = {}
+    same: dict[str, cst.BaseExpression] = {}
+    made: list[cst.BaseStatement] = []
+    for statement in body:
+        changed_to = substitute(statement, same)
+        found = assignment(changed_to)
+        if found is None or calls(changed_to, "tl.load"):
+            made.append(changed_to)
+            continue
+        text = "".join(code(found.value).split())
+        if text in names_of:
+            same[found.target] = cst.Name(names_of[text])
+            continue
+        names_of[text] = found.target
+        made.append(changed_to)
+    return made
+
+
+def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
+    """The reader's loads of the tensor; none if one is elsewhere, or it is used otherwise."""
+    reader, writer = pair.reader, pair.writer
+    wanted = _resolved(target, writer.function, writer.arguments)
+    found = []
+    for call in calls(reader.function.node, "tl.load"):
+        pointer = given(call, 0, "pointer")
+        if pointer is None:
+            return []
+        if pair.read not in _resolved(pointer, reader.function, {}).split("\0"):
+            continue
+        if _resolved(pointer, reader.function, reader.arguments) != wanted:
+            return []
+        found.append(call)
+    stores = calls(reader.function.node, "tl.store")
+    written = {n for c in stores for n in _resolved(c.args[0].value, reader.function, {}).split("\0")}
+    return [] if pair.read in written else found
+
+
+def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
+    mask, fill = given(call, 1, "mask"), given(call, 2, "other")
+    if mask is None or fill is None:
+        return cst.Name(value)
+    return expression(f"tl.where({code(mask)}, {value}, {code(fill)})")
+
+
+def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, str]]:
+    """New names in the reader's code, and the fused launch's arguments by parameter."""
+    writer, reader = pair.writer, pair.reader
+    mine = arguments_of(writer)
+    mine.pop(pair.written)
+    by_code = {value: name for name, value in mine.items()}
+    mapping: dict[str, cst.BaseExpression] = {}
+    arguments = {n: v for n, v in mine.items() if n not in writer.function.constants}
+    constants = {n: v for n, v in mine.items() if n in writer.function.constants}
+    taken = set(writer.function.names)
+    for name, value in arguments_of(reader).items():
+        if name == pair.read:
+            continue
+        constant = name in reader.function.constants
+        shared = by_code.get(value)
+        if shared is not None and (shared in writer.function.constants) == constant:
+            mapping[name] = cst.Name(shared)
+            continue
+        new = _fresh(name, taken)
+        taken.add(new)
+        mapping[name] = cst.Name(new)
+        (constants if constant else arguments)[new] = value
+    for name in assigned(*reader.function.body):
+        new = _fresh(name, taken)
+        taken.add(new)
+        mapping[name] = cst.Name(new)
+    return mapping, {**arguments, **constants}
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    new, count = name, 2
+    while new in taken:
+        new, count = f"{name}_{count}", count + 1
+    return new
+
+
+def _constants(pair: _Pair, mapping: Mapping[str, cst.BaseExpression]) -> set[str]:
+    theirs = {code(mapping[name]) for name in pair.reader.function.constants if name in mapping}
+    return {*pair.writer.function.constants, *theirs}
+
+
+class JitFunctionOf:
+    """Makes the fused function's definition."""
+
+    def __init__(self, writer: Launch, params: Sequence[str]) -> None:
+        self._writer, self._params = writer, params
+
+    def node(
+        self, name: str, body: Sequence[cst.BaseStatement], reader: Launch
+    ) -> cst.FunctionDef:
+        """The definition: plain parameters first, then constants."""
+        made = renamed(self._writer.function, name, body)
+        constants = {*self._writer.function.constants, *reader.function.constants}
+        listed = [f"{p}: tl.constexpr" if _is_of(p, constants) else p for p in self._params]
+        head = f"def f({', '.join(listed)}):"
+        if len(head) > 90:
+            head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
+        like = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
+        return made.with_changes(
+            params=like.params, whitespace_before_params=like.whitespace_before_params
+        )
+
+
+def _is_of(name: str, constants: set[str]) -> bool:
+    stem = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
+    return name in constants or stem in constants
+

@@ -1,0 +1,173 @@
+"""Types that suit the pipes: narrow operands of products, fp32 sums, no needless fp64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import changed
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
+from solkit.tuner.proposers.rewriter._products import as_product, factors
+from solkit.tuner.proposers.rewriter._syntax import (
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    given,
+    number,
+    replace_each,
+    walk,
+)
+
+__all__ = ["Accumulators", "Operands"]
+
+_WIDE = ("tl.float32", "tl.float64")
+_NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
+
+
+class Operands:
+    """Products go to the tensor cores, with operands as narrow as they were loaded.
+
+    Applies to ``tl.dot`` of operands that were widened to fp32 or fp64 for it, in place or by the
+    name's only assignment, and to ``tl.sum`` of a product of two blocks with three axes, which
+    becomes ``tl.dot``.
+    """
+
+    kind = "operands"
+    helps = ("wrong pipe", "scalar product", "wide product", "doubles", "conversions")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        made = {n: _with_products(f) for n, f in text.functions.items()}
+        made = {n: _narrowed(node) for n, node in made.items()}
+        new = {n: node for n, node in made.items() if code(node) != code(text.functions[n].node)}
+        if new:
+            why = facts.because("wrong pipe", "extra work")
+            yield Variant(
+                changed(text, functions=new),
+                f"Products in {', '.join(new)} can use the tensor cores at the rate of the types "
+                f"that are loaded{why}.",
+            )
+
+
+class Accumulators:
+    """Sums are kept in fp32.
+
+    Applies to blocks of zeros in fp16, bf16 or fp64 that a loop adds to: fp32 is exact enough for
+    the first two, and many times as fast as fp64.
+    """
+
+    kind = "accumulators"
+    helps = ("wrong pipe", "doubles", "conversions")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
+        """See `Rewrite.variants`."""
+        new = {}
+        for name, function in text.functions.items():
+            node = _fp32_sums(function)
+            if node is not function.node:
+                new[name] = node
+        if new:
+            yield Variant(changed(text, functions=new), f"Sums in {', '.join(new)} are in fp32.")
+
+
+def _with_products(function: JitFunction) -> cst.FunctionDef:
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in calls(function.node, "tl.sum"):
+        axis = given(call, 1, "axis")
+        place = None if axis is None else number(axis)
+        value = call.args[0].value
+        if place is not None and factors(value) is not None:
+            product = as_product(value, place)
+            if product:
+                pairs.append((call, expression(product)))
+    return replace_each(function.node, pairs)
+
+
+def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    widened = _widened(node)
+    for call in calls(node, "tl.dot"):
+        for arg in call.args[:2]:
+            inner = arg.value
+            pairs += _unwidened(inner, widened)
+    return replace_each(node, pairs)
+
+
+def _unwidened(
+    operand: cst.BaseExpression, widened: dict[str, cst.BaseExpression]
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    if called(operand) == "tl.trans":
+        return _unwidened(cst.ensure_type(operand, cst.Call).args[0].value, widened)
+    if isinstance(operand, cst.Name) and operand.value in widened:
+        value = widened[operand.value]
+        return [(value, _narrow(value))]
+    plain = _narrow(operand)
+    return [] if plain is operand else [(operand, plain)]
+
+
+def _narrow(node: cst.BaseExpression) -> cst.BaseExpression:
+    """``x`` for ``x.to(tl.float32)``."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return node
+    to = given(node, 0, "dtype")
+    wide = node.func.attr.value == "to" and to is not None and code(to) in _WIDE
+    return node.func.value if wide else node
+
+
+def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
+    """Names whose only assignment widens a value, and which only products use."""
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for statement in walk([node]):
+        made = assignment(statement)
+        if made is not None:
+            found.setdefault(made.target, []).append(made.value)
+    used = {name: len(_uses(node, name)) for name in found}
+    in_products = {
+        name: sum(code(arg.value) in (name, f"tl.trans({name})") for c in calls(node, "tl.dot") for arg in c.args[:2])
+        for name in found
+    }
+    return {
+        name: values[0]
+        for name, values in found.items()
+        if len(values) == 1 and _narrow(values[0]) is not values[0]
+        # once assigned; every other use is in a product
+        and used[name] == 1 + in_products[name]
+    }
+
+
+class _Uses(cst.CSTVisitor):
+    def __init__(self, name: str) -> None:
+        self._name, self.found = name, [0][:0]
+
+    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - libcst's name
+        if node.value == self._name:
+            self.found.append(1)
+
+
+def _uses(node: cst.CSTNode, name: str) -> list[int]:
+    visitor = _Uses(name)
+    node.visit(visitor)
+    return visitor.found
+
+
+def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
+    added = {
+        made.target
+        for statement in walk(function.body)
+        if isinstance(statement, cst.For)
+        for inner in walk(list(statement.body.body))  # type: ignore[arg-type]
+        if (made := assignment(inner)) is not None
+    }
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for statement in walk(function.body):
+        made = assignment(statement)
+        if made is None or made.target not in added or called(made.value) != "tl.zeros":
+            continue
+        dtype = given(cst.ensure_type(made.value, cst.Call), 1, "dtype")
+        if dtype is not None and code(dtype) in _NARROW_SUMS:
+            pairs.append((dtype, expression("tl.float32")))
+    return replace_each(function.node, pairs) if pairs else function.node

@@ -1,0 +1,168 @@
+"""The order in which tiles are visited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed,
+    launch_line,
+    options_of,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch
+from solkit.tuner.proposers.rewriter._programs import axis_name
+from solkit.tuner.proposers.rewriter._syntax import (
+    assignment,
+    calls,
+    code,
+    line,
+    statements,
+    substitute,
+    with_body,
+)
+
+__all__ = ["Grouped", "Swapped"]
+
+_GROUPS = (1, 2, 4, 8, 16)
+_GROUP = 8
+
+
+class Grouped:
+    """Programs that run together take a patch of tiles, whose operands stay in L2.
+
+    Applies to matrix products (``tl.dot``) whose tile indices are ``tl.program_id(0)`` and ``(1)``,
+    or quotient and remainder of ``tl.program_id(0)``.
+    """
+
+    kind = "grouped order"
+    helps = ("order of blocks", "products beside L2", "repeated reads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function = launch.function
+            if not calls(function.node, "tl.dot") or calls(function.node, "tl.swizzle2d"):
+                continue
+            group = text.fresh("GROUP_M")
+            body = _of_two_axes(launch, group) or _of_one_axis(launch, group)
+            if body is None:
+                continue
+            node = with_params(with_body(function.node, body), constants=[group])
+            arguments = {**arguments_of(launch), group: group}
+            made = launch_line(
+                function.name,
+                code(launch.grid),
+                arguments,
+                options_of(launch),
+                {*function.constants, group},
+            ).with_changes(leading_lines=launch.statement.leading_lines)
+            source = changed(
+                text,
+                functions={function.name: node},
+                launches=[(launch.statement, [made])],
+                parameters=[Parameter(group, _GROUP, _GROUPS)],
+            )
+            why = facts.because("extra traffic")
+            yield Variant(
+                source,
+                f"Programs of {function.name} that run together can share operands in L2{why}.",
+            )
+
+
+def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
+    function = launch.function
+    first, second = axis_name(function, 0), axis_name(function, 1)
+    asked = calls(function.node, "tl.program_id")
+    if not first or not second or len(asked) != 2 or len(launch.axes or ()) != 2:
+        return None
+    made = statements(
+        f"""
+        tiles_m = tl.num_programs(0)
+        tiles_n = tl.num_programs(1)
+        # Programs start in the order of this number.
+        program = tl.program_id(1) * tiles_m + tl.program_id(0)
+        {first}, {second} = tl.swizzle2d(
+            program // tiles_n, program % tiles_n, tiles_m, tiles_n, {group}
+        )
+        """
+    )
+    names = ("tiles_m", "tiles_n", "program")
+    if any(name in function.names for name in names):
+        return None
+    rest = [s for s in function.body if (a := assignment(s)) is None or a.target not in (first, second)]
+    return [*made, *rest]
+
+
+def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
+    """``pid_m = pid // tiles_n`` and ``pid_n = pid % tiles_n``."""
+    function = launch.function
+    program = axis_name(function, 0)
+    if not program or len(calls(function.node, "tl.program_id")) != 1:
+        return None
+    found: dict[str, tuple[str, str, int]] = {}
+    for index, statement in enumerate(function.body):
+        made = assignment(statement)
+        value = None if made is None else made.value
+        if made is not None and isinstance(value, cst.BinaryOperation) and code(value.left) == program:
+            found[code(value.operator).strip()] = (made.target, code(value.right), index)
+    if set(found) != {"//", "%"} or found["//"][1] != found["%"][1]:
+        return None
+    (first, tiles, one), (second, _, two) = found["//"], found["%"]
+    swizzled = line(
+        f"{first}, {second} = tl.swizzle2d("
+        f"{first}, {second}, tl.num_programs(0) // ({tiles}), {tiles}, {group})"
+    )
+    body = function.body
+    place = max(one, two) + 1
+    return [*body[:place], swizzled, *body[place:]]
+
+
+class Swapped:
+    """The grid's axes change places: programs that start together then differ along the other.
+
+    Applies to two-dimensional grids of functions without ``tl.dot``.
+    """
+
+    kind = "loop order"
+    helps = ("uncoalesced", "order of blocks", "repeated reads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function, axes = launch.function, launch.axes
+            if axes is None or len(axes) != 2 or calls(function.node, "tl.dot"):
+                continue
+            if not all(axis_name(function, axis) for axis in (0, 1)):
+                continue
+            if calls(function.node, "tl.num_programs"):
+                continue
+            body = [_swapped(statement) for statement in function.body]
+            grid = f"({code(axes[1])}, {code(axes[0])})"
+            made = launch_line(
+                function.name, grid, arguments_of(launch), options_of(launch), function.constants
+            ).with_changes(leading_lines=launch.statement.leading_lines)
+            source = changed(
+                text,
+                functions={function.name: with_body(function.node, body)},
+                launches=[(launch.statement, [made])],
+            )
+            why = facts.because("extra traffic")
+            yield Variant(
+                source,
+                f"Programs of {function.name} that start together are neighbours along axis 0; "
+                f"along axis 1 they may share more{why}.",
+            )
+
+
+def _swapped(statement: cst.BaseStatement) -> cst.BaseStatement:
+    made = assignment(statement)
+    if made is None or code(made.value) not in ("tl.program_id(0)", "tl.program_id(1)", "tl.program_id(axis=0)", "tl.program_id(axis=1)"):
+        return statement
+    other = 1 if "0" in code(made.value) else 0
+    return substitute(line(f"{made.target} = tl.program_id({other})"), {})

@@ -1,0 +1,260 @@
+"""A long reduction by few programs becomes parts, and a second kernel that adds them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    arguments_of,
+    changed,
+    launch_line,
+    options_of,
+    renamed,
+    with_params,
+)
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._syntax import (
+    Loop,
+    assigned,
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    given,
+    grouped,
+    line,
+    names,
+    walk,
+    with_body,
+)
+
+__all__ = ["Split"]
+
+_PARTS = (2, 4, 8, 16, 32, 64)
+_WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
+_BLOCKS_PER_SM = 4
+"""Programs for each multiprocessor that hide each other's latency; more parts cost traffic."""
+_MOST_AXES = 2  # a grid has three, the last is the parts'
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """What a loop adds up, or the maximum that it keeps.
+
+    Attributes:
+        name: of the accumulator.
+        shape: its sizes as code; empty for a scalar.
+        combine: the code that joins it with another.
+    """
+
+    name: str
+    shape: tuple[str, ...]
+    combine: str
+
+
+class Split:
+    """The loop over a reduction is shared by several programs, whose parts a second kernel joins.
+
+    Applies to functions with one loop over a range, which only adds to fp32 accumulators or keeps
+    maxima, and writes nothing, on a grid of at most two axes. Parts are fp32 in a buffer of the
+    launcher; no atomics, so results do not depend on the order.
+    """
+
+    kind = "split reduction"
+    helps = ("few blocks", "tail", "part-filled wave", "one trip at a time", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            programs = facts.programs(launch.function.name)
+            enough = _BLOCKS_PER_SM * facts.sms
+            if programs is not None and programs >= enough:
+                continue
+            found = _loop_and_sums(launch)
+            parts = 16 if programs is None else max(2, min(64, _power(enough // programs)))
+            if found is not None and (source := _split(text, launch, *found, parts)):
+                few = "" if programs is None else f" by {programs} programs"
+                why = facts.because("tail", "latency")
+                yield Variant(
+                    source,
+                    f"{launch.function.name} reduces along a loop{few} for {facts.sms} "
+                    f"multiprocessors; {parts} parts fill more of them{why}.",
+                )
+
+
+def _power(size: int) -> int:
+    return 1 << max(size, 1).bit_length() - 1
+
+
+def _loop_and_sums(launch: Launch) -> tuple[int, Loop, list[_Sum]] | None:
+    """The loop's place, the loop, and its accumulators; ``None`` if it is of another form."""
+    function, axes = launch.function, launch.axes
+    inner = [each for s in function.body for each in walk([s]) if isinstance(each, cst.For)]
+    if axes is None or len(axes) > _MOST_AXES or len(inner) != 1 or len(function.loops) != 1:
+        return None
+    loop = function.loops[0]
+    if any(called(call) in _WRITES for s in loop.body for call in calls(s)):
+        return None
+    place = function.body.index(loop.node)
+    sums = _sums(function.body[:place], loop)
+    return None if not sums else (place, loop, sums)
+
+
+def _sums(before: Sequence[cst.BaseStatement], loop: Loop) -> list[_Sum]:
+    known = set(assigned(*before))
+    carried = [name for name in dict.fromkeys(assigned(*loop.body)) if name in known]
+    found = []
+    for name in carried:
+        made = [a for s in loop.body if (a := assignment(s)) is not None and a.target == name]
+        start = [a for s in before if (a := assignment(s)) is not None and a.target == name]
+        shape = _shape(start[-1].value) if start else None
+        combine = _combine(name, made[0].value) if len(made) == 1 else ""
+        if shape is None or not combine:
+            return []
+        found.append(_Sum(name, shape, combine))
+    return found
+
+
+def _combine(name: str, value: cst.BaseExpression) -> str:
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
+        sides = [value.left, value.right]
+        if any(code(side) == name for side in sides) and sum(name in names(s) for s in sides) == 1:
+            return f"{name} + {{}}"
+    for word in ("tl.maximum", "tl.minimum"):
+        if called(value) == word:
+            args = cst.ensure_type(value, cst.Call).args
+            if sum(code(arg.value) == name for arg in args) == 1:
+                return f"{word}({name}, {{}})"
+    if called(value) == "tl.dot" and code(cst.ensure_type(value, cst.Call).args[-1].value) == name:
+        return f"{name} + {{}}"
+    return ""
+
+
+def _shape(start: cst.BaseExpression) -> tuple[str, ...] | None:
+    """The sizes of an accumulator by its first value; ``None`` if it is not fp32."""
+    if called(start) in ("tl.zeros", "tl.full"):
+        call = cst.ensure_type(start, cst.Call)
+        dtype = given(call, 1 if called(start) == "tl.zeros" else 2, "dtype")
+        shape = given(call, 0, "shape")
+        if dtype is not None and code(dtype) == "tl.float32" and isinstance(shape, (cst.Tuple, cst.List)):
+            return tuple(code(element.value) for element in shape.elements)
+        return None
+    return () if isinstance(start, cst.Float) or "float(" in code(start) else None
+
+
+# ------------------------------------------------------------------------------- writing it
+
+
+def _split(
+    text: KernelText, launch: Launch, place: int, loop: Loop, sums: list[_Sum], parts: int
+) -> str:
+    function, axes = launch.function, launch.axes or ()
+    split = text.fresh("SPLIT")
+    buffers = {each.name: text.fresh(f"{each.name}_parts") for each in sums}
+    sizes = {each.name: _sizes(each, launch) for each in sums}
+    tensor = _tensor(launch)
+    if any(size is None for size in sizes.values()) or not tensor:
+        return ""
+    pointers = {name: f"{buffer}_ptr" for name, buffer in buffers.items()}
+    programs = " * ".join(code(grouped(axis)) for axis in axes)
+    first = _partial(launch, place, loop, sums, pointers, split)
+    second = _final(launch, place, sums, pointers, split)
+    names_of = (text.fresh(f"{function.name}_parts"), text.fresh(f"{function.name}_whole"))
+    extra = list(pointers.values())
+    nodes = [
+        with_params(renamed(function, name, body), added=extra, constants=[split])
+        for name, body in zip(names_of, (first, second), strict=True)
+    ]
+    made = [
+        line(
+            f"{buffer} = torch.empty(({split}, {programs}, {sizes[name]}), "
+            f"dtype=torch.float32, device={tensor}.device)"
+        )
+        for name, buffer in buffers.items()
+    ]
+    made[0] = made[0].with_changes(leading_lines=launch.statement.leading_lines)
+    arguments = {**arguments_of(launch), **{pointers[n]: buffers[n] for n in buffers}, split: split}
+    order = [param.name.value for param in nodes[0].params.params]
+    arguments = {name: arguments[name] for name in order if name in arguments}
+    grid = ", ".join(code(axis) for axis in axes)
+    constants = {*function.constants, split}
+    made.append(
+        launch_line(names_of[0], f"({grid}, {split})", arguments, options_of(launch), constants)
+    )
+    plain = f"({grid},)" if len(axes) == 1 else f"({grid})"
+    made.append(launch_line(names_of[1], plain, arguments, options_of(launch), constants))
+    return changed(
+        text,
+        functions={function.name: nodes[0]},
+        added={function.name: nodes[1:]},
+        launches=[(launch.statement, made)],
+        parameters=[Parameter(split, parts, _PARTS)],
+    )
+
+
+def _sizes(each: _Sum, launch: Launch) -> str | None:
+    """The number of an accumulator's elements as code of the launcher."""
+    found = [in_launcher(expression(size), launch) for size in each.shape]
+    if any(size is None for size in found):
+        return None
+    return " * ".join(code(grouped(size)) for size in found if size is not None) or "1"
+
+
+def _tensor(launch: Launch) -> str:
+    """A tensor of the launcher, for its device: a parameter that is passed to the kernel."""
+    own = [p.name.value for p in launch.launcher.params.params]
+    given_names = [code(value) for value in launch.arguments.values()]
+    return next((name for name in own if name in given_names), "")
+
+
+def _pointer(each: _Sum, pointer: str, part: str, axes: int) -> str:
+    """Where an accumulator's part is: (part, program, element)."""
+    program = "tl.program_id(0)" if axes == 1 else "(tl.program_id(0) * tl.num_programs(1) + tl.program_id(1))"
+    total = "tl.num_programs(0)" if axes == 1 else "(tl.num_programs(0) * tl.num_programs(1))"
+    size = "".join(f" * {size}" for size in each.shape)
+    base = f"{pointer} + ({part} * {total} + {program}){size}"
+    if len(each.shape) == 1:
+        return f"{base} + tl.arange(0, {each.shape[0]})"
+    if len(each.shape) == 2:
+        rows, columns = each.shape
+        row = f"tl.arange(0, {rows})[:, None] * {columns}"
+        return f"{base} + {row} + tl.arange(0, {columns})[None, :]"
+    return base
+
+
+def _partial(
+    launch: Launch, place: int, loop: Loop, sums: list[_Sum], pointers: dict[str, str], split: str
+) -> list[cst.BaseStatement]:
+    axes = launch.axes or ()
+    part, step = f"tl.program_id({len(axes)})", code(grouped(loop.step))
+    begin = f"{part} * {step}" if step != "1" else part
+    if code(loop.start) != "0":
+        begin = f"{code(grouped(loop.start))} + {begin}"
+    stride = f"{split} * {step}" if step != "1" else split
+    shared = loop.node.with_changes(
+        iter=expression(f"range({begin}, {code(loop.stop)}, {stride})")
+    )
+    stores = [
+        line(f"tl.store({_pointer(each, pointers[each.name], part, len(axes))}, {each.name})")
+        for each in sums
+    ]
+    return [*launch.function.body[:place], shared, *stores]
+
+
+def _final(
+    launch: Launch, place: int, sums: list[_Sum], pointers: dict[str, str], split: str
+) -> list[cst.BaseStatement]:
+    axes, body = launch.axes or (), launch.function.body
+    loop = cst.ensure_type(line(f"for part in range({split}):\n    pass\n"), cst.For)
+    joined = []
+    for each in sums:
+        pointer = _pointer(each, pointers[each.name], "part", len(axes))
+        joined.append(line(f"{each.name} = {each.combine.format(f'tl.load({pointer})')}"))
+    return [*body[:place], with_body(loop, joined), *body[place + 1 :]]
+
