@@ -20,7 +20,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from solkit.analysis.study import describe
 from solkit.core import (
@@ -48,7 +48,7 @@ from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings
 
-__all__ = ["Evaluator", "Graded", "Reward", "Stage"]
+__all__ = ["Evaluator", "Graded", "Grading", "Reward", "Stage"]
 
 _TOGETHER = 4
 """Candidates that are measured before the rest is held against what they took."""
@@ -58,29 +58,52 @@ _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
 
-class Evaluator:
-    """Grades candidates for one problem at one shape; any number of threads may use it.
+@dataclass(frozen=True)
+class Grading:
+    """How candidates are graded.
 
-    For several problems make several, with one `lab`: they share processes and the GPU.
-
-    Args:
-        problem: the file with the reference, as a path or as text.
-        device: the target; by default the GPU of this machine, else an H100.
-        lab: measures, instead of a Lab of one's own. It stays open.
-        bench: measures instead of this machine's GPU, e.g.
-            `solkit.measure.benches.RecordedBench`.
-        shape: sizes to override; the file's first shape by default.
-        settings: how to measure.
-        surrogate: forecasts; the shipped one by default. Without any, the kernel model does.
-        incumbent: what is in use now; it is measured first, and candidates are held against it.
+    Attributes:
         accept: a candidate is rejected if the low end of its forecast is more than so many times
             the best time that is known.
-        budget_s: GPU seconds; what they do not suffice for passes stage 1 at the most.
+        incumbent: what is in use now; it is measured first, and candidates are held against it.
         baseline_ms: the time that earns a SOL score of 0.5 where the reference's is not known; of a
             recording the median of its times by default.
         depth: the deepest that a candidate is analysed before it is measured.
         sources: texts of the recording; see `solkit.integrations.recordings.Recording`.
-        advise: gives advice on a result, for the reasons.
+        advise: gives advice on a result, for the reasons; `solkit.report.advice.advise` does.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    accept: float = 1.1
+    incumbent: Given | None = None
+    baseline_ms: float | None = None
+    depth: Depth | str = Depth.COMPILED
+    sources: Sequence[str] = ()
+    advise: Advise = lambda *_: ()
+
+    def __post_init__(self) -> None:
+        if not self.accept > 0:
+            raise InputError(f"accept is {self.accept!r}; expected a factor above 0, such as 1.1")
+        object.__setattr__(self, "depth", Depth(RankSettings(self.depth).depth))
+
+
+class Evaluator:
+    """Grades candidates for one problem at one shape; any number of threads may use it.
+
+    For several problems make several, with one Lab as `bench`: they share processes and the GPU.
+
+    Args:
+        problem: the file with the reference, as a path or as text.
+        device: the target; by default the GPU of this machine, else an H100.
+        bench: measures instead of this machine's GPU, e.g.
+            `solkit.measure.benches.RecordedBench`; or a `solkit.Lab`, which stays open.
+        shape: sizes to override; the file's first shape by default.
+        settings: how to measure.
+        surrogate: forecasts; the shipped one by default. Without any, the kernel model does.
+        budget_s: GPU seconds; what they do not suffice for passes stage 1 at the most.
+        how: how to grade.
 
     Attributes:
         lab: bounds, analyses and measures.
@@ -95,38 +118,32 @@ class Evaluator:
         problem: Text,
         device: str | Device | None = None,
         *,
-        lab: Lab | None = None,
-        bench: Bench | None = None,
+        bench: Bench | Lab | None = None,
         shape: Mapping[str, Value] | None = None,
         settings: MeasureSettings | None = None,
         surrogate: Surrogate | None = None,
-        incumbent: Given | None = None,
-        accept: float = 1.1,
         budget_s: float | None = None,
-        baseline_ms: float | None = None,
-        depth: Depth | str = Depth.COMPILED,
-        sources: Sequence[str] = (),
-        advise: Advise = lambda *_: (),
+        how: Grading | None = None,
     ) -> None:
-        if not accept > 0:
-            raise InputError(f"accept is {accept!r}; expected a factor above 0, such as 1.1")
-        self._accept, self._budget_s, self._advise = accept, budget_s, advise
-        self._depth = Depth(RankSettings(depth).depth)
+        self._how, self._budget_s = how or Grading(), budget_s
         self._lock, self._first = threading.Lock(), threading.Lock()
-        self._incumbent, self._spent_s = incumbent, 0.0
+        self._incumbent, self._spent_s = self._how.incumbent, 0.0
         self._best_ms: float | None = None
         self._kept: dict[Key, Graded] = {}
         with contextlib.ExitStack() as stack:
-            self.lab = lab or stack.enter_context(Lab(device, settings=settings, bench=bench))
+            if isinstance(bench, Lab):
+                self.lab = bench
+            else:
+                self.lab = stack.enter_context(Lab(device, settings=settings, bench=bench))
             self._prepared = self.lab._prepared
             path = self._prepared.path(problem)
             file = describe(self._prepared.analyser, path)
             given = {**file.problem.shapes[0], **(shape or {})}
-            recording = self._recording(sources)
-            if recording is not None and baseline_ms is None:
+            recording = self._recording()
+            self._baseline_ms = self._how.baseline_ms
+            if recording is not None and self._baseline_ms is None:
                 whole = {**file.problem.sizes, **given}
-                baseline_ms = recording.baseline_ms(text_of(path), whole)
-            self._baseline_ms = baseline_ms
+                self._baseline_ms = recording.baseline_ms(text_of(path), whole)
             self._reader = Reader(self._prepared, path, given, recording)
             self._forecasts = Forecaster(self._prepared, path, given, surrogate)
             self._stack = stack.pop_all()
@@ -140,7 +157,7 @@ class Evaluator:
         shape: Mapping[str, Value] | None = None,
         device: str | None = None,
         budget_s: float | None = None,
-        advise: Advise = lambda *_: (),
+        how: Grading | None = None,
     ) -> Evaluator:
         """An evaluator without a GPU: it looks candidates up in a store.
 
@@ -153,20 +170,14 @@ class Evaluator:
             shape: sizes to override.
             device: the GPU, if the store has several.
             budget_s: of the GPU seconds that were recorded.
-            advise: gives advice on a result.
+            how: how to grade; its `sources` are those of the store.
 
         Raises:
             InputError: it is no store, or has no rows of this problem.
         """
         found = recorded_problem(store, text_of(problem), device)
-        return cls(
-            problem,
-            bench=found.bench,
-            shape=shape,
-            budget_s=budget_s,
-            sources=found.texts,
-            advise=advise,
-        )
+        told = replace(how or Grading(), sources=found.texts)
+        return cls(problem, bench=found.bench, shape=shape, budget_s=budget_s, how=told)
 
     def __enter__(self) -> Evaluator:
         return self
@@ -193,12 +204,12 @@ class Evaluator:
         """GPU seconds that measuring took."""
         return self._spent_s
 
-    def _recording(self, sources: Sequence[str]) -> Recording | None:
+    def _recording(self) -> Recording | None:
         """The recording that the Lab looks up; ``None`` if it measures, or cannot."""
         shared = self.lab._bench
         if shared is None or not isinstance(shared.bench, RecordedBench):
             return None
-        return Recording(shared.bench, sources)
+        return Recording(shared.bench, self._how.sources)
 
     # ---------------------------------------------------------------------------------- one by one
 
@@ -307,7 +318,7 @@ class Evaluator:
         usable = {each.key: each.configuration for each in read if isinstance(each, Read)}
         told: dict[Key, Graded] = {}
         left = usable
-        for depth in dict.fromkeys((Depth.CAPTURED, self._depth)):
+        for depth in dict.fromkeys((Depth.CAPTURED, Depth(self._how.depth))):
             ranked = self._forecasts.ranked(list(left.values()), depth)
             for key, each in left.items():
                 told[key] = self._graded(each, ranked.get(key))
@@ -337,7 +348,7 @@ class Evaluator:
         best_ms, low_ms = self._best_ms, graded.forecast_low_ms
         if graded.stage is not Stage.PASSED or best_ms is None or low_ms is None:
             return graded
-        if low_ms <= self._accept * best_ms:
+        if low_ms <= self._how.accept * best_ms:
             return graded
         why = (
             f"It is expected to take {graded.forecast_ms:.4g} ms, and {low_ms:.4g} ms at best; "
@@ -346,7 +357,7 @@ class Evaluator:
         return replace(
             graded,
             stage=Stage.REJECTED,
-            combined_score=grading.rejected_score(low_ms, self._accept * best_ms),
+            combined_score=grading.rejected_score(low_ms, self._how.accept * best_ms),
             reasons=(why, *graded.reasons),
         )
 
@@ -365,7 +376,7 @@ class Evaluator:
 
     def _explained(self, graded: Graded, result: Result, path: str) -> Graded:
         known = grading.known_of(result.analysis, self.device)
-        told = grading.reasons_of(result, self.device, self._advise)
+        told = grading.reasons_of(result, self.device, self._how.advise)
         reasons = (*graded.reasons, *(named(each, path) for each in told))
         return replace(graded, sol_ms=result.bound.time_ms, reasons=reasons, **known)  # type: ignore[arg-type]
 

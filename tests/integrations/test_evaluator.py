@@ -14,7 +14,7 @@ from solkit.core import Configuration, Verdict
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
 from solkit.errors import InputError
-from solkit.integrations.evaluator import Evaluator, Graded, Stage
+from solkit.integrations.evaluator import Evaluator, Graded, Grading, Stage
 from solkit.integrations.grading import FEATURES
 from solkit.measure.benches import RecordedBench
 from solkit.report.advice import advise
@@ -55,7 +55,10 @@ def at(rows, name):
 @pytest.fixture
 def evaluator(rows):
     with Evaluator(
-        PROBLEM, bench=RecordedBench(rows), shape=SHAPE, sources=[FAST, SLOW, TILES], advise=advise
+        PROBLEM,
+        bench=RecordedBench(rows),
+        shape=SHAPE,
+        how=Grading(sources=[FAST, SLOW, TILES], advise=advise),
     ) as evaluator:
         yield evaluator
 
@@ -119,7 +122,7 @@ def test_the_forecast_rejects_what_is_clearly_slower_than_the_best(evaluator):
 
 def test_an_incumbent_is_measured_first(rows):
     bench = RecordedBench(rows)
-    with Evaluator(PROBLEM, bench=bench, shape=SHAPE, incumbent=FAST) as evaluator:
+    with Evaluator(PROBLEM, bench=bench, shape=SHAPE, how=Grading(incumbent=FAST)) as evaluator:
         assert evaluator.stage1(SLOW).stage is Stage.REJECTED
         assert evaluator.best_ms == evaluator.stage2(FAST).time_ms
 
@@ -219,7 +222,7 @@ def test_a_candidate_cannot_bring_its_own_reference(evaluator):
 def test_several_evaluators_share_a_lab(rows):
     with solkit.Lab(bench=RecordedBench(rows)) as lab:
         for shape in (SHAPE, {"M": 2048, "N": 8192, "dtype": "float16"}):
-            with Evaluator(PROBLEM, lab=lab, shape=shape) as evaluator:
+            with Evaluator(PROBLEM, bench=lab, shape=shape) as evaluator:
                 assert evaluator.stage2(TILES).stage is Stage.MEASURED
         assert math.isfinite(lab.bound(PROBLEM).time_ms)  # it is still open
 
@@ -234,6 +237,6 @@ def test_a_store_is_enough():
 
 def test_wrong_settings_are_named(rows):
     with pytest.raises(InputError, match="accept is 0"):
-        Evaluator(PROBLEM, bench=RecordedBench(rows), accept=0)
+        Grading(accept=0)
     with pytest.raises(InputError, match="nothing"):
         Evaluator("nothing.py", bench=RecordedBench(rows))
