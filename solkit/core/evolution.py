@@ -152,7 +152,8 @@ class EvolveStatus:
     """How far a search is.
 
     Attributes:
-        stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"measuring"`` or ``"gate"``.
+        stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"checking"``, ``"measuring"`` or
+            ``"gate"``.
         gpu_s, budget_s: seconds spent of the budget.
         proposed, measured, failed: variants proposed, configurations measured, and failed ones.
         best_ms: the best time; ``None`` before that.

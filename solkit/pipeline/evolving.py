@@ -76,15 +76,15 @@ class EvolveParts:
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
-        check: tells right proposals from wrong ones without a GPU; by default Triton's interpreter
-            runs them.
+        check: tells right sources from wrong ones without a GPU, with the reason; by default
+            Triton's interpreter runs them, unless the bench is a recording.
         advise: gives advice on a result, for the brief.
         surrogate: ranks; the shipped one by default. Without any, the kernel model does.
         show: receives how far the search is.
     """
 
     proposers: Sequence[Proposer] | None = None
-    check: Check = unchecked
+    check: Check | None = None
     advise: Advise = lambda *_: ()
     surrogate: Surrogate | None = None
     show: Show = lambda _: None
@@ -139,7 +139,8 @@ def evolve(
         if isinstance(bench, RecordedBench):
             found = found.recorded(bench, how)
         world = EvolveWorld(prepared, to, found, how, given.surrogate or shipped())
-        world.checks, world.advise = given.check, given.advise
+        world.checks = given.check or _checks(stack, bench)
+        world.advise = given.advise
         world.log = log = _log(stack, bench, found, gpu_seconds, how)
         run = _Run(world, found, gpu_seconds, how, given.show)
         asked = _default(how) if given.proposers is None else given.proposers
@@ -165,7 +166,16 @@ def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | 
 def _default(how: EvolveSettings) -> Sequence[Proposer]:
     from solkit.tuner.proposers.rewriter import Rewriter
 
-    return [Rewriter(how.seed)]
+    return [Rewriter(how.seed, checks=False)]  # the search checks what it measures
+
+
+def _checks(stack: contextlib.ExitStack, bench: Bench | None) -> Check:
+    """What tells right sources from wrong ones: of a recording that is known."""
+    if isinstance(bench, RecordedBench):
+        return unchecked
+    from solkit.tuner.proposers.checking import Checker
+
+    return stack.enter_context(Checker()).check
 
 
 def _log(
@@ -347,7 +357,7 @@ class _Run:
         taken = best if passed else original
         own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
         chosen = TimedParams(best.params, best.time_ms) if passed else own
-        cost = sum(float(getattr(each, "spent", 0.0)) for each in breeding.proposers)
+        budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
             kernel=self.original.path,
             problem_id=self._problem_id(),
@@ -366,7 +376,7 @@ class _Run:
             gpu_s=world.spent_s(),
             stopped=stopped,
             trajectory=tuple(breeding.trajectory),
-            cost=cost,
+            cost=sum(each.cost for each in budgets.values()),
             log=None if world.log is None else str(world.log.path),
             notes=(*self.original.notes, *self.notes, *breeding.notes),
             environment=environment(),

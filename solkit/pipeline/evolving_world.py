@@ -16,7 +16,6 @@ from solkit.core import (
     EvolveSettings,
     KernelFile,
     Outcome,
-    Proposal,
     Result,
     Source,
     Space,
@@ -56,7 +55,7 @@ __all__ = [
 ]
 
 Advise = Callable[[Result, Device], tuple[str, ...]]
-Check = Callable[[Proposal, Brief], Proposal]
+Check = Callable[[str, Brief], tuple[Checked, str]]
 
 LINEAGE = "evolve"
 """In `Outcome.extra` of a log: where a variant came from."""
@@ -69,9 +68,9 @@ _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
 
-def unchecked(proposal: Proposal, _: Brief) -> Proposal:
-    """Nothing is checked."""
-    return proposal
+def unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
+    """Nothing is checked: the bench decides."""
+    return Checked.UNCHECKED, "It was not checked before it was measured."
 
 
 @dataclass(frozen=True)
@@ -356,11 +355,10 @@ class EvolveWorld:
 
     # ----------------------------------------------------------------------------------- proposing
 
-    def check(self, proposal: Proposal, brief: Brief) -> Proposal:
-        """The proposal with what can be found out of its results without a GPU."""
-        if proposal.checked is not Checked.UNCHECKED or proposal.why:
-            return proposal
-        return self.checks(proposal, brief)
+    def check(self, variant: Variant, brief: Brief) -> Variant:
+        """The variant with what can be found out of its results without a GPU."""
+        checked, why = self.checks(variant.source, brief)
+        return replace(variant, checked=checked, why=why)
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """What a proposer is told of a variant."""

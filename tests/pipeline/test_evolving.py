@@ -149,9 +149,10 @@ def test_nonsense_and_a_plain_cheat_are_refused_before_anything_is_measured(rows
 
 
 def test_what_the_check_calls_wrong_is_not_measured(rows):
-    def wrong(proposal, brief):
+    def wrong(source, brief):
         assert brief.shape == SHAPE
-        return Proposal(proposal.source, proposal.kind, "", Checked.WRONG, "its tail is missing")
+        assert source == (FOLDER / "rows_tile.py").read_text()
+        return Checked.WRONG, "its tail is missing"
 
     told = evolved(rows, Recorded("rows_tile"), check=wrong)
     (variant,) = told.variants[1:]

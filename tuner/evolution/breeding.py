@@ -5,8 +5,8 @@
     measure the original
     as long as the budget lasts:
         if nothing that is left promises enough, or much was measured since the last round:
-            choose a parent, ask the proposers, check, rank
-        measure what promises most
+                choose a parent, ask the proposers, rank
+        check what promises most, and measure it
 
 What ranks and what measures comes from outside (`World`), so the loop is the same on a GPU and on a
 recording. It reads no clock of its own.
@@ -93,8 +93,13 @@ class World(Protocol):
     def measure(self, point: Point, variant: Variant) -> Found:
         """Check a candidate and time it."""
 
-    def check(self, proposal: Proposal, brief: Brief) -> Proposal:
-        """The proposal with what can be found out of its results without a GPU."""
+    def check(self, variant: Variant, brief: Brief) -> Variant:
+        """The variant with what can be found out of its results without a GPU.
+
+        Args:
+            variant: unchecked so far.
+            brief: its proposer's.
+        """
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """What a proposer is told of a variant."""
@@ -145,6 +150,7 @@ class Breeding:
         self._bandit = Bandit(settings.seed)
         self._frontier = Frontier(Order(settings.order), settings.seed, shares)
         self._since_round = 0
+        self._briefs: dict[str, Brief] = {}  # the latest of each parent
         self._open = list(proposers)  # those that can still be asked
         self.results: dict[str, Result] = {}
         self.trajectory: list[TuneProgress] = []
@@ -225,6 +231,7 @@ class Breeding:
         self._tell("proposing")
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._tried(parent))
+        self._briefs[name] = brief
         new = [each for each in self._asked(brief, name) if each.id not in self.archive]
         if not new:
             self.archive.dry(name)
@@ -243,7 +250,7 @@ class Breeding:
                 self._open.remove(proposer)
                 continue
             for each in self._bandit.chosen(self._new(told), self._how.proposals):
-                yield _variant(self._world.check(each, brief), parent, proposer.name)
+                yield _variant(each, parent, proposer.name)
 
     def _new(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         distinct = {variant_id(each.source): each for each in proposals}
@@ -289,10 +296,23 @@ class Breeding:
     # ---------------------------------------------------------------------------------- measuring
 
     def _measure(self, point: Point) -> None:
-        variant = self.archive[point.variant].variant
+        variant = self._checked(self.archive[point.variant].variant)
+        if self._refused(variant):
+            self._frontier.drop(variant.id)
+            return
         self._told(point, variant, self._world.measure(point, variant))
         self._since_round += 1
         self._tell("measuring")
+
+    def _checked(self, variant: Variant) -> Variant:
+        """The variant with what is known of its results, which is found out once."""
+        brief = None if variant.parent is None else self._briefs.get(variant.parent)
+        if brief is None or variant.checked is not Checked.UNCHECKED or variant.why:
+            return variant
+        self._tell("checking")
+        variant = self._world.check(variant, brief)
+        self.archive.note(variant.id, variant=variant)
+        return variant
 
     def _told(self, point: Point, variant: Variant, found: Found) -> None:
         """Learn from a measurement."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ class World:
     """Texts are ``"time WORD..."``; words say what is wrong. A BLOCK of 1 is half as fast as 2."""
 
     def __init__(self, wrong_forecasts=0.0):
-        self.measured, self.ranked, self.briefs = [], [], []
+        self.measured, self.ranked, self.briefs, self.checked = [], [], [], []
         self._wrong = wrong_forecasts
 
     def _time_ms(self, variant, params):
@@ -61,8 +62,10 @@ class World:
         time_ms = self._time_ms(variant, point.configuration.params)
         return Found(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
 
-    def check(self, proposal, brief):
-        return proposal
+    def check(self, variant, brief):
+        self.checked.append(variant.source)
+        word = Checked.WRONG if "broken" in variant.source else Checked.UNCHECKED
+        return replace(variant, checked=word, why="its tail is missing")
 
     def brief(self, bred, result, tried):
         self.briefs.append((bred.variant.source, list(tried)))
@@ -172,6 +175,17 @@ def test_what_is_known_to_be_wrong_costs_no_measurement():
     _, _, world = bred(Proposer("0.2 tile", checked=Checked.WRONG))
     assert {source for source, _ in world.measured} == {"1.0 plain"}
     assert all(ranked == ["1.0 plain"] for ranked in world.ranked)
+
+
+def test_what_is_measured_next_is_checked_once_and_not_measured_if_it_is_wrong():
+    slow = [f"{n}.0 slow" for n in range(20, 28)]
+    proposer = Proposer("0.2 broken", "0.4 fuse", *slow, checked=Checked.UNCHECKED)
+    breeding, _, world = bred(proposer)
+    assert world.checked[:2] == ["0.2 broken", "0.4 fuse"]
+    assert len(set(world.checked)) == len(world.checked) < len(slow)
+    assert "0.2 broken" not in {source for source, _ in world.measured}
+    wrong = breeding.archive[variant_id("0.2 broken")]
+    assert (wrong.variant.checked, wrong.why) == (Checked.WRONG, "its tail is missing")
 
 
 def test_what_cannot_be_ranked_says_why():

@@ -69,9 +69,7 @@ def test_the_largest_expected_improvement_is_chosen():
     options = [point("a", 1, -0.1, 0.01), point("b", 1, 0.1, 1.0), point("c", 1, 0.5, 0.4)]
     frontier.add(options)
     ahead = [-each.mean for each in options]
-    by_hand = [
-        a * norm.cdf(a / e.sd) + e.sd * norm.pdf(a / e.sd) for a, e in zip(ahead, options)
-    ]
+    by_hand = [a * norm.cdf(a / e.sd) + e.sd * norm.pdf(a / e.sd) for a, e in zip(ahead, options)]
     assert frontier.choose() == options[int(np.argmax(by_hand))]
     assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
 
