@@ -18,10 +18,12 @@ from solkit.tuner.proposers.answers import Answer, Reader, Refused
 from solkit.tuner.proposers.briefing import PROMPT_VERSION, messages_for
 from solkit.tuner.proposers.budget import Budget, Reservation, Spent
 from solkit.tuner.proposers.chat import Answered, Chat, Failure, Reply, Request, Trouble, is_here
+from solkit.tuner.proposers.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
 from solkit.tuner.proposers.exchanges import Exchange, Exchanges
+from solkit.tuner.proposers.local import LocalModel
 from solkit.tuner.proposers.reading import RefusedError
 
-__all__ = ["LanguageModel", "ModelGoneError", "Retries", "Sampling"]
+__all__ = ["LanguageModel", "ModelGoneError", "Retries", "Sampling", "chat_for"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
@@ -249,6 +251,33 @@ class LanguageModel:
         if text not in self._told:
             self._told.add(text)
             self._tell(text)
+
+
+def chat_for(
+    model: str,
+    url: str | None = None,
+    *,
+    key_variable: str | None = DEFAULT_KEY_VARIABLE,
+    may_download: bool = False,
+    attempt_s: float = 300.0,
+) -> Chat:
+    """The model that a user names: behind an endpoint if there is a URL, else on this machine.
+
+    Args:
+        model: its name there, or a folder, a GGUF file or a hub id here.
+        url: of the endpoint, as for the `openai` client.
+        key_variable: the environment variable with the endpoint's key; ``None`` for no key.
+        may_download: whether a hub id may be fetched.
+        attempt_s: the limit of one attempt.
+
+    Raises:
+        InputError: the URL, the key or the path is unusable.
+        UnsupportedError: a package is missing.
+    """
+    if url is not None:
+        limits = Limits(attempt_s=attempt_s)
+        return Endpoint(url, model, key_variable=key_variable, limits=limits)
+    return LocalModel(model, local_files_only=not may_download, limit_s=attempt_s)
 
 
 def _reader(brief: Brief) -> Reader:

@@ -20,16 +20,17 @@ from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.forkserver import python, python_path
 from solkit.tuner.proposers.chat import Answered, Failure, Reply, Request, Trouble
 
-__all__ = ["LocalModel", "looks_local"]
+__all__ = ["LocalModel"]
 
 _WORKER = "solkit.tuner.proposers._generation"
+_QUIET = {
+    "TOKENIZERS_PARALLELISM": "false",  # it warns when it cannot have it
+    "TQDM_DISABLE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
 _LOAD_S = 600.0
 _GRACE_S = 30.0  # after the generation's own limit: one step of a large model, and decoding
-
-
-def looks_local(model: str) -> bool:
-    """Whether a name without an endpoint is a file or folder here."""
-    return Path(model).exists()
 
 
 class LocalModel:
@@ -114,7 +115,7 @@ class LocalModel:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # the caller handles Ctrl-C
                 stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-                env={**os.environ, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": python_path()},
+                env={**os.environ, **_QUIET, "PYTHONPATH": python_path()},
             )
         self._channel = channel = Channel(mine, trusting=True)
         try:

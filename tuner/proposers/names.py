@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-__all__ = ["bound_by", "dotted", "imports", "is_main_guard", "jitted", "root", "used_by"]
+__all__ = [
+    *("Meanings", "bound_by", "dotted", "imports", "is_main_guard", "jitted", "root", "used_by"),
+]
 
 _JITS = ("triton.jit", "triton.runtime.jit.jit", "triton.experimental.gluon.jit")
 
 
-def imports(nodes: Iterator[ast.AST]) -> dict[str, str]:
-    """The full name behind each name that an import binds."""
-    found: dict[str, str] = {}
+Meanings = Mapping[str, Collection[str]]
+
+
+def imports(nodes: Iterable[ast.AST]) -> Meanings:
+    """The full names behind each name that imports bind; several if it is bound in several places.
+
+    A name may mean ``math`` in one function and ``torch`` elsewhere, so all of them count.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update(_bound_by_import(node))
-    return found
+            for name, full in _bound_by_import(node):
+                found[name].add(full)
+    return dict(found)
 
 
 def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -30,15 +40,15 @@ def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, s
             yield top, top
 
 
-def dotted(node: ast.AST, imported: dict[str, str]) -> str:
-    """The full name of an expression of names and dots; empty if it is another expression."""
+def dotted(node: ast.AST, imported: Meanings) -> list[str]:
+    """The full names that an expression of names and dots may have; none if it is another."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
     if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([imported.get(node.id, node.id), *reversed(parts)])
+        return []
+    return [".".join([each, *reversed(parts)]) for each in imported.get(node.id, (node.id,))]
 
 
 def root(node: ast.AST) -> str:
@@ -103,6 +113,6 @@ def jitted(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             kinds = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-            if any(dotted(kind, known) in _JITS for kind in kinds):
+            if any(full in _JITS for kind in kinds for full in dotted(kind, known)):
                 found.add(node.name)
     return found

@@ -8,6 +8,7 @@ the parent, or absent and put back from it.
 from __future__ import annotations
 
 import ast
+import builtins
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ NAMES = frozenset(
 )
 _MAY_BE_USED = {"Model"}  # a KernelBench candidate may derive from it
 _LAUNCH_OF_CANDIDATE = {"constants", "grid", "kernel"}  # the rest of LAUNCH is the problem's
+_CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MAKERS = {"list", "dict", "set", "bytearray", "defaultdict", "OrderedDict", "deque", "Counter"}
 _MUTATORS = frozenset(
     """
     append extend insert remove pop clear sort reverse update setdefault popitem add discard
@@ -70,6 +73,9 @@ class Original:
         self._protected = self._closure()
         self.names = set(self._bound) | set(self._elsewhere)
         self.imports = imports(ast.walk(self.tree))
+        self._mutable = {name for name in self._protected if self._is_mutable(name)}
+        used = set().union(*(used_by(s) for n in self._protected for s, _ in self._bound[n]), ())
+        self._builtins = {name for name in used - self._bound.keys() if hasattr(builtins, name)}
         self._private = (NAMES - _MAY_BE_USED) & self.names
         self._texts = {ast.dump(each) for each in self.tree.body}
 
@@ -107,6 +113,14 @@ class Original:
                     todo += used_by(statement) & self._bound.keys()
         return found
 
+    def _is_mutable(self, name: str) -> bool:
+        """Whether a name is bound to a list or the like, which any function may change."""
+        values = [getattr(statement, "value", None) for statement, _ in self._bound[name]]
+        made = [
+            v.func.id for v in values if isinstance(v, ast.Call) and isinstance(v.func, ast.Name)
+        ]
+        return any(isinstance(v, _CONTAINERS) for v in values) or not _MAKERS.isdisjoint(made)
+
     def _actions(self) -> Iterator[ast.stmt]:
         """Statements that bind nothing and run at import."""
         for statement in self.tree.body[bool(ast.get_docstring(self.tree, clean=False)) :]:
@@ -120,6 +134,9 @@ class Original:
                 line = found[name][0][0].lineno
                 text = f"line {line} changes `{name}`, which belongs to the problem"
                 raise RefusedError(Reason.PROBLEM, text)
+        for name in sorted(self._builtins & found.keys()):
+            text = f"line {found[name][0][0].lineno} replaces {name}(), which the problem uses"
+            raise RefusedError(Reason.PROBLEM, text)
         for name in (NAMES & found.keys()) - self._protected.keys():
             if _texts(found[name]) != _texts(self._elsewhere.get(name, [])):
                 text = f"line {found[name][0][0].lineno} adds `{name}`, which the problem lacks"
@@ -169,15 +186,17 @@ class Original:
 
     def _check_use(self, statement: ast.stmt) -> None:
         """Nothing of the candidate's writes to the problem, or looks its answers up."""
-        for node in ast.walk(statement):
+        nodes = list(ast.walk(statement))
+        items = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
+        for node in nodes:
             if isinstance(node, (ast.Global, ast.Nonlocal)):
-                for name in self._protected.keys() & {*node.names}:
+                for name in (self._protected.keys() | self._builtins) & {*node.names}:
                     _refuse_use(node, name)
             name = _written(node)
             if name in self._protected and name not in self.imports:  # torch.add() writes nothing
                 _refuse_use(node, name)
             used = node.id if isinstance(node, ast.Name) and _is_read(node) else ""
-            if used in self._private:
+            if used in self._private or (used in self._mutable and id(node) not in items):
                 _refuse_use(node, used)
 
 

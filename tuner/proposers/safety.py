@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from solkit.tuner.proposers.names import dotted, imports
+from solkit.tuner.proposers.names import Meanings, dotted, imports
 from solkit.tuner.proposers.reading import Reason, RefusedError, read
 
 __all__ = ["ALLOWED_IMPORTS", "check_safe"]
@@ -26,6 +26,7 @@ _FORBIDDEN_PARTS = tuple(
     torch.utils torch.hub torch.package torch.jit torch.fx torch.distributed torch.multiprocessing
     torch.onnx torch.export torch.classes torch.load torch.save torch.serialization torch.from_file
     torch.profiler torch.testing torch.futures torch.library torch.overrides torch.autograd.profiler
+    torch.storage torch.ao torch.quantization torch.contrib torch.numa torch.compiler torch.monitor
     torch.ops.load_library torch.ops.loaded_libraries torch.cuda.memory torch.cuda.profiler
     torch.cuda.cudart torch.cuda.caching_allocator_alloc torch.UntypedStorage torch.backends
     torch.set_default_dtype torch.set_default_device torch.set_float32_matmul_precision
@@ -40,6 +41,7 @@ _FORBIDDEN_PARTS = tuple(
 )
 _ALLOWED_PARTS = (
     *("triton.tools.tensor_descriptor", "triton.runtime.driver", "triton.runtime.Config"),
+    *(f"torch._inductor.runtime.{name}" for name in ("triton_helpers", "triton_compat")),
     *("torch.library.triton_op", "torch.library.wrap_triton", "torch.library.custom_op"),
 )
 _ALLOWED_PRIVATE = {"_scaled_mm", "_int_mm", "_"}
@@ -57,16 +59,19 @@ _FORBIDDEN_ATTRIBUTES = frozenset(
     system popen fork forkpty execv execve execvp spawnv spawnl posix_spawn kill putenv
     f_globals f_locals f_back f_builtins f_code gi_frame gi_code cr_frame cr_code ag_frame tb_frame
     tb_next func_globals func_code load_library load_inline load_url load_state_dict_from_url
+    torch triton np io open codecs
     tofile fromfile memmap savetxt savez dump dumps share_memory_ from_file get_type_hints
     attrgetter methodcaller make_dataclass
     """.split()
 )
+_MOST_MEANINGS = 8
+_FORBIDDEN_MODULES = _FORBIDDEN_ATTRIBUTES - {"torch", "triton"}
 _ALLOWED_DUNDERS = {"__all__", "__init__", "__version__", "__name__", "__doc__"}
 _ALLOWED_METHODS = {"__init__", "__call__", "__repr__", "__post_init__"}
 _TRICKS = ("__class__", "__globals__", "__builtins__", "__subclasses__", "__import__", "__dict__")
 
 
-def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: dict[str, str]) -> None:
+def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: Meanings) -> None:
     """Check the statements of an answer that its parent does not have.
 
     Args:
@@ -78,6 +83,9 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: dict[str, str])
         RefusedError: one of them may do what no kernel needs.
     """
     seen = _Seen(tree, known)
+    for name, fulls in seen.meaning.items():
+        if len(fulls) > _MOST_MEANINGS:  # each use is checked under each
+            raise RefusedError(Reason.UNSAFE, f"imports bind {name} to {len(fulls)} things")
     for statement in own:
         for problem in _at_import(statement):
             _refuse(statement, problem)
@@ -89,18 +97,19 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: dict[str, str])
 class _Seen:
     """What a file's names mean, and which may be imported."""
 
-    def __init__(self, tree: ast.Module, known: dict[str, str]) -> None:
+    def __init__(self, tree: ast.Module, known: Meanings) -> None:
         nodes = list(ast.walk(tree))
-        self.known = set(known.values())
-        self.meaning = imports(iter(nodes))
-        self.roots = {full.partition(".")[0] for full in self.meaning.values()}
+        self.known = set().union(*known.values())
+        self.meaning = imports(nodes)
+        every = set().union(*self.meaning.values())
+        self.roots = {full.partition(".")[0] for full in every}
         self.modules = set(imports(node for node in nodes if isinstance(node, ast.Import)))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.called = {id(call.func) for call in calls}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         self.bases |= {id(call.args[0]) for call in calls if _lookup(call)}
-        every = {*ALLOWED_IMPORTS, *(full.partition(".")[0] for full in self.known)}
-        self.allowed = every - _FORBIDDEN_ATTRIBUTES
+        modules = {*ALLOWED_IMPORTS, *(full.partition(".")[0] for full in self.known)}
+        self.allowed = modules - _FORBIDDEN_MODULES
 
 
 def _refuse(node: ast.AST, problem: str) -> None:
@@ -192,37 +201,37 @@ def _of_name(node: ast.Name, seen: _Seen) -> Iterator[str]:
         yield f"uses {node.id}"
     if node.id in _LOOKUPS and id(node) not in seen.called:
         yield f"uses {node.id} without calling it"
-    full = seen.meaning.get(node.id, "")
-    if full.partition(".")[0] in _FORBIDDEN_ATTRIBUTES:
-        yield f"uses {full}"
+    for full in seen.meaning.get(node.id, ()):
+        if full.partition(".")[0] in _FORBIDDEN_MODULES:
+            yield f"uses {full}"
     if node.id in seen.modules and id(node) not in seen.bases:
-        yield f"uses the module {full} as a value"  # under another name it could not be followed
+        yield f"uses the module {node.id} as a value"  # by another name it could not be followed
 
 
 def _of_attribute(node: ast.Attribute, seen: _Seen) -> Iterator[str]:
-    full = dotted(node, seen.meaning)
     if _is_dunder(node.attr) and node.attr not in _ALLOWED_DUNDERS:
         yield f"uses the internal attribute {node.attr}"
     if node.attr in _FORBIDDEN_ATTRIBUTES:
         yield f"uses .{node.attr}"
-    if full and full.partition(".")[0] in seen.roots:
-        yield from _of_full(full)
-        if not isinstance(node.ctx, ast.Load):
-            yield f"sets {full} for everybody"
+    for full in dotted(node, seen.meaning):
+        if full.partition(".")[0] in seen.roots:
+            yield from _of_full(full)
+            if not isinstance(node.ctx, ast.Load):
+                yield f"sets {full} for everybody"
 
 
 def _of_full(full: str) -> Iterator[str]:
     """A full name within an allowed module."""
+    parts = full.split(".")[1:]
+    if any(part in _FORBIDDEN_ATTRIBUTES or part == "numpy" for part in parts):
+        yield f"uses {full}"
     if any(_is_within(full, part) or _is_within(part, full) for part in _ALLOWED_PARTS):
         return
     for part in _FORBIDDEN_PARTS:
         if _is_within(full, part):
             yield f"uses {part}"
-    for part in full.split(".")[1:]:
-        if part in _FORBIDDEN_ATTRIBUTES:
-            yield f"uses {full}"
-        if part.startswith("_") and part not in _ALLOWED_PRIVATE | _ALLOWED_DUNDERS:
-            yield f"uses the private {full}"
+    if any(p.startswith("_") and p not in _ALLOWED_PRIVATE | _ALLOWED_DUNDERS for p in parts):
+        yield f"uses the private {full}"
 
 
 def _is_within(full: str, part: str) -> bool:

@@ -22,7 +22,7 @@ TOLERANCE = {"rtol": 1e-2, "atol": 1e-3}
 
 
 def eps():
-    return EPS * TABLE[0]
+    return EPS * TABLE[0] * len(range(1))
 
 
 def reference(x, weight):
@@ -195,6 +195,16 @@ torch.from_file("@CANARY@", shared=True, size=1)
 torch.UntypedStorage.from_file("@CANARY@", True, 1)
 torch.serialization.load("@CANARY@")
 torch.profiler.profile()
+torch.nn.functional.torch.save(1, "@CANARY@")
+import torch.nn.functional as F; s = F.torch; s.save(1, "@CANARY@")
+from torch.nn.functional import torch as other; other.save(1, "@CANARY@")
+getattr(torch.nn.functional, "torch").save(1, "@CANARY@")
+from torch._inductor.runtime.triton_helpers import os; os.mkdir("@CANARY@")
+from triton.runtime.driver import os; os.mkdir("@CANARY@")
+torch.storage.io.open("@CANARY@", "w")
+torch.compiler.load_cache_artifacts(b"")
+triton.language.core.os.mkdir("@CANARY@")
+torch.cuda.threading.Thread(target=print).start()
 torch.testing.assert_close = print
 ｏｐｅｎ("@CANARY@", "w")
 import ｏｓ; ｏｓ.mkdir("@CANARY@")
@@ -221,6 +231,11 @@ UNSAFE_BLOCKS = {
     "frames": "def f():\n    try:\n        1 / 0\n    except ZeroDivisionError as e:\n"
     "        return e.tb_frame.f_globals\n",
     "generator frame": "f = (i for i in ()).gi_frame.f_back\n",
+    "two meanings": "import torch as t\n\ndef f():\n    import math as t\n    return t\n\n"
+    "y = t.save(1, '@CANARY@')\n",
+    "two meanings of a part": "from torch import nn as t\n\ndef f():\n"
+    "    from torch import save as t\n    t(1, '@CANARY@')\n",
+    "many meanings": "".join(f"from math import a{i} as m\n" for i in range(1000)) + "m.x\n" * 2000,
     "quoted import": "def f(x: \"__import__('os')\"):\n    pass\n",
     "quoted newline": 'def f(x: "int\\nimport os"):\n    pass\n',
 }
@@ -237,7 +252,7 @@ CHANGED = {
     "shapes": ('{"M": 64, "N": 128}, ', ""),
     "constant": ("EPS = 1e-6", "EPS = 1e6"),
     "constant again": ("\n\n@triton.jit", "\n\nEPS = 1.0\n\n\n@triton.jit"),
-    "helper": ("return EPS * TABLE[0]", "return 1e9"),
+    "helper": ("return EPS * TABLE[0] * len(range(1))", "return 1e9"),
     "table": ("TABLE = [1.0", "TABLE = [9.0"),
     "import": ("import torch.nn.functional as F", "import torch.nn.init as F"),
     "module": ("import torch\n", "import torch\nimport triton as torch\n"),
@@ -250,6 +265,13 @@ CHANGED = {
     "tolerance aliased": ("\n\n@triton.jit", "\n\nA = TOLERANCE\n\n\n@triton.jit"),
     "table item": ("    M, N = x.shape", "    TABLE[0] = 9\n    M, N = x.shape"),
     "table grown": ("    M, N = x.shape", "    TABLE.insert(0, 9)\n    M, N = x.shape"),
+    "builtin": ("\n\n@triton.jit", "\n\ndef range(n):\n    return ()\n\n\n@triton.jit"),
+    "builtin inside": (
+        "    M, N = x.shape",
+        "    global range\n    range = None\n    M, N = x.shape",
+    ),
+    "table passed on": ("    M, N = x.shape", "    print(TABLE)\n    M, N = x.shape"),
+    "table by another name": ("\n\n@triton.jit", "\n\nT = TABLE\n\n\n@triton.jit"),
     "global": ("    M, N = x.shape", "    global EPS\n    EPS = 9\n    M, N = x.shape"),
     "attribute": ("    M, N = x.shape", "    reference.x = 9\n    M, N = x.shape"),
     "code": ("    M, N = x.shape", "    reference.__code__ = kernel.__code__\n    M, N = x.shape"),
@@ -463,6 +485,11 @@ BENIGN = {
     "torch.add": code(body="y = torch.add(x, x)\ny = torch.sort(y)"),
     "unicode": "# µs, ×, → and é\n" + GOOD,
     "assert": code(body='assert x.is_contiguous(), f"{x.shape}"'),
+    "item of a table": code(body="eps = TABLE[0]", top="\nTABLE = [1.0, 2.0]\n"),
+    "own max": code(top="\n@triton.jit\ndef max(a, b):\n    return tl.maximum(a, b)\n"),
+    "Inductor's helpers": code(
+        head=HEAD + "from torch._inductor.runtime.triton_helpers import libdevice\n"
+    ),
     "Windows lines": GOOD.replace("\n", "\r\n"),
     "EPS of the parent": code(body="eps = EPS", top="\nEPS = 1e-6\n"),
 }

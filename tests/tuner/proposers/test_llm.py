@@ -14,7 +14,14 @@ from solkit.tuner.proposers.budget import Budget, BudgetSpentError
 from solkit.tuner.proposers.chat import Failure, Reply, Trouble
 from solkit.tuner.proposers.endpoint import Endpoint, Limits
 from solkit.tuner.proposers.exchanges import Exchanges, Replayed, read_exchanges
-from solkit.tuner.proposers.llm import LanguageModel, ModelGoneError, Retries, Sampling
+from solkit.tuner.proposers.llm import (
+    LanguageModel,
+    ModelGoneError,
+    Retries,
+    Sampling,
+    chat_for,
+)
+from solkit.tuner.proposers.local import LocalModel
 
 GOOD = answers.answer(answers.GOOD)
 OTHER = answers.answer(answers.GOOD.replace("num_warps=8", "num_warps=16"))
@@ -279,3 +286,15 @@ def test_an_endless_answer_is_survived(tmp_path):
 def test_absurd_sampling_is_an_error(bad):
     with pytest.raises(InputError, match="expected"):
         Sampling(**bad)
+
+
+def test_a_model_without_a_url_is_local(tmp_path):
+    assert isinstance(chat_for(str(tmp_path)), LocalModel)
+    assert isinstance(chat_for("name", "http://127.0.0.1:9/v1"), Endpoint)
+    with pytest.raises(InputError, match="no such model"):
+        chat_for(str(tmp_path / "none"))
+
+
+def test_a_parent_that_no_answer_could_keep_is_an_error():
+    with pytest.raises(InputError, match="no model can be asked about it"):
+        list(model(GOOD).propose(brief_of("def (")))
