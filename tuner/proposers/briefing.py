@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import resources
 from string import Template
 
-from solkit.core import Bound, Brief, Device, Gap, KernelAnalysis, Result, Tried, Value
+from solkit.core import Bound, Brief, Device, Gap, GapFactor, KernelAnalysis, Result, Tried, Value
 from solkit.core.quantities import amount, binary_bytes, duration, significant
 from solkit.errors import InputError
 from solkit.tuner.proposers.chat import Message
@@ -26,6 +26,7 @@ _UNKNOWN = "Not known."
 _MOST_LAUNCHES = 8
 _MOST_ACCESSES = 8  # of a launch
 _MOST_TRIED = 20
+_TELLING = 0.005  # a factor closer to 1 is no cost
 _MOST_SENTENCE = 300
 _MOST_SOURCE = 100  # of a ceiling: a name, and its place in a document is left out
 
@@ -119,7 +120,7 @@ def _measured(brief: Brief) -> Iterable[str]:
 
 
 def _bound(bound: Bound) -> Iterable[str]:
-    yield f"{duration(bound.time_ms)}, limited by {bound.limiter}, inputs {bound.protocol}. "
+    yield f"{duration(bound.time_ms)}, limited by {bound.limiter}, inputs {bound.protocol}."
     for each in bound.resources:
         yield (
             f"- {each.name}: {amount(each.amount, each.unit)} at "
@@ -132,16 +133,22 @@ def _gap(gap: Gap) -> Iterable[str]:
     kind = "measured" if gap.measured else "modelled"
     times = f"{gap.time_ms / gap.sol_ms:.2f} times" if gap.sol_ms else "more than"
     yield f"The {kind} time, {duration(gap.time_ms)}, is {times} the least time. Its factors:"
+    free = [each.name for each in gap.factors if abs(each.factor - 1) < _TELLING]
     for each in gap.factors:
-        cause = (
-            f" Cause: {each.cause.name} ({_settings(each.cause.figures)})." if each.cause else ""
-        )
-        yield f"- {each.name}: {each.factor:.3f}. {_short(each.evidence)}{cause}"
+        if each.name not in free:
+            yield f"- {each.name}: {each.factor:.3f}. {_short(each.evidence)}{_cause(each)}"
+    if free:
+        yield f"- Without cost: {', '.join(free)}."
+
+
+def _cause(factor: GapFactor) -> str:
+    cause = factor.cause
+    return f" Cause: {cause.name} ({_settings(cause.figures)})." if cause else ""
 
 
 def _launches(result: Result) -> Iterable[str]:
     kernels = result.analysis.kernels
-    yield f"{len(kernels)} distinct launches in one call."
+    yield f"Distinct launches in one call: {len(kernels)}."
     for each in kernels[:_MOST_LAUNCHES]:
         yield from _launch(each)
     for output in result.analysis.written:
@@ -152,10 +159,10 @@ def _launches(result: Result) -> Iterable[str]:
 def _launch(kernel: KernelAnalysis) -> Iterable[str]:
     launch, facts = kernel.launch, kernel.facts
     if launch.library:
-        yield f"- {launch.name}: an operator of PyTorch's, {launch.count} times ({launch.line})"
+        yield f"- {launch.name}: an operator of PyTorch's, {launch.count} a call ({launch.line})"
         return
     yield (
-        f"- {launch.name}: {launch.count} times, grid {launch.grid}, {launch.num_warps} warps, "
+        f"- {launch.name}: {launch.count} a call, grid {launch.grid}, {launch.num_warps} warps, "
         f"{launch.num_stages} stages, constants {_settings(launch.constants)}"
     )
     yield (
@@ -220,7 +227,11 @@ def _short(text: str) -> str:
 
 
 def _settings(values: Mapping[str, Value]) -> str:
-    return _short(", ".join(f"{name}={value}" for name, value in values.items())) or "none"
+    return _short(", ".join(f"{name}={_value(value)}" for name, value in values.items())) or "none"
+
+
+def _value(value: Value) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _known(value: int | None) -> str:
