@@ -297,7 +297,7 @@ def lifted_loop(
 
     Args:
         before: the function's statements ahead of it.
-        statement: the loop, with a step of 1.
+        statement: the loop.
         width: the constant that is the length of a block.
         fresh: the name of the new loop's variable.
         functions: of the file.
@@ -306,20 +306,21 @@ def lifted_loop(
         CannotLiftError: the code has something that cannot be lifted.
     """
     loop = loop_of(statement)
-    if loop is None or code(loop.step) != "1":
-        raise CannotLiftError("a loop that is not over single elements")
+    if loop is None:
+        raise CannotLiftError("a loop that is over no range")
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
     carried = _carried_names(loop.body, set(kinds) - {loop.name})
     worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
     worker.carried, worker.mask = carried, f"{loop.name}_mask"
+    step = "" if code(loop.step) == "1" else f"{code(grouped(loop.step))} * "
     body = [
-        line(f"{loop.name} = {fresh} + tl.arange(0, {width})"),
+        line(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
         line(f"{loop.name}_mask = {loop.name} < {code(grouped(loop.stop))}"),
         *worker.block(loop.body),
     ]
-    bounds = f"range({code(loop.start)}, {code(loop.stop)}, {width})"
+    bounds = f"range({code(loop.start)}, {code(loop.stop)}, {step}{width})"
     made = with_body(statement, body)
     return made.with_changes(target=cst.Name(fresh), iter=expression(bounds))
 

@@ -101,6 +101,8 @@ def _loop_and_sums(launch: Launch) -> tuple[int, Loop, list[_Sum]] | None:
     loop = function.loops[0]
     if any(called(call) in _WRITES for s in loop.body for call in calls(s)):
         return None
+    if code(loop.start) != "0" or names(loop.stop) <= function.constants:
+        return None  # it is a part of a range already, or short
     place = function.body.index(loop.node)
     sums = _sums(function.body[:place], loop)
     return None if not sums else (place, loop, sums)

@@ -15,10 +15,11 @@ from solkit.tuner.proposers.rewriter._edit import (
     options_of,
     with_params,
 )
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._lift_body import lifted_loop
 from solkit.tuner.proposers.rewriter._syntax import (
+    Loop,
     assignment,
     body_of,
     calls,
@@ -39,7 +40,7 @@ _TALL_BLOCK = 32
 class Vectorise:
     """Loops over single elements become loops over blocks of them, with a mask for the rest.
 
-    Applies to loops with a step of 1 whose body loads from places that the loop's variable decides,
+    Applies to loops over single elements, or over every n-th of them, whose body loads from places that the loop's variable decides,
     and carries only sums, maxima and minima from trip to trip, online softmax among them. A sum of
     products of two blocks becomes ``tl.dot``.
     """
@@ -66,7 +67,7 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     scalar = [
         loop.node
         for loop in function.loops
-        if code(loop.step) == "1" and _loads_by(loop.name, loop.node)
+        if _takes_one(loop, function) and _loads_by(loop.name, loop.node)
     ]
     if not scalar:
         return ""
@@ -103,6 +104,16 @@ def vectorised(text: KernelText, launch: Launch) -> str:
         functions={function.name: node},
         launches=[(launch.statement, [kept])],
         parameters=[Parameter(width, default, values)],
+    )
+
+
+def _takes_one(loop: Loop, function: JitFunction) -> bool:
+    """Whether a trip takes one element: a step of 1, or of parts that others take between."""
+    blocks = {code(call.args[-1].value) for call in calls(loop.node, "tl.arange")}
+    return code(loop.step) == "1" or (
+        code(loop.step) in function.constants
+        and code(loop.step) not in blocks
+        and bool(calls(loop.start, "tl.program_id"))
     )
 
 

@@ -1,0 +1,120 @@
+"""Hints: which cached data to give up first, and that offsets are contiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import changed
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
+from solkit.tuner.proposers.rewriter._syntax import (
+    assigned,
+    assignment,
+    calls,
+    code,
+    expression,
+    line,
+    names,
+    replace_each,
+    walk,
+    with_body,
+)
+
+__all__ = ["Contiguous", "Eviction"]
+
+
+class Eviction:
+    """Data that one program reads once leaves the cache first; data that all read stays.
+
+    Applies to loads without a policy, in functions without ``tl.dot``, whose operands others reuse:
+    those through pointers that the program's index decides, and the others.
+    """
+
+    kind = "eviction"
+    helps = ("extra traffic", "repeated reads", "between launches")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        new = {}
+        for name, function in text.functions.items():
+            node = _with_policies(function)
+            if node is not function.node:
+                new[name] = node
+        if new:
+            why = facts.because("extra traffic")
+            yield Variant(
+                changed(text, functions=new),
+                f"{', '.join(new)} streams data that it reads once past data that all programs "
+                f"read; policies keep the latter in the caches{why}.",
+            )
+
+
+def _with_policies(function: JitFunction) -> cst.FunctionDef:
+    own = _decided(function, "tl.program_id")
+    if calls(function.node, "tl.dot") or not calls(function.node, "tl.program_id"):
+        return function.node
+    loads = [c for c in calls(function.node, "tl.load") if "eviction_policy" not in code(c)]
+    texts = [code(call) for call in loads]
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in loads:
+        streamed = bool(names(call.args[0].value) & own) or bool(calls(call, "tl.program_id"))
+        if streamed and texts.count(code(call)) > 1:
+            continue  # it is read again
+        policy = "evict_first" if streamed else "evict_last"
+        made = f'{code(call)[:-1].rstrip(", ")}, eviction_policy="{policy}")'
+        pairs.append((call, expression(made)))
+    return replace_each(function.node, pairs) if pairs else function.node
+
+
+def _decided(function: JitFunction, call: str) -> set[str]:
+    """Names whose values depend on what a call gives."""
+    found: set[str] = set()
+    for _ in range(2):  # loops carry names back
+        for statement in walk(function.body):
+            made = assignment(statement)
+            value = statement if made is None else made.value
+            if isinstance(statement, (cst.For, cst.If)):
+                continue
+            if calls(value, call) or names(value) & found:
+                found |= set(assigned(statement))
+    return found
+
+
+class Contiguous:
+    """Tells the compiler that a block's offsets are contiguous and start at a multiple of its size.
+
+    Applies to names assigned once as an index times a constant plus ``tl.arange(0, constant)``.
+    """
+
+    kind = "contiguous hints"
+    helps = ("narrow accesses", "uncoalesced", "instructions")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
+        """See `Rewrite.variants`."""
+        new = {}
+        for name, function in text.functions.items():
+            body = [_hinted(statement) for statement in function.body]
+            if any(one is not two for one, two in zip(body, function.body, strict=True)):
+                new[name] = with_body(function.node, body)
+        if new:
+            yield Variant(
+                changed(text, functions=new),
+                f"Blocks of {', '.join(new)} are contiguous; the compiler is told so.",
+            )
+
+
+def _hinted(statement: cst.BaseStatement) -> cst.BaseStatement:
+    made = assignment(statement)
+    value = None if made is None else made.value
+    if made is None or not isinstance(value, cst.BinaryOperation) or made.operator:
+        return statement
+    block = code(calls(value, "tl.arange")[0].args[-1].value) if calls(value, "tl.arange") else ""
+    plain = code(value.right) == f"tl.arange(0, {block})" and code(value.left).endswith(f"* {block}")
+    if not plain or not isinstance(value.operator, cst.Add):
+        return statement
+    text = f"tl.max_contiguous(tl.multiple_of({code(value)}, {block}), {block})"
+    return line(f"{made.target} = {text}").with_changes(
+        leading_lines=getattr(statement, "leading_lines", ())
+    )

@@ -1,0 +1,163 @@
+"""Masks that sizes make redundant are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed,
+    guarded,
+    launch_line,
+    options_of,
+    renamed,
+)
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._programs import tile_constants
+from solkit.tuner.proposers.rewriter._syntax import (
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    given,
+    grouped,
+    loop_of,
+    names,
+    replace_each,
+    substitute,
+    walk,
+    with_body,
+)
+
+__all__ = ["EvenSizes"]
+
+
+class EvenSizes:
+    """Sizes that blocks divide need no masks; the original launch stays for others.
+
+    Applies to masks made of ``offsets < size`` joined by ``&``, where the offsets are
+    ``tl.arange(0, BLOCK)`` plus a program's index times ``BLOCK``, or plus a loop's variable with
+    that step, and the size is a parameter.
+    """
+
+    kind = "even sizes"
+    helps = ("instructions", "index arithmetic", "arithmetic instructions", "wide product")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            source = _unmasked(text, launch)
+            if source:
+                why = facts.because("instructions")
+                yield Variant(
+                    source,
+                    f"Blocks of {launch.function.name} that divide the sizes need no masks{why}.",
+                )
+
+
+def _unmasked(text: KernelText, launch: Launch) -> str:
+    function = launch.function
+    values = _values(function)
+    needed: dict[str, tuple[str, str]] = {}
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+    for call in calls(function.node, "tl.load", "tl.store"):
+        place = 1 if called(call) == "tl.load" else 2
+        mask = given(call, place, "mask")
+        if mask is None:
+            continue
+        found = _conditions(substitute(mask, values), function)
+        if found is None:
+            return ""
+        needed.update({f"{size} % {block}": (size, block) for size, block in found})
+        pairs.append((call, _without_mask(call, place)))
+    tests = [_test(size, block, launch) for size, block in needed.values()]
+    if not pairs or any(test is None for test in tests):
+        return ""
+    name = text.fresh(f"{function.name}_even")
+    node = renamed(function, name, replace_each(with_body(function.node, function.body), pairs).body.body)  # type: ignore[arg-type]
+    statement = launch_line(
+        name, code(launch.grid), arguments_of(launch), options_of(launch), function.constants
+    )
+    condition = " and ".join(dict.fromkeys(test for test in tests if test is not None))
+    return changed(
+        text,
+        added={function.name: [node]},
+        launches=[(launch.statement, guarded(condition, statement, launch.statement))],
+    )
+
+
+def _values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
+    """Names that are assigned once, without the function's own names."""
+    made = [a for s in walk(function.body) if (a := assignment(s)) is not None]
+    single = [a for a in made if sum(b.target == a.target for b in made) == 1 and not a.operator]
+    same = [
+        a
+        for a in made
+        if a not in single and len({code(b.value) for b in made if b.target == a.target}) == 1
+    ]
+    values: dict[str, cst.BaseExpression] = {}
+    for each in [*single, *same]:
+        values[each.target] = substitute(each.value, values)
+    return {name: substitute(value, values) for name, value in values.items()}
+
+
+def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[str, str]] | None:
+    """Pairs of a size and the block that must divide it; ``None`` if the mask is of another form."""
+    if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
+        left, right = _conditions(mask.left, function), _conditions(mask.right, function)
+        return None if left is None or right is None else [*left, *right]
+    if isinstance(mask, cst.Subscript):
+        return _conditions(mask.value, function)
+    if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+        return None
+    target = mask.comparisons[0]
+    if not isinstance(target.operator, cst.LessThan):
+        return None
+    offsets = mask.left.value if isinstance(mask.left, cst.Subscript) else mask.left
+    block = _block(offsets, function)
+    size = target.comparator
+    plain = isinstance(size, cst.Name) and size.value in function.params
+    return [(code(size), block)] if block and plain else None
+
+
+def _block(offsets: cst.BaseExpression, function: JitFunction) -> str:
+    """The constant that offsets are a block of, starting at a multiple of it; empty if none."""
+    ranges = calls(offsets, "tl.arange")
+    if len(ranges) != 1:
+        return ""
+    block = code(ranges[0].args[-1].value)
+    rest = "".join(code(offsets).replace("(", "").replace(")", "").split())
+    rest = rest.replace(f"tl.arange0,{block}", "").strip("+")
+    steps = {loop.name for s in walk(function.body) if (loop := loop_of(s)) and code(loop.step) == block and code(loop.start) == "0"}
+    counts = {loop.name for s in walk(function.body) if (loop := loop_of(s)) and code(loop.step) == "1"}
+    whole = {"", *steps, *(f"{n}*{block}" for n in counts), *(f"{block}*{n}" for n in counts)}
+    whole |= {f"tl.program_id{axis}{axis_text}*{block}" for axis in "012" for axis_text in ("",)}
+    tiles = tile_constants(function)
+    names_of = names(offsets) - {"tl", block}
+    is_program = block in tiles and rest.endswith(f"*{block}") and not names_of & set(steps)
+    return block if rest in whole or (is_program and "+" not in rest) else ""
+
+
+def _without_mask(call: cst.Call, place: int) -> cst.Call:
+    kept = [
+        arg
+        for index, arg in enumerate(call.args)
+        if not (
+            (arg.keyword is None and index >= place)
+            or (arg.keyword is not None and arg.keyword.value in ("mask", "other"))
+        )
+    ]
+    parts = ", ".join(code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in kept)
+    return cst.ensure_type(expression(f"{called(call)}({parts})"), cst.Call)
+
+
+def _test(size: str, block: str, launch: Launch) -> str | None:
+    one = in_launcher(expression(size), launch)
+    two = in_launcher(expression(block), launch)
+    if one is None or two is None:
+        return None
+    return f"{code(grouped(one))} % {code(grouped(two))} == 0"

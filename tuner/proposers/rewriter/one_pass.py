@@ -1,0 +1,360 @@
+"""Statistics of a row in one pass over it, which are exact where the mean is large.
+
+Notation
+    m, s      maximum and sum of exp(x - m) of what was read so far
+    n, u, q   count, mean, and sum of squared deviations from the mean
+
+::
+
+    m' = max(m, max x)      s' = s exp(m - m') + sum exp(x - m')
+    d  = u_b - u            u' = u + d n_b / n'         q' = q + q_b + d^2 n n_b / n'
+
+The first is the online softmax (Milakov & Gimelshein 2018, arXiv:1805.02867), the second merges a
+block b's moments (Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing
+sample variances", 1979): no large squares are subtracted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import changed
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
+from solkit.tuner.proposers.rewriter._rows import aliases, blocked
+from solkit.tuner.proposers.rewriter._syntax import (
+    Loop,
+    assigned,
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    given,
+    line,
+    loop_of,
+    names,
+    replace_each,
+    substitute,
+    with_body,
+)
+from solkit.tuner.proposers.rewriter._values import once
+
+__all__ = ["OnePass"]
+
+_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
+_SCALAR_AXES = ("0", "None")
+
+
+class OnePass:
+    """Two loops over a row, of which the second needs the first's result, become one.
+
+    Applies to a loop for the maximum followed by one for the sum of ``exp(x - maximum)``, and to a
+    loop for the sum followed by one for the squared deviations from the mean, over the same bound
+    in the same blocks. Between them may be only assignments, and neither writes.
+    """
+
+    kind = "one pass"
+    helps = ("extra traffic", "latency", "instructions", "between launches", "repeated reads")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        for launch in text.single:
+            function = launch.function
+            body = _softmax(launch) or _moments(launch)
+            if body is None:
+                continue
+            node = with_body(function.node, body)
+            why = facts.because("extra traffic", "latency", "instructions")
+            yield Variant(
+                changed(text, functions={function.name: node}),
+                f"{function.name} reads each row twice for its statistics; one pass is enough{why}.",
+            )
+
+
+def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
+    """Pairs of loops over one row with only assignments between."""
+    places = [(i, loop) for i, s in enumerate(function.body) if (loop := loop_of(s)) is not None]
+    for (i, first), (j, second) in zip(places, places[1:], strict=False):
+        between = function.body[i + 1 : j]
+        one, two = blocked(first, function), blocked(second, function)
+        same = (
+            one is not None
+            and two is not None
+            and (one.block, code(one.bound), one.counts) == (two.block, code(two.bound), two.counts)
+        )
+        writes = any(calls(loop.node, "tl.store", "tl.atomic_add") for loop in (first, second))
+        if same and not writes and all(assignment(each) is not None for each in between):
+            yield i, j, first, second
+
+
+def _merged_loop(
+    launch: Launch, first: Loop, second: Loop, update: Sequence[cst.BaseStatement]
+) -> cst.BaseStatement:
+    """The first loop with the second's statements, without what both compute."""
+    same_name = {second.name: cst.Name(first.name)}
+    both = [*first.body, *(substitute(each, same_name) for each in update)]
+    return with_body(first.node, once(both, aliases(launch), launch.function.params))
+
+
+# ------------------------------------------------------------------------------- softmax
+
+
+def _softmax(launch: Launch) -> list[cst.BaseStatement] | None:
+    function = launch.function
+    for i, j, first, second in _adjacent(function):
+        peak = _kept_maximum(first)
+        total = _only_sum(second)
+        if peak is None or total is None or not _is_scaled_by(peak, total, second):
+            continue
+        if any(peak in names(each) for each in function.body[i + 1 : j]):
+            continue
+        made = _online(launch, first, second, peak, total)
+        body = function.body
+        return [*body[:i], *body[i + 1 : j], made, *body[j + 1 :]]
+    return None
+
+
+def _kept_maximum(loop: Loop) -> str | None:
+    """The name of a scalar maximum that is the only thing that a loop keeps."""
+    kept = _kept(loop)
+    if len(kept) != 1:
+        return None
+    made = [a for s in loop.body if (a := assignment(s)) is not None and a.target == kept[0]]
+    value = made[0].value if len(made) == 1 else None
+    if value is None or called(value) not in ("tl.maximum", "max"):
+        return None
+    return kept[0] if calls(value, "tl.max") else None
+
+
+def _only_sum(loop: Loop) -> str | None:
+    kept = _kept(loop)
+    made = [a for s in loop.body if (a := assignment(s)) is not None and a.target in kept]
+    plain = len(kept) == 1 and len(made) == 1 and made[0].operator == "+="
+    return kept[0] if plain else None
+
+
+def _kept(loop: Loop) -> list[str]:
+    """Names whose values a trip takes from the one before."""
+    found, written = [], set()
+    everything = set(assigned(*loop.body))
+    for statement in loop.body:
+        made = assignment(statement)
+        read = names(made.value) if made is not None else names(statement)
+        found += [n for n in sorted(read & everything) if n not in written and n not in found]
+        written |= set(assigned(statement))
+    return found
+
+
+def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
+    """Whether what a loop adds is proportional to exp(-peak)."""
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in loop.body:
+        made = assignment(statement)
+        if made is None:
+            return False
+        if made.target == total:
+            return _scaled(substitute(made.operand, values), peak)
+        values[made.target] = substitute(made.value, values)
+    return False
+
+
+def _scaled(node: cst.BaseExpression, peak: str) -> bool:
+    name = called(node)
+    if name == "tl.sum":
+        return _scaled(cst.ensure_type(node, cst.Call).args[0].value, peak)
+    if name == "tl.where":
+        condition, value, fill = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
+        return code(fill) in ("0", "0.0") and peak not in names(condition) and _scaled(value, peak)
+    if name in _EXPONENTIALS:
+        power = cst.ensure_type(node, cst.Call).args[0].value
+        minus = isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract)
+        if minus and isinstance(power, cst.BinaryOperation):
+            return code(power.right) == peak and peak not in names(power.left)
+        return False
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        sides = (node.left, node.right)
+        return any(
+            _scaled(one, peak) and peak not in names(other) for one, other in (sides, sides[::-1])
+        )
+    return False
+
+
+def _online(
+    launch: Launch, first: Loop, second: Loop, peak: str, total: str
+) -> cst.BaseStatement:
+    taken = launch.function.names
+    new, shift = _free(f"new_{peak}", taken), _free(f"{peak}_shift", taken)
+    exponential = next(c for c in calls(second.node) if called(c) in _EXPONENTIALS)
+    before = [s for s in first.body if (a := assignment(s)) is None or a.target != peak]
+    raised = next(a for s in first.body if (a := assignment(s)) is not None and a.target == peak)
+    update: list[cst.BaseStatement] = [
+        line(f"{new} = {code(raised.value)}"),
+        line(f'{shift} = tl.where({new} > float("-inf"), {new}, 0.0)'),
+    ]
+    for statement in second.body:
+        made = assignment(statement)
+        if made is not None and made.target == total:
+            scale = f"{called(exponential)}({peak} - {shift})"
+            operand = code(substitute(made.operand, {peak: cst.Name(shift)}))
+            update.append(line(f"{total} = {total} * {scale} + {operand}"))
+        else:
+            update.append(substitute(statement, {peak: cst.Name(shift)}))
+    update.append(line(f"{peak} = {new}"))
+    plain = Loop(first.node, first.name, first.start, first.stop, first.step, tuple(before))
+    return _merged_loop(launch, plain, second, update)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+# ------------------------------------------------------------------------------- moments
+
+
+def _moments(launch: Launch) -> list[cst.BaseStatement] | None:
+    function = launch.function
+    for i, j, first, second in _adjacent(function):
+        sums, squares = _only_sum(first), _only_sum(second)
+        bound = blocked(first, function)
+        if sums is None or squares is None or bound is None:
+            continue
+        mean = _mean(function.body[i + 1 : j], sums, code(bound.bound))
+        value = _added(first, sums)
+        if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
+            continue
+        later = function.body[j + 1 :]
+        if any(sums in names(each) for each in later):
+            continue
+        return _chan(function, i, j, first, (sums, squares, mean), value, code(bound.bound))
+    return None
+
+
+def _mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
+    """The name that gets the sum divided by the number of elements."""
+    for statement in between:
+        made = assignment(statement)
+        if made is None or sums not in names(made.value):
+            continue
+        value = made.value
+        divided = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide)
+        if divided and isinstance(value, cst.BinaryOperation) and code(value.right) == bound:
+            return made.target if _total_of(value.left, sums) else None
+        return None
+    return None
+
+
+def _total_of(node: cst.BaseExpression, name: str) -> bool:
+    if code(node) == name:
+        return True
+    if called(node) != "tl.sum":
+        return False
+    call = cst.ensure_type(node, cst.Call)
+    axis = given(call, 1, "axis")
+    return code(call.args[0].value) == name and (axis is None or code(axis) in _SCALAR_AXES)
+
+
+def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
+    """What a loop sums, one element for each of its block."""
+    made = next(a for s in loop.body if (a := assignment(s)) is not None and a.target == sums)
+    operand = made.operand
+    if called(operand) == "tl.sum":
+        call = cst.ensure_type(operand, cst.Call)
+        axis = given(call, 1, "axis")
+        if axis is not None and code(axis) not in _SCALAR_AXES:
+            return None
+        return call.args[0].value
+    return operand
+
+
+def _flat(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression of a loop's body without the body's own names."""
+    values: dict[str, cst.BaseExpression] = {}
+    for statement in loop.body:
+        made = assignment(statement)
+        if made is None or made.target == target:
+            break
+        values[made.target] = substitute(made.value, values)
+    return substitute(node, values)
+
+
+def _text(node: cst.BaseExpression) -> str:
+    return "".join(code(node).split()).replace("(", "").replace(")", "")
+
+
+def _is_deviation(
+    loop: Loop, squares: str, mean: str, value: cst.BaseExpression, first: Loop
+) -> bool:
+    """Whether a loop adds the squares of the deviations of the first loop's values."""
+    added = _added(loop, squares)
+    if added is None:
+        return False
+    whole = _flat(loop, squares, added)
+    summed = next(a for s in first.body if (a := assignment(s)) is not None and a.target in _kept(first))
+    element = _text(_flat(first, summed.target, value)).replace(first.name, loop.name)
+    if not isinstance(whole, cst.BinaryOperation) or not isinstance(whole.operator, cst.Multiply):
+        return False
+    if _text(whole.left) != _text(whole.right):
+        return False
+    deviation = whole.left
+    masks = [code(c) for c in calls(first.node, "tl.load")]
+    if called(deviation) == "tl.where":
+        condition, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
+        if code(fill) not in ("0", "0.0"):
+            return False
+    elif any("mask" in mask for mask in masks):
+        return False  # what is beyond the row counts: left as it is
+    return _text(deviation) == f"{element}-{mean}"
+
+
+def _chan(
+    function: JitFunction,
+    i: int,
+    j: int,
+    first: Loop,
+    kept: tuple[str, str, str],
+    value: cst.BaseExpression,
+    bound: str,
+) -> list[cst.BaseStatement] | None:
+    sums, squares, mean = kept
+    body = function.body
+    mask = next((m for c in calls(first.node, "tl.load") if (m := given(c, 1, "mask"))), None)
+    if mask is None:
+        return None
+    taken = function.names
+    seen, here = _free("seen", taken), _free("here", taken)
+    block_mean, apart, off = (_free(n, taken) for n in ("block_mean", "apart", "off"))
+    statements = [s for s in first.body if (a := assignment(s)) is None or a.target != sums]
+    update = [
+        f"inside = {code(mask)}",
+        f"{here} = tl.sum(inside.to(tl.float32), axis=0)",
+        f"{block_mean} = tl.sum(tl.where(inside, {code(value)}, 0.0), axis=0) / {here}",
+        f"{off} = tl.where(inside, {code(value)} - {block_mean}, 0.0)",
+        f"{apart} = {block_mean} - {mean}",
+        f"{squares} += tl.sum({off} * {off}, axis=0) + {apart} * {apart} * {seen} * {here} / ({seen} + {here})",
+        f"{mean} += {apart} * {here} / ({seen} + {here})",
+        f"{seen} += {here}",
+    ]
+    loop = with_body(first.node, [*statements, *(line(each) for each in update)])
+    starts = [line(f"{name} = 0.0") for name in (seen, mean, squares)]
+    dropped = {sums, mean, squares}
+    before = [s for s in body[:i] if (a := assignment(s)) is None or a.target != sums]
+    between = [s for s in body[i + 1 : j] if (a := assignment(s)) is None or a.target not in dropped]
+    after = [_scalar(each, squares) for each in body[j + 1 :]]
+    if "inside" in taken or bound == "":
+        return None
+    return [*before, *starts, loop, *between, *after]
+
+
+def _scalar(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
+    """A statement in which the sum over a block's elements is taken already."""
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
+        (call, expression(name))
+        for call in calls(statement, "tl.sum")
+        if code(call.args[0].value) == name
+    ]
+    return replace_each(statement, pairs)
