@@ -91,6 +91,7 @@ def test_a_generation_stops_at_its_time(local, monkeypatch):
     assert (found.finish, found.tokens_out) == ("time", 1)
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_a_failure_the_next_request_starts_another_and_close_ends_it(local):
     first = local.ask(SMALL)
     local._process.kill()
@@ -101,6 +102,7 @@ def test_a_dead_process_is_a_failure_the_next_request_starts_another_and_close_e
     assert process.poll() is not None
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_loaded_is_named(tmp_path):
     pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text("{}")
