@@ -54,14 +54,18 @@ __all__ = [
     "TESTED_TORCH",
     "Buffer",
     "CaughtKernel",
+    "KernelText",
     "Lowered",
     "Partial",
     "Workspace",
     "generated",
+    "grid_of",
     "install",
     "lower",
     "offered",
+    "parameters",
     "prepare",
+    "read_kernel",
     "sampled_values",
 ]
 
@@ -375,7 +379,31 @@ def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) ->
     return _torch_define_kernel(self, src_code, node_schedule, kernel)
 
 
-def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel's source as Inductor writes it, taken apart.
+
+    Attributes:
+        template: as of `CaughtKernel`.
+        helpers: the Triton functions that it calls.
+        function: itself, from its name on, without comments; block sizes are parameters.
+        configs: the configurations that Inductor would try, first choice first.
+        written: block sizes that its text gave.
+        meta: Inductor's ``inductor_meta``.
+        cooperative: whether its programs wait for each other.
+    """
+
+    template: str
+    helpers: str
+    function: str
+    configs: tuple[Mapping[str, int], ...]
+    written: Mapping[str, int]
+    meta: Mapping[str, Any]
+    cooperative: bool
+
+
+def read_kernel(src_code: str) -> KernelText:
+    """Take a kernel's source apart."""
     before, decorated = src_code.split("@triton_heuristics.", 1)
     call, function = decorated.split("@triton.jit\n", 1)
     helpers = "".join(before.partition("@triton.jit\n")[1:])  # what a scan combines with
@@ -383,19 +411,26 @@ def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
     function = re.sub(r"^\s*#.*\n", "", function, flags=re.MULTILINE)
     if template != "foreach":
         template = _TEMPLATES_BY_GRID.get(meta["grid_type"], template)
+    function, written = _with_blocks(function, meta)
+    cooperative = "'launch_cooperative_grid': True" in call
+    return KernelText(template, helpers, function, configs, written, meta, cooperative)
+
+
+def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
+    read = read_kernel(src_code)
+    template, configs, meta, function = read.template, read.configs, read.meta, read.function
     if offer is not None:
         template, configs = offer.template, offer.configs
-    function, written = _with_blocks(function, meta)
-    blocks = tuple(name for name, constant in _parameters(function) if constant)
+    blocks = tuple(name for name, constant in parameters(function) if constant)
     names = {*blocks, "num_warps", "num_stages"}
     signature = kernel.args.python_argdefs()[2]
     numels = {f"{axis}numel": int(size) for axis, size in getattr(kernel, "numels", {}).items()}
-    plain = [name for name, constant in _parameters(function) if not constant]
+    plain = [name for name, constant in parameters(function) if not constant]
     return CaughtKernel(
         template=template,
         grid=_grid(kernel, meta, numels, blocks),
         axes=_AXES.get(meta["grid_type"], ()),
-        source=helpers
+        source=read.helpers
         + re.sub(r"^def \S+?\(", "@triton.jit\ndef fused_kernel(", function).rstrip()
         + "\n",
         buffers=tuple(_buffer(arg) for arg in signature if isinstance(arg, TensorArg)),
@@ -407,11 +442,11 @@ def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
         numels={name: numels[name] for name in plain if name in numels},
         blocks=blocks,
         configs=tuple(
-            {n: int(v) for n, v in {**written, **config}.items() if n in names}
+            {n: int(v) for n, v in {**read.written, **config}.items() if n in names}
             for config in configs
         ),
         constants=meta.get("config_args", {}),
-        cooperative="'launch_cooperative_grid': True" in call,
+        cooperative=read.cooperative,
         obstacle=_obstacle(signature, meta, plain, numels),
     )
 
@@ -432,7 +467,7 @@ def _obstacle(
     return ""
 
 
-def _parameters(function: str) -> list[tuple[str, str]]:
+def parameters(function: str) -> list[tuple[str, str]]:
     """Each parameter's name, and its annotation if it is a constant."""
     head = function.split(":\n", 1)[0]
     return re.findall(r"(\w+)\s*(?::\s*(tl\.constexpr))?\s*[,)]", head)
@@ -469,6 +504,21 @@ def _grid(
     kernel: Any, meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
     """The grid of the class in triton_heuristics.py, or of a template's function."""
+    if meta["grid_type"] == "FixedGrid":
+        return _template_grid(kernel, blocks)
+    return grid_of(meta, numels, blocks)
+
+
+def grid_of(
+    meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
+) -> tuple[str, ...]:
+    """The grid of a kernel that is no template, as expressions of `blocks`; empty if unknown.
+
+    Args:
+        meta: its ``inductor_meta``.
+        numels: sizes along its axes, such as ``xnumel``.
+        blocks: the names of its block sizes.
+    """
     kind = meta["grid_type"]
 
     def programs(axis: str, numel: int) -> str:
@@ -477,20 +527,26 @@ def _grid(
 
     if kind in _AXES:
         return tuple(programs(axis, numels[f"{axis}numel"]) for axis in _AXES[kind])
+    if kind == "Grid2DWithYZOverflow":
+        rows = programs("y", numels["ynumel"])
+        parts = f"triton.cdiv({rows}, {_MOST_ROWS})"
+        return programs("x", numels["xnumel"]), f"triton.cdiv({rows}, {parts})", parts
     if kind == "CooperativeReductionGrid":
         return "RSPLIT", programs("x", numels["xnumel"])
     if kind == "MixOrderReductionGrid":
         return (f"triton.cdiv({numels['xnumel']}, RSPLIT_SIZE)",)
-    if kind == "FixedGrid":
-        return _template_grid(kernel, blocks)
     sizes = meta.get("combo_grid_meta", {})
     if kind == "SequentialComboKernelGrid" and not any("ynumel" in name for name in sizes):
-        parts = (
+        parts = " + ".join(
             programs("" if sizes[f"no_x_dim_{n}"] else "x", sizes[f"xnumel_{n}"])
             for n in range(sizes["num_kernels"])
         )
-        return (" + ".join(parts),)
+        return (parts,)
     return ()
+
+
+_MOST_ROWS = 65535
+"""Programs along the second axis of CUDA's grid: Inductor's ``get_max_y_grid``."""
 
 
 def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:

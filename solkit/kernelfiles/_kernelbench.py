@@ -4,6 +4,10 @@ https://github.com/ScalingIntelligence/KernelBench. The candidate `ModelNew` is 
 another. Both models make their weights from the same seed. Inputs have no fixed seed, as a
 candidate could then know them. Tensors are made on the device. Numbers at the file's top level are
 its sizes.
+
+Beyond KernelBench, a candidate may have parameters: a ``SPACE``, a function ``kernel`` that has
+them as keyword-only parameters with defaults, and a ``ModelNew.forward`` that takes them by name
+and hands them on. ``valid`` is as in SolKit's own form.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
-from solkit.core import Candidate, KernelFile, Problem, Value
+from solkit.core import Candidate, KernelFile, Problem, Space, Value
 from solkit.errors import KernelFileError, ParamsError
 from solkit.kernelfiles._base import LoadedKernel, Workload
-from solkit.kernelfiles._native import tolerance_of
+from solkit.kernelfiles._native import keyword_defaults, space_of, tolerance_of
 from solkit.kernelfiles._source import (
     autotuned_space,
     blaming,
@@ -52,7 +56,7 @@ class KernelBenchKernel(LoadedKernel):
             raise KernelFileError("has no ModelNew, as KernelBench candidates do", file_of(module))
         candidate = None
         if hasattr(module, "ModelNew"):
-            candidate = Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
+            candidate = _candidate(module)
         self.description = KernelFile(
             problem=Problem(
                 name=Path(path).stem,
@@ -73,7 +77,7 @@ class KernelBenchKernel(LoadedKernel):
         device: str = "cuda",
     ) -> Workload:
         """See `LoadedKernel.workload`. Sizes are set as globals of the problem's file."""
-        self._use(dict(params or {}))
+        own = self._use(dict(params or {}))
         vars(self._problem_module).update(self.full_shape(shape))
         path = self.description.problem.path
         args = self._inputs(device)
@@ -81,7 +85,17 @@ class KernelBenchKernel(LoadedKernel):
         check_call(model.forward, "Model.forward", args, {}, path, "get_inputs()")
         candidate = self.description.candidate
         new = self._build("ModelNew", self._module, device) if candidate is not None else None
-        return Workload(args, {}, _without_grad(model), None if new is None else _without_grad(new))
+        kernel = None if new is None else _without_grad(new, own)
+        return Workload(args, {}, _without_grad(model, {}), kernel)
+
+    def space(self, shape: Mapping[str, Value]) -> Space:
+        """See `LoadedKernel.space`."""
+        space, valid = super().space(shape), getattr(self._module, "valid", None)
+        if valid is None or self._module is self._problem_module:
+            return space
+        sizes = self.full_shape(shape)
+        text = f"valid() of {file_of(self._module)}"
+        return space.where(text, lambda params: valid(params, sizes))
 
     def drawn(
         self, workload: Workload, shape: Mapping[str, Value], device: str = "cuda"
@@ -109,15 +123,37 @@ class KernelBenchKernel(LoadedKernel):
                 torch.manual_seed(_SEED)
                 return _on_device(getattr(module, name)(*args, **kwargs), device)
 
-    def _use(self, params: dict[str, Value]) -> None:
-        if self.description.candidate is None and params:
-            raise ParamsError(f"{file_of(self._module)} has no ModelNew to give {params} to")
-        unknown = set(params) - restrict_autotuners(self._module, params)
+    def _use(self, params: dict[str, Value]) -> dict[str, Value]:
+        """Restrict the autotuners; returns the parameters that ``forward`` takes."""
+        candidate = self.description.candidate
+        if candidate is None:
+            if params:
+                raise ParamsError(f"{file_of(self._module)} has no ModelNew to give {params} to")
+            return {}
+        own = {n: v for n, v in params.items() if n in _own_params(self._module)}
+        unknown = set(params) - set(own) - restrict_autotuners(self._module, params)
         if unknown:
             raise ParamsError(
                 f"{file_of(self._module)}: no autotuned kernel has a parameter "
-                f"{', '.join(sorted(unknown))}; a KernelBench candidate takes no others"
+                f"{', '.join(sorted(unknown))}; a KernelBench candidate takes no others, unless "
+                "it has a SPACE and a function kernel"
             )
+        return own
+
+
+def _candidate(module: ModuleType) -> Candidate:
+    own = _own_params(module)
+    if not own:
+        return Candidate("ModelNew", file_of(module), {}, autotuned_space(module))
+    return Candidate("ModelNew", file_of(module), own, space_of(module))
+
+
+def _own_params(module: ModuleType) -> dict[str, Value]:
+    """The parameters of a file with a ``SPACE``, and their defaults."""
+    kernel = getattr(module, "kernel", None)
+    if not getattr(module, "SPACE", None) or not callable(kernel):
+        return {}
+    return keyword_defaults(kernel)
 
 
 def _on_device(model: torch.nn.Module, device: str) -> torch.nn.Module:
@@ -135,10 +171,10 @@ def _init_arguments(init: Any) -> tuple[list[Any], dict[str, Any]]:
     return list(init), {}
 
 
-def _without_grad(model: torch.nn.Module) -> Any:
+def _without_grad(model: torch.nn.Module, params: Mapping[str, Value]) -> Any:
     def forward(*args: Any) -> Any:
         with torch.no_grad():  # as KernelBench evaluates
-            return model(*args)
+            return model(*args, **params)
 
     forward.model = model  # type: ignore[attr-defined]  # keeps the weights reachable
     return forward

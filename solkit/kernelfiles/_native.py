@@ -35,7 +35,7 @@ from solkit.kernelfiles._source import (
     restrict_autotuners,
 )
 
-__all__ = ["NativeKernel", "recognises", "to_dtype", "tolerance_of"]
+__all__ = ["NativeKernel", "keyword_defaults", "recognises", "space_of", "to_dtype", "tolerance_of"]
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
@@ -76,8 +76,8 @@ class NativeKernel(LoadedKernel):
     def _candidate(self) -> Candidate | None:
         if self._kernel is None:
             return None
-        space = _space(self._module)
-        own = _keyword_defaults(self._kernel)
+        space = space_of(self._module)
+        own = keyword_defaults(self._kernel)
         if not space.values:
             return Candidate("kernel", file_of(self._module), own, autotuned_space(self._module))
         unknown = set(space.values) - _accepted(self._kernel, space.values)
@@ -156,8 +156,8 @@ class NativeKernel(LoadedKernel):
         defaults = inspect.signature(self._kernel).parameters
         bound: dict[str, Any] = {
             name: self.description.candidate.params[name]
-            for name in _space(self._module).values
-            if name not in _keyword_defaults(self._kernel)
+            for name in space_of(self._module).values
+            if name not in keyword_defaults(self._kernel)
         }
         for name in own:
             kind = defaults[name].default if name in defaults else None
@@ -255,7 +255,12 @@ def _shapes(
 _MOST_VALUES = 100_000  # listed for a parameter: each is kept and sent to workers, unlike a range
 
 
-def _space(module: ModuleType) -> Space:
+def space_of(module: ModuleType) -> Space:
+    """A file's ``SPACE``.
+
+    Raises:
+        KernelFileError: it is not a dict of lists.
+    """
     space = getattr(module, "SPACE", {})
     usable = isinstance(space, dict) and all(
         isinstance(v, (list, tuple, range)) and v for v in space.values()
@@ -314,7 +319,7 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
     return Tolerance(rtol=float(value.get("rtol", only)), atol=float(value.get("atol", only)))
 
 
-def _keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
+def keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
     """A kernel's keyword-only parameters with defaults: these may be tuned."""
     return {
         name: _plain(p.default)

@@ -22,11 +22,11 @@ import torch
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor import Buffer, CaughtKernel, Lowered
+from solkit.adapters.inductor_space import space, valid_text
 from solkit.roofline.devices import find
 from tools.inductor import splits, templates  # noqa: F401 - they add graphs
 from tools.inductor.graphs import GRAPHS, Argument, Given, Graph, Index, Mask
 from tools.inductor.reference import LeftOut, Reference
-from tools.inductor.space import space, valid_text
 from tools.inductor.tolerance import check_text, permitted
 
 __all__ = ["LeftOut", "kernel_files", "kernel_text", "write_kernel_files"]

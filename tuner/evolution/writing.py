@@ -10,6 +10,10 @@ from solkit.core import Value
 __all__ = ["with_params"]
 
 
+_BEHIND = {"ModelNew": "kernel"}
+"""The function with the defaults of a class that hands its parameters on."""
+
+
 def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> str:
     """The file's text with parameters as the defaults of its entry point; the rest stays as it is.
 
@@ -36,7 +40,10 @@ def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> s
 def _defaults(source: str, entry_point: str) -> dict[str, tuple[int, int, int]]:
     """Line, first byte and end of each default that stands on one line."""
     for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == entry_point:
+        if isinstance(node, ast.FunctionDef) and node.name in (
+            entry_point,
+            _BEHIND.get(entry_point),
+        ):
             return dict(_of_function(node.args))
     return {}
 

@@ -9,7 +9,7 @@ import torch
 from solkit.adapters import inductor
 from solkit.adapters.inductor import CaughtKernel
 
-__all__ = ["space", "valid_text"]
+__all__ = ["block_values", "launch_tests", "space", "valid_text"]
 
 _BLOCKS = {
     "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
@@ -82,20 +82,29 @@ def _multiplies(kernel: CaughtKernel) -> bool:
 
 def valid_text(kernel: CaughtKernel) -> str:
     """``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
+    tests = ["values <= 128 * threads", "threads <= max(32, values)", *launch_tests(kernel)]
+    return (
+        "def valid(params, shape):\n"
+        f"    values = {block_values(kernel)}\n"
+        '    threads = 32 * params["num_warps"]\n'
+        f"    return {' and '.join(tests)}"
+    )
+
+
+def block_values(kernel: CaughtKernel) -> str:
+    """How many values a program holds at a time, as an expression of ``params``."""
     fixed = re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     inner = re.findall(r"^ {5,}R\d_BLOCK\w*: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     fixed += [str(max(map(int, inner)))] if inner else []  # of one part of what is combined
     apart = (*_NO_TILE, "R0_BLOCK") if _multiplies(kernel) else _NO_TILE
     tile = [f'params["{block}"]' for block in kernel.blocks if block not in apart]
-    lines = [
-        "def valid(params, shape):",
-        f"    values = {' * '.join([*tile, *fixed]) or '1'}",
-        '    threads = 32 * params["num_warps"]',
-    ]
-    tests = ["values <= 128 * threads", "threads <= max(32, values)"]
-    tests += _grid_tests(kernel) + _template_tests(kernel) + _split_tests(kernel)
-    tests += _advance_tests(kernel)
-    return "\n".join([*lines, f"    return {' and '.join(tests)}"])
+    return " * ".join([*tile, *fixed]) or "1"
+
+
+def launch_tests(kernel: CaughtKernel) -> list[str]:
+    """What else must hold of ``params``: a launch that CUDA takes, and that is computed right."""
+    tests = _grid_tests(kernel) + _template_tests(kernel) + _split_tests(kernel)
+    return tests + _advance_tests(kernel)
 
 
 def _grid_tests(kernel: CaughtKernel) -> list[str]:

@@ -1,0 +1,293 @@
+"""The body of a generated ``call``, rewritten into plain PyTorch and Triton launches.
+
+What is not known is refused: a statement that was understood half would be wrong in silence.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from solkit.adapters.inductor_program._graph import ATTENTION
+from solkit.adapters.inductor_program._kernels import ProgramKernel, named_apart
+from solkit.adapters.inductor_program._module import Generated
+from solkit.errors import InputError
+
+__all__ = ["HELPERS", "Program", "rewritten"]
+
+HELPERS: Mapping[str, str] = {
+    "_laid_out": '''
+def _laid_out(tensor, stride):
+    """The tensor with the strides that the next kernel is written for."""
+    if all(n == 1 or a == b for n, a, b in zip(tensor.shape, tensor.stride(), stride)):
+        return tensor
+    return torch.empty_strided(
+        tensor.shape, stride, dtype=tensor.dtype, device=tensor.device
+    ).copy_(tensor)
+'''.strip(),
+    "_viewed": '''
+def _viewed(tensor, size, stride, offset=0):
+    """Another view of the tensor's memory."""
+    return tensor.as_strided(size, stride, tensor.storage_offset() + offset)
+'''.strip(),
+}
+"""Functions that a launcher may call."""
+
+_IGNORED_CALLS = {
+    *("args.clear", "torch.cuda.set_device", "assert_alignment", "run_intermediate_hooks"),
+    *("torch._C._dynamo.guards.assert_alignment", "start_graph", "end_graph"),
+}
+_KNOWN_NAMES = {"torch", "aten", "triton", "float", "None", "True", "False"}
+_METHODS = {
+    *("zero_", "fill_", "copy_", "view", "sum", "amax", "amin", "prod", "to", "reshape"),
+    *("as_strided", "item"),
+}
+
+
+class Program:
+    """A program in the making.
+
+    Attributes:
+        inputs: the launcher's names of the module's inputs that are used, in order.
+        lines: the launcher's statements.
+        results: what it returns, an expression each.
+        kernels: its Triton functions, in the order of their first launch.
+        helpers: the names in `HELPERS` that it calls.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: list[str] = []
+        self.lines: list[str] = []
+        self.results: list[str] = []
+        self.kernels: tuple[ProgramKernel, ...] = ()
+        self.helpers: set[str] = set()
+
+
+def rewritten(module: Generated, names: Sequence[str]) -> Program:
+    """The program of a generated module.
+
+    Args:
+        module: the module.
+        names: what the launcher calls its inputs.
+
+    Raises:
+        InputError: it does something that is not known; says what.
+    """
+    launches = dict(_launches(module))
+    kernels = [ProgramKernel.read(n, module.kernels[n], a) for n, a in launches.items()]
+    apart = named_apart(kernels)
+    writer = _Writer(dict(zip(module.inputs, names, strict=True)), {k.name: k for k in apart})
+    for statement in module.body:
+        writer.write(statement)
+    writer.program.kernels = apart
+    used = {each.id for line in writer.all_text() for each in _names(line)}
+    writer.program.inputs = [name for name in names if name in used]
+    return writer.program
+
+
+def _names(text: str) -> Iterator[ast.Name]:
+    return (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Name))
+
+
+def _launches(module: Generated) -> Iterator[tuple[str, list[object]]]:
+    """Each kernel's name and the arguments of its last launch, numbers as such."""
+    for statement in module.body:
+        if (call := _launch_of(statement)) is not None:
+            name = ast.unparse(call.func).removesuffix(".run")
+            yield name, [getattr(each, "value", None) for each in call.args]
+
+
+def _launch_of(statement: ast.stmt) -> ast.Call | None:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr="run")) as call):
+            return call
+    return None
+
+
+class _Writer(ast.NodeTransformer):
+    """Rewrites statements, one by one."""
+
+    def __init__(self, inputs: Mapping[str, str], kernels: Mapping[str, ProgramKernel]) -> None:
+        self.program = Program()
+        self._inputs, self._kernels = inputs, kernels
+        self._known = set(inputs.values())
+        self._reused: dict[str, str] = {}  # a buffer whose memory goes by an earlier name
+        self._moved: set[str] = set()  # names that go on as another
+
+    def all_text(self) -> list[str]:
+        """Every line and result."""
+        return [*self.program.lines, *self.program.results]
+
+    def write(self, statement: ast.stmt) -> None:
+        """Add a statement of the module."""
+        if (call := _launch_of(statement)) is not None:
+            self._add(self._launch(call))
+        elif isinstance(statement, ast.Return):
+            self.program.results = self._results(statement)
+        elif isinstance(statement, ast.Delete):
+            self._delete(statement)
+        elif isinstance(statement, ast.Expr):
+            self._call(statement)
+        elif isinstance(statement, ast.Assign):
+            self._assign(statement)
+        else:
+            raise _unknown(statement)
+
+    def _add(self, line: str) -> None:
+        self.program.lines.append(line)
+
+    def _results(self, statement: ast.Return) -> list[str]:
+        value = statement.value
+        elements = value.elts if isinstance(value, ast.Tuple) else [value]
+        return [ast.unparse(self.visit(each)) for each in elements if each is not None]
+
+    def _delete(self, statement: ast.Delete) -> None:
+        """Memory of buffers is freed as early as Inductor does."""
+        named = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+        own = [self._named(n) for n in named if n not in self._inputs and n not in self._moved]
+        if own and self.program.lines and self.program.lines[-1].startswith("del "):
+            own = [self.program.lines.pop().removeprefix("del "), *own]
+        if own:
+            self._add(f"del {', '.join(own)}")
+
+    def _named(self, name: str) -> str:
+        """The launcher's name of an input or a buffer."""
+        return self._inputs.get(name, self._reused.get(name, name))
+
+    def _call(self, statement: ast.Expr) -> None:
+        call = statement.value
+        if isinstance(call, ast.Constant):
+            return
+        if not isinstance(call, ast.Call):
+            raise _unknown(statement)
+        called = ast.unparse(call.func)
+        if called in _IGNORED_CALLS:
+            return
+        if called == "assert_size_stride":
+            self._lay_out(call)
+        else:
+            self._add(ast.unparse(self.visit(call)))
+
+    def _lay_out(self, call: ast.Call) -> None:
+        """What an operator of PyTorch returns may have other strides here."""
+        given, stride = ast.unparse(call.args[0]), ast.unparse(call.args[2])
+        name = self._named(given)
+        if given not in self._inputs:
+            self.program.helpers.add("_laid_out")
+            self._add(f"{name} = _laid_out({name}, {stride})")
+
+    def _assign(self, statement: ast.Assign) -> None:
+        (target,) = statement.targets
+        if not isinstance(target, ast.Name):
+            raise _unknown(statement)
+        called = getattr(statement.value, "func", None)
+        if called is not None and ast.unparse(called) == "get_raw_stream":
+            return
+        value = ast.unparse(self.visit(statement.value))
+        if isinstance(statement.value, ast.Name) and statement.value.id not in self._inputs:
+            self._reused[target.id] = value
+            self._moved.add(statement.value.id)
+            return
+        self._known.add(target.id)
+        self._add(f"{target.id} = {value}")
+
+    def _launch(self, call: ast.Call) -> str:
+        kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
+        given = ", ".join(ast.unparse(self.visit(each)) for each in call.args)
+        tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
+        tuned += ["launch_cooperative_grid=True"] if kernel.caught.cooperative else []
+        grid = ", ".join(kernel.renamed(each) for each in kernel.caught.grid)
+        comma = "," if len(kernel.caught.grid) == 1 else ""
+        options = ", ".join(tuned)
+        return f"{kernel.name}[({grid}{comma})](\n    {given},\n    {options},\n)"
+
+    # -------------------------------------------------------------------------------- expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """Inputs get their names; others must be known."""
+        if node.id in ("inf", "nan"):
+            return _expression(f'float("{node.id}")')
+        name = self._named(node.id)
+        if name not in self._known and name not in _KNOWN_NAMES:
+            raise InputError(f"Inductor's program uses {name}, which a kernel file cannot hold")
+        return ast.Name(name, node.ctx)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Allocations, views and operators of PyTorch."""
+        called = ast.unparse(node.func)
+        if called.startswith("empty_strided_"):
+            return self._empty(node, called)
+        if called == "reinterpret_tensor":
+            return self._view(node)
+        if called == "device":
+            return self._device(node)
+        if called.startswith("extern_kernels."):
+            return self._extern(node, called.removeprefix("extern_kernels."))
+        if called.startswith(f"torch.ops.{ATTENTION}"):
+            return self._attention(node)
+        return self._operator(node, called)
+
+    def _rest(self, node: ast.Call) -> tuple[list[str], list[str]]:
+        args = [ast.unparse(self.visit(each)) for each in node.args]
+        return args, [f"{k.arg}={ast.unparse(self.visit(k.value))}" for k in node.keywords]
+
+    def _empty(self, node: ast.Call, called: str) -> ast.expr:
+        if called != "empty_strided_cuda":
+            raise InputError("a part of it runs on the CPU, which a kernel file cannot hold")
+        size, stride, dtype = (ast.unparse(each) for each in node.args)
+        return _expression(
+            f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={self._place()})"
+        )
+
+    def _place(self) -> str:
+        """The device of the first input."""
+        if not self._inputs:
+            return '"cuda"'  # nothing tells of another
+        return f"{next(iter(self._inputs.values()))}.device"
+
+    def _view(self, node: ast.Call) -> ast.expr:
+        args, _ = self._rest(node)
+        self.program.helpers.add("_viewed")
+        given = args[:3] if args[3:] == ["0"] else args
+        return _expression(f"_viewed({', '.join(given)})")
+
+    def _device(self, node: ast.Call) -> ast.expr:
+        text = ast.unparse(node)
+        return _expression(self._place() if "cuda" in text else f"torch.{text}")
+
+    def _extern(self, node: ast.Call, name: str) -> ast.expr:
+        if not callable(getattr(torch, name, None)):
+            raise InputError(f"Inductor calls a library of its own: {name}")
+        args, named = self._rest(node)
+        return _expression(f"torch.{name}({', '.join([*args, *named])})")
+
+    def _attention(self, node: ast.Call) -> ast.expr:
+        args, named = self._rest(node)
+        names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
+        given = dict(zip((*names, "enable_gqa"), args))
+        given |= dict(each.split("=", 1) for each in named)
+        usual = {"attn_mask": "None", "dropout_p": "0.0", "is_causal": "False", "scale": "None"}
+        usual["enable_gqa"] = "False"
+        tensors = [given[name] for name in names[:3]]
+        named = [f"{n}={v}" for n, v in given.items() if n in usual and v != usual[n]]
+        called = "torch.nn.functional.scaled_dot_product_attention"
+        return _expression(f"{called}({', '.join([*tensors, *named])})")
+
+    def _operator(self, node: ast.Call, called: str) -> ast.expr:
+        """An operator of PyTorch's, or a method of a tensor."""
+        is_operator = called.startswith(("torch.ops.aten.", "aten.", "torch.ops.prims."))
+        is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
+        if not (is_operator or is_method or called == "float"):
+            raise InputError(f"Inductor calls {called}, which a kernel file cannot hold")
+        return self.generic_visit(node)  # type: ignore[return-value] # an expression stays one
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _unknown(statement: ast.stmt) -> InputError:
+    text = ast.unparse(statement).splitlines()[0]
+    return InputError(f"Inductor's program does what a kernel file cannot hold: {text}")

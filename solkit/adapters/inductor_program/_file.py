@@ -1,0 +1,306 @@
+"""The kernel file of a reference's program."""
+
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+import triton
+
+from solkit.adapters import inductor
+from solkit.adapters.inductor_program._calls import HELPERS, Program, rewritten
+from solkit.adapters.inductor_program._graph import Result, Traced, traced
+from solkit.adapters.inductor_program._kernels import spaces, valid_lines
+from solkit.adapters.inductor_program._module import generated_module
+from solkit.adapters.inductor_program._reference import Reference, model_text
+from solkit.adapters.versions import warn_if_untested
+from solkit.errors import InputError, SolkitError
+
+__all__ = ["Written", "program_of"]
+
+_SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": False}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel file.
+
+    Attributes:
+        text: the file.
+        notes: what to know of it, each a sentence.
+    """
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def program_of(reference: Reference) -> Written:
+    """The program that Inductor makes of a reference, as a kernel file.
+
+    The reference and its arguments are on fake tensors of the ``FakeTensorMode`` that is on.
+
+    Raises:
+        InputError: there is no such program, or a kernel file cannot hold it; says which operation
+            is in the way.
+    """
+    warn_if_untested("torch", torch.__version__, inductor.TESTED_TORCH)
+    inductor.prepare()
+    with _layouts_of_cudnn():
+        found = traced(reference.call, reference.tensors)
+        names = _names(reference, found)
+        text = _generated(found)
+    program = rewritten(generated_module(text), [name for name, _ in names])
+    file = _File(reference, found, program, dict(names))
+    return Written(file.text(), tuple(_notes(program)))
+
+
+def _generated(found: Traced) -> str:
+    try:
+        return inductor.generated(found.graph, found.inputs, dict(_SETTINGS))
+    except SolkitError:
+        raise
+    except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
+        first = (str(error).strip().splitlines() or [""])[0]
+        message = f"Inductor cannot lower it here: {type(error).__name__}: {first}"
+        raise InputError(message) from error
+
+
+@contextlib.contextmanager
+def _layouts_of_cudnn() -> Iterator[None]:
+    """Lay out convolutions' results as cuDNN does, which is not there to be asked.
+
+    Source: ``cudnn_conv_suggest_memory_format`` in aten/src/ATen/native/ConvUtils.h.
+    """
+
+    def suggested(x: torch.Tensor, weight: torch.Tensor, _: Any) -> torch.memory_format:
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
+        if last is not None and any(_is_in(each, last) for each in (x, weight)):
+            return last
+        return torch.contiguous_format
+
+    name = "_conv_determine_backend_memory_format"
+    with mock.patch.object(torch._C, name, suggested):
+        yield
+
+
+def _is_in(tensor: torch.Tensor, layout: torch.memory_format) -> bool:
+    return tensor.is_contiguous(memory_format=layout) and not tensor.is_contiguous()
+
+
+def _names(reference: Reference, found: Traced) -> list[tuple[str, str]]:
+    """For each input of the graph the launcher's name for it, and an expression for its value."""
+    texts = [*reference.argument_texts(), *reference.state_texts()]
+    texts += [reference.held_text(each) for each in found.held]
+    named: dict[str, str] = {}
+    for text in texts:
+        name = re.sub(r"\W+", "_", text.removeprefix("self.")).strip("_")
+        if text.startswith("torch.tensor("):
+            name = "constant"
+        count, free = 2, name
+        while free in named or free in _TAKEN or re.fullmatch(r"buf\d+", free):
+            free, count = f"{name}_{count}", count + 1
+        named[free] = text
+    return list(named.items())
+
+
+_TAKEN = {"torch", "triton", "tl", "aten", "kernel", "libdevice", "tl_math", "triton_helpers"}
+
+
+def _notes(program: Program) -> Iterator[str]:
+    for kernel in program.kernels:
+        if (count := len(kernel.caught.configs)) > 1:
+            yield (
+                f"Inductor would time {count} configurations of {kernel.name}; its first is the "
+                "default."
+            )
+    if not program.kernels:
+        yield "Inductor writes no Triton kernel for it: all of it is PyTorch's own operators."
+
+
+# ------------------------------------------------------------------------------------- the text
+
+
+@dataclass(frozen=True, eq=False)
+class _File:
+    """A kernel file in the making."""
+
+    reference: Reference
+    found: Traced
+    program: Program
+    names: dict[str, str]
+
+    def text(self) -> str:
+        """The whole file."""
+        imports, model = self._model()
+        parts = [self._head(imports)]
+        parts += [part for kernel in self.program.kernels for part in self._kernel(kernel)]
+        parts += [HELPERS[name] for name in sorted(self.program.helpers)]
+        if self.program.kernels:
+            parts.append(valid_lines(self.program.kernels))
+        parts.append(self._launcher())
+        parts.append(model)
+        return "\n\n\n".join(part.strip() for part in parts if part) + "\n"
+
+    @staticmethod
+    def _kernel(kernel: Any) -> Iterator[str]:
+        if kernel.helpers:
+            yield kernel.helpers
+        yield kernel.source
+
+    def _head(self, others: str) -> str:
+        rows = "".join(
+            f"    {json.dumps(name)}: {list(values)},\n"
+            for name, values in spaces(self.program.kernels).items()
+        )
+        sources = "".join(kernel.source + kernel.helpers for kernel in self.program.kernels)
+        imports = "".join(
+            f"from {module} import {names}\n"
+            for module, names in _IMPORTS
+            if re.search(rf"\b{names.split()[-1]}\.", sources)
+        )
+        return (
+            f'"""{self.reference.name}, as PyTorch\'s Inductor compiles it.\n\n'
+            f"{self.reference.about}. Written by SolKit; the Triton functions are made\n"
+            f"by Inductor of torch {torch.__version__} (triton {triton.__version__}), under "
+            'PyTorch\'s licence. They fit this one\nshape.\n"""\n\n'
+            f"import torch\n{others}{chr(10) if others else ''}"
+            f"import triton\nimport triton.language as tl\n{imports}\n"
+            + (f"SPACE = {{\n{rows}}}\n" if rows else "")
+        )
+
+    def _tuned(self) -> list[str]:
+        """The parameters of each kernel with Inductor's choice."""
+        return [
+            ", ".join(f"{name}{k.suffix}={k.defaults[name]}" for name in k.tuned)
+            for k in self.program.kernels
+        ]
+
+    def _launcher(self) -> str:
+        lines = list(self.program.lines)
+        if self.reference.model is None:
+            taken = _parameter_texts(self.reference.parameters)
+            used = {*self.program.inputs, *self._returned_inputs()}
+            named = [(n, t) for n, t in self.names.items() if n in used and n != t]
+            lines = [f"{name} = {self._placed(text)}" for name, text in named] + lines
+        else:
+            taken = self._given()
+        body = "\n".join([*lines, *self._returned()]) or "pass"
+        return f"def kernel({_joined(taken, self._tuned())}):\n{textwrap.indent(body, '    ')}\n"
+
+    def _placed(self, text: str) -> str:
+        if not text.startswith("torch.tensor("):
+            return text
+        return f'{text[:-1]}, device="cuda")'
+
+    def _given(self) -> list[str]:
+        """The inputs that the launcher of a model takes: those that are used."""
+        used = {*self.program.inputs, *self._returned_inputs()}
+        return [name for name in self.names if name in used]
+
+    def _returned_inputs(self) -> list[str]:
+        places = [r.place for r in _leaves(self.found.results) if r.is_input]
+        return [list(self.names)[place] for place in places]
+
+    def _returned(self) -> list[str]:
+        inputs = list(self.names)
+
+        def text(result: Result) -> str:
+            return inputs[result.place] if result.is_input else self.program.results[result.place]
+
+        returned = _nested(self.found.results, text)
+        return [] if returned == "None" else [f"return {returned}"]
+
+    def _model(self) -> tuple[str, str]:
+        """The imports and the text of ``ModelNew``, if there is a model."""
+        if self.reference.model is None:
+            return "", ""
+        taken = _parameter_texts(self.reference.parameters)
+        given = [self._placed(self.names[name]) for name in self._given()]
+        forward = (
+            f"def forward({', '.join(['self', *taken, '**params'])}):\n"
+            f"    return kernel(\n        {', '.join(given)},\n        **params,\n    )\n"
+        )
+        reference = self.reference
+        return model_text(reference.source, forward, reference.sizes)
+
+
+_IMPORTS = (
+    ("torch._inductor.runtime", "triton_helpers"),
+    ("torch._inductor.runtime.triton_helpers", "libdevice"),
+    ("torch._inductor.runtime.triton_helpers", "math as tl_math"),
+)
+
+
+def _joined(taken: Sequence[str], tuned: Sequence[str]) -> str:
+    """A launcher's parameters, those of each kernel on a line."""
+    given = ", ".join(taken)
+    if not tuned:
+        return given
+    star = [] if any(each.startswith("*") for each in taken) else ["*"]
+    lines = "".join(f"    {each},\n" for each in [*([given] if given else []), *star, *tuned])
+    return f"\n{lines}"
+
+
+def _parameter_texts(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """A reference's parameters for a launcher; keyword-only ones are none that may be tuned."""
+    texts: list[str] = []
+    has_default = False
+    for each in parameters:
+        if each.kind is each.VAR_POSITIONAL:
+            texts.append(f"*{each.name}")
+        elif each.kind is each.VAR_KEYWORD:
+            raise InputError(f"its parameters cannot be told: **{each.name}")
+        elif each.default is each.empty and not has_default:
+            texts.append(each.name)
+        else:
+            has_default = True
+            plain = isinstance(each.default, (bool, int, float, str))
+            texts.append(f"{each.name}={each.default!r}" if plain else f"{each.name}=None")
+    return texts
+
+
+def _leaves(results: Any) -> Iterator[Result]:
+    if isinstance(results, Result):
+        yield results
+    elif isinstance(results, (tuple, list)):
+        for each in results:
+            yield from _leaves(each)
+    elif isinstance(results, dict):
+        yield from _leaves(list(results.values()))
+
+
+def _nested(results: Any, text: Any) -> str:
+    """An expression for results.
+
+    Raises:
+        InputError: they hold something that has no simple one.
+    """
+    if isinstance(results, Result):
+        return str(text(results))
+    if type(results) in (tuple, list):
+        inside = ", ".join(_nested(each, text) for each in results)
+        if isinstance(results, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(results) == 1 else f"({inside})"
+    if type(results) is dict:
+        pairs = (f"{key!r}: {_nested(value, text)}" for key, value in results.items())
+        return f"{{{', '.join(pairs)}}}"
+    if results is None or isinstance(results, (bool, int, str)):
+        return repr(results)
+    if isinstance(results, float):
+        return (
+            f'float("{results!r}")'
+            if results != results or abs(results) == float("inf")
+            else repr(results)
+        )
+    raise InputError(f"it returns a {type(results).__name__}, which a kernel file cannot write")

@@ -1,0 +1,236 @@
+"""A reference as a graph of aten calls, and where each of its tensors comes from."""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+# (torch's tracing is untyped)
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from torch._inductor.decomposition import select_decomp_table
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from solkit.errors import InputError
+
+__all__ = ["ATTENTION", "Held", "Result", "Tensors", "Traced", "traced"]
+
+ATTENTION = "solkit_inductor.attention"
+"""Replaces `scaled_dot_product_attention`, which asks a real GPU what it can do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """Arguments of a function, and the tensors among them.
+
+    Attributes:
+        args, kwargs: the arguments.
+        state: a module's parameters and buffers by name; the function takes them first.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    state: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A tensor that a function holds, which is neither an argument nor a parameter.
+
+    Attributes:
+        tensor: itself.
+        value: what it holds, if that is known.
+    """
+
+    tensor: torch.Tensor
+    value: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tensor among the results of a function.
+
+    Attributes:
+        place: among the tensors that the graph returns; or among its inputs, if it is one.
+        is_input: whether it is one of the inputs, perhaps changed in place.
+    """
+
+    place: int
+    is_input: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A traced function.
+
+    Attributes:
+        graph: takes the tensors of the arguments, the state, then what is held.
+        inputs: those tensors, in that order.
+        held: the last of them.
+        results: what the function returned, nested as it was, with a `Result` for each tensor.
+    """
+
+    graph: torch.fx.GraphModule
+    inputs: tuple[torch.Tensor, ...]
+    held: tuple[Held, ...]
+    results: Any
+
+
+def traced(function: Callable[..., Any], given: Tensors) -> Traced:
+    """Trace a function of fake tensors; see `Tensors` for what it takes.
+
+    Raises:
+        InputError: it cannot be one graph: it branches on values, or draws random numbers.
+    """
+    leaves, form = tree_flatten((given.args, dict(given.kwargs)))
+    places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    names = list(given.state)
+    told: list[Any] = []
+
+    def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        filled = list(leaves)
+        for at, tensor in zip(places, tensors, strict=False):
+            filled[at] = tensor
+        args, kwargs = tree_unflatten(filled, form)
+        state = dict(zip(names, tensors[len(places) :], strict=True))
+        results, structure = tree_flatten(function(state, *args, **kwargs))
+        made: list[torch.Tensor] = []
+        told[:] = [tree_unflatten([_told(r, tensors, made) for r in results], structure)]
+        return made
+
+    inputs = [leaves[at] for at in places] + [tensor.detach() for tensor in given.state.values()]
+    pure = torch.func.functionalize(flat, remove="mutations")
+    with torch.no_grad(), preserve_node_meta(), _attention(), _explained():
+        graph = make_fx(pure, select_decomp_table())(*inputs)
+    graph.graph.eliminate_dead_code()
+    _refuse_random(graph)
+    _keep_strides(graph)
+    held = _lifted(graph)
+    every = (*inputs, *(each.tensor for each in held))
+    return Traced(graph, every, tuple(held), told[0])
+
+
+def _told(result: Any, inputs: Sequence[torch.Tensor], made: list[torch.Tensor]) -> Any:
+    """A result, or where its tensor is; a new one joins `made`."""
+    if not isinstance(result, torch.Tensor):
+        return result
+    for place, tensor in enumerate(inputs):
+        if tensor is result:
+            return Result(place, is_input=True)
+    made.append(result)
+    return Result(len(made) - 1, is_input=False)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Say why there is no graph."""
+    try:
+        yield
+    except DataDependentOutputException as error:
+        raise InputError(f"its program depends on values: {error.func}") from error
+    except DynamicOutputShapeException as error:
+        raise InputError(f"a size depends on values: {error.func}") from error
+
+
+def _refuse_random(graph: torch.fx.GraphModule) -> None:
+    for node in graph.graph.nodes:
+        tags = getattr(node.target, "tags", ())
+        if torch.Tag.nondeterministic_seeded in tags:
+            raise InputError(
+                f"it draws random numbers ({node.target}), which a kernel cannot draw alike: "
+                "leave dropout out, or set its probability to 0"
+            )
+
+
+def _keep_strides(graph: torch.fx.GraphModule) -> None:
+    """Forbid Inductor to pad results, as `torch.compile` does."""
+    output = graph.graph.output_node()
+    returned: Any = output.args[0]
+    values = [getattr(node, "meta", {}).get("val") for node in returned]
+    output.meta["user_visible_output_idxs"] = list(range(len(values)))
+    output.meta["original_output_strides"] = [
+        value.stride() if isinstance(value, torch.Tensor) else None for value in values
+    ]
+
+
+def _lifted(graph: torch.fx.GraphModule) -> list[Held]:
+    """Make the tensors that a graph holds its last arguments, each once."""
+    nodes = graph.graph
+    found: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+    first = next(node for node in nodes.nodes if node.op != "placeholder")
+    for node in [node for node in nodes.nodes if node.op == "get_attr"]:
+        tensor = getattr(graph, node.target)
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        if id(tensor) not in found:
+            with nodes.inserting_before(first):
+                placeholder = nodes.placeholder(f"held_{len(found)}")
+            placeholder.meta["val"] = tensor
+            found[id(tensor)] = tensor, placeholder
+        node.replace_all_uses_with(found[id(tensor)][1])
+    nodes.eliminate_dead_code()
+    graph.recompile()
+    return [Held(tensor, getattr(tensor, "constant", None)) for tensor, _ in found.values()]
+
+
+# ---------------------------------------------------------------------------------- attention
+
+_libraries: list[torch.library.Library] = []  # an operator lives as long as its library
+
+
+def _define_attention() -> None:
+    namespace, name = ATTENTION.split(".")
+    library = torch.library.Library(namespace, "DEF")
+    library.define(
+        f"{name}(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float dropout_p, "
+        "bool is_causal, float? scale, bool enable_gqa) -> Tensor"
+    )
+    torch.library.register_fake(f"{namespace}::{name}", _attention_shape, lib=library)
+    _libraries.append(library)
+
+
+def _attention_shape(
+    query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any
+) -> torch.Tensor:
+    return query.new_empty((*query.shape[:-1], value.shape[-1]))
+
+
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    if dropout_p:
+        raise InputError(
+            "it draws random numbers (dropout in scaled_dot_product_attention), which a kernel "
+            "cannot draw alike: set dropout_p to 0"
+        )
+    tensors: Sequence[Any] = (query, key, value, attn_mask)
+    attention = torch.ops.solkit_inductor.attention
+    made: torch.Tensor = attention(*tensors, dropout_p, is_causal, scale, enable_gqa)
+    return made
+
+
+@contextlib.contextmanager
+def _attention() -> Iterator[None]:
+    """Keep attention one operator."""
+    if not _libraries:
+        _define_attention()
+    with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", _attend):
+        yield

@@ -1,0 +1,195 @@
+"""Inductor's Triton functions, and the parameters that may be tuned of each."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from solkit.adapters.inductor import CaughtKernel, grid_of, parameters, read_kernel
+from solkit.adapters.inductor_space import block_values, launch_tests, space
+from solkit.errors import InputError
+
+__all__ = ["ProgramKernel", "named_apart", "spaces", "valid_lines"]
+
+_MOST_FREE = 3
+"""With more kernels, almost no point of the whole space is valid for each of them."""
+
+_FIXED = ("RSPLIT_SIZE", "RSPLIT")
+"""Block sizes that fix the size of a workspace, or of what is made of it."""
+
+
+@dataclass(frozen=True)
+class ProgramKernel:
+    """A Triton function of a program.
+
+    Attributes:
+        name: its name.
+        source: its text with its decorator; helpers come apart.
+        helpers: the Triton functions that it calls.
+        caught: what `solkit.adapters.inductor_space` needs to know.
+        suffix: of its parameters' names in the launcher, e.g. ``"_2"``.
+    """
+
+    name: str
+    source: str
+    helpers: str
+    caught: CaughtKernel
+    suffix: str = field(default="")
+
+    @staticmethod
+    def read(name: str, text: str, sizes: Sequence[object]) -> ProgramKernel:
+        """A kernel of a generated module.
+
+        Args:
+            name: its name.
+            text: as in the module.
+            sizes: the arguments of its launch; numbers where they are known.
+
+        Raises:
+            InputError: how it is launched is not known.
+        """
+        read = read_kernel(text)
+        plain = [each for each, constant in parameters(read.function) if not constant]
+        blocks = tuple(each for each, constant in parameters(read.function) if constant)
+        given = dict(zip(plain, sizes))
+        numels = {n: v for n, v in given.items() if n.endswith("numel") and isinstance(v, int)}
+        try:
+            grid = grid_of(read.meta, numels, blocks)
+        except KeyError:
+            grid = ()
+        if not grid:
+            raise InputError(f"the grid of {name} is not known ({read.meta['grid_type']})")
+        tuned = {*blocks, "num_warps", "num_stages"}
+        caught = CaughtKernel(
+            template=read.template,
+            grid=grid,
+            axes=_AXES.get(read.meta["grid_type"], ()),
+            source=read.function,
+            buffers=(),
+            workspaces=(),
+            partials=(),
+            numels=numels,
+            blocks=blocks,
+            configs=tuple(
+                {n: int(v) for n, v in {**read.written, **config}.items() if n in tuned}
+                for config in read.configs
+            ),
+            constants={},
+            cooperative=read.cooperative,
+            obstacle="",
+        )
+        return ProgramKernel(name, f"@triton.jit\n{read.function.rstrip()}\n", read.helpers, caught)
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """What may be tuned, by the names that the function and Triton know."""
+        return (*self.caught.blocks, "num_warps", "num_stages")
+
+    @property
+    def defaults(self) -> Mapping[str, int]:
+        """What Inductor would take first."""
+        return self.caught.configs[0]
+
+    def renamed(self, text: str) -> str:
+        """An expression of the block sizes with the launcher's names."""
+        return re.sub(r"\b([A-Z]\w*)\b", rf"\1{self.suffix}", text)
+
+
+_AXES: Mapping[str, tuple[str, ...]] = {
+    "Grid1D": ("x",),
+    "Grid2D": ("x", "y"),
+    "Grid3D": ("x", "y", "z"),
+    "SplitScanGrid": ("r0_", "x"),
+}
+
+
+def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
+    """The kernels with parameters that are named apart, by the numbers that Inductor gave them."""
+    numbers = [re.search(r"_\d+$", kernel.name) for kernel in kernels]
+    found = [number[0] if number else "" for number in numbers]
+    if len(set(found)) < len(found) or "" in found:
+        found = [f"_{index}" for index in range(len(kernels))]
+    if len(kernels) == 1:
+        found = [""]
+    made, helpers = [], dict[str, str]()
+    for kernel, suffix in zip(kernels, found, strict=True):
+        text, source = _helpers_apart(kernel.helpers, kernel.source, helpers)
+        made.append(ProgramKernel(kernel.name, source, text, kernel.caught, suffix))
+    return tuple(made)
+
+
+def _helpers_apart(text: str, source: str, known: dict[str, str]) -> tuple[str, str]:
+    """New helpers, and the function that calls them: two of one name may differ."""
+    new = []
+    for each in re.split(r"(?=@triton\.jit\n)", text):
+        if not (found := re.search(r"^def (\w+)\(", each, re.MULTILINE)):
+            continue
+        name, body = found[1], each.strip()
+        free = next(n for n in _numbered(name) if known.get(n, body) == body)
+        if free not in known:
+            known[free] = body
+            new.append(re.sub(rf"\b{name}\b", free, body) + "\n")
+        source = re.sub(rf"\b{name}\b", free, source)
+    return "\n\n".join(new), source
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in itertools.count(2))
+
+
+# -------------------------------------------------------------------------------------- spaces
+
+
+def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
+    """The values of all parameters, by the launcher's names."""
+    found: dict[str, tuple[int, ...]] = {}
+    for kernel in kernels:
+        free = space(kernel.caught)
+        free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
+        if len(kernels) > _MOST_FREE:
+            free = _valid_box(kernel, free)
+        found |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
+    return found
+
+
+def _valid_box(
+    kernel: ProgramKernel, free: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """Values about the first choice of which every combination is valid."""
+    holds = eval(f"lambda params: {_test(kernel, '')}", {"_fits": _fits})  # of our own text
+    box: dict[str, tuple[int, ...]] = {name: (kernel.defaults[name],) for name in free}
+    steps = sorted(
+        (abs(values.index(value) - values.index(kernel.defaults[name])), name, value)
+        for name, values in free.items()
+        for value in values
+        if value != kernel.defaults[name]
+    )
+    for _, name, value in steps:
+        others = [values if each != name else (value,) for each, values in box.items()]
+        if all(holds(dict(zip(box, point))) for point in itertools.product(*others)):
+            box[name] = tuple(sorted((*box[name], value)))
+    return box
+
+
+def _fits(values: int, warps: int) -> bool:
+    return values <= 128 * 32 * warps and 32 * warps <= max(32, values)
+
+
+def _test(kernel: ProgramKernel, suffix: str) -> str:
+    warps = f'params["num_warps{suffix}"]'
+    tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
+    return re.sub(r'params\["([A-Z]\w*)"\]', rf'params["\1{suffix}"]', " and ".join(tests))
+
+
+def valid_lines(kernels: Sequence[ProgramKernel]) -> str:
+    """The functions ``valid`` and ``_fits`` of a kernel file."""
+    tests = "".join(f"            {_test(each, each.suffix)},\n" for each in kernels)
+    return (
+        "def _fits(values, warps):\n"
+        '    """At most 128 values a thread, and no idle thread."""\n'
+        "    return values <= 128 * 32 * warps and 32 * warps <= max(32, values)\n\n\n"
+        f"def valid(params, shape):\n    return all(\n        (\n{tests}        )\n    )\n"
+    )

@@ -1,0 +1,73 @@
+"""The module that Inductor generates, taken apart: its kernels, and the body of ``call``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit.errors import InputError
+
+__all__ = ["Generated", "generated_module"]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated module.
+
+    Attributes:
+        inputs: the names that ``call`` gives its arguments.
+        body: its statements after that, those of ``with`` blocks among them.
+        kernels: the source of each Triton kernel, by name.
+    """
+
+    inputs: tuple[str, ...]
+    body: tuple[ast.stmt, ...]
+    kernels: Mapping[str, str]
+
+
+def generated_module(text: str) -> Generated:
+    """Take a generated module apart.
+
+    Raises:
+        InputError: it holds code of another kind.
+    """
+    tree = ast.parse(text)
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    call = next(each for each in found if each.name == "call")
+    body = list(_flat(call.body))
+    kernels = {name: source for node in tree.body for name, source in _kernel(node)}
+    if body and (names := _inputs(body[0])) is not None:
+        return Generated(names, tuple(body[1:]), kernels)
+    return Generated((), tuple(body), kernels)
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for each in body:
+        if isinstance(each, ast.With):
+            yield from _flat(each.body)
+        else:
+            yield each
+
+
+def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
+    """The names in ``a, b = args``."""
+    match first:
+        case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Name(id="args")):
+            return tuple(ast.unparse(each) for each in elements)
+    return None
+
+
+def _kernel(node: ast.stmt) -> Iterator[tuple[str, str]]:
+    """The name and source in ``name = async_compile.triton("name", source)``."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Name(id=name)],
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id="async_compile"), attr=kind), args=args
+            ),
+        ):
+            source = next((a for a in args[1:] if isinstance(a, ast.Constant)), None)
+            if kind != "triton" or source is None or not isinstance(source.value, str):
+                raise InputError(f"Inductor makes a kernel of another kind of it: {kind} ({name})")
+            yield name, source.value
