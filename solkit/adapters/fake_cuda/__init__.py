@@ -14,6 +14,7 @@ Each module fakes one thing:
 - ``autograd``: the C++ engine needs an accelerator, so `backward` and `grad` run in Python;
 - ``attention``, ``recurrent``: one op each, and one for the gradient;
 - ``normalisation``: the shapes of batch norm, without its decomposition;
+- ``convolution``: the layout that cuDNN gives;
 - ``sparse``: sparse matrices as tuples of dense tensors;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
@@ -41,6 +42,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
 from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
+from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
 from solkit.adapters.fake_cuda.dynamo import Compiler, compile_later, compiling, defer_dynamo
 from solkit.adapters.fake_cuda.extensions import (
@@ -159,6 +161,7 @@ def _patch_torch() -> None:
         *((torch.nested, name, _no_nested(name)) for name in _NESTED),
         (torch, "cond", _cond),
         (torch, "ctc_loss", _ctc_loss),
+        (torch._C, "_conv_determine_backend_memory_format", convolution_layout),
         (FakeTensor, "data_ptr", data_ptr),
         (FakeTensor, "numpy", numpy_array),
         (torch, "compile", compile_later),

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import re
@@ -12,7 +11,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import torch
 import triton
@@ -55,11 +53,9 @@ def program_of(reference: Reference) -> Written:
     """
     warn_if_untested("torch", torch.__version__, inductor.TESTED_TORCH)
     inductor.prepare()
-    with _layouts_of_cudnn():
-        found = traced(reference.call, reference.tensors)
-        names = _names(reference, found)
-        text = _generated(found)
-    program = rewritten(generated_module(text), [name for name, _ in names])
+    found = traced(reference.call, reference.tensors)
+    names = _names(reference, found)
+    program = rewritten(generated_module(_generated(found)), [name for name, _ in names])
     file = _File(reference, found, program, dict(names))
     return Written(file.text(), tuple(_notes(program)))
 
@@ -73,28 +69,6 @@ def _generated(found: Traced) -> str:
         first = (str(error).strip().splitlines() or [""])[0]
         message = f"Inductor cannot lower it here: {type(error).__name__}: {first}"
         raise InputError(message) from error
-
-
-@contextlib.contextmanager
-def _layouts_of_cudnn() -> Iterator[None]:
-    """Lay out convolutions' results as cuDNN does, which is not there to be asked.
-
-    Source: ``cudnn_conv_suggest_memory_format`` in aten/src/ATen/native/ConvUtils.h.
-    """
-
-    def suggested(x: torch.Tensor, weight: torch.Tensor, _: Any) -> torch.memory_format:
-        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
-        if last is not None and any(_is_in(each, last) for each in (x, weight)):
-            return last
-        return torch.contiguous_format
-
-    name = "_conv_determine_backend_memory_format"
-    with mock.patch.object(torch._C, name, suggested):
-        yield
-
-
-def _is_in(tensor: torch.Tensor, layout: torch.memory_format) -> bool:
-    return tensor.is_contiguous(memory_format=layout) and not tensor.is_contiguous()
 
 
 def _names(reference: Reference, found: Traced) -> list[tuple[str, str]]:

@@ -110,7 +110,7 @@ def traced(function: Callable[..., Any], given: Tensors) -> Traced:
 
     inputs = [leaves[at] for at in places] + [tensor.detach() for tensor in given.state.values()]
     pure = torch.func.functionalize(flat, remove="mutations")
-    with torch.no_grad(), preserve_node_meta(), _attention(), _explained():
+    with torch.no_grad(), preserve_node_meta(), _attention(), _constants(), _explained():
         graph = make_fx(pure, select_decomp_table())(*inputs)
     graph.graph.eliminate_dead_code()
     _refuse_random(graph)
@@ -181,6 +181,30 @@ def _lifted(graph: torch.fx.GraphModule) -> list[Held]:
     nodes.eliminate_dead_code()
     graph.recompile()
     return [Held(tensor, getattr(tensor, "constant", None)) for tensor, _ in found.values()]
+
+
+# ------------------------------------------------------------------------ numbers in the program
+
+_torch_tensor = torch.tensor
+_MOST_NUMBERS = 64
+
+
+@contextlib.contextmanager
+def _constants() -> Iterator[None]:
+    """Make `torch.tensor` of a few numbers a part of the graph, which Inductor writes inline."""
+    with mock.patch.object(torch, "tensor", _tensor):
+        yield
+
+
+def _tensor(data: Any, *, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
+    numbers = tree_flatten(data)[0]
+    plain = all(isinstance(each, (bool, int, float)) for each in numbers)
+    if options or not plain or not 0 < len(numbers) <= _MOST_NUMBERS:
+        return _torch_tensor(data, dtype=dtype, device=device, **options)
+    with torch.utils._python_dispatch._disable_current_modes():
+        whole = _torch_tensor(data, dtype=dtype, device="cpu")
+    made = [torch.full((), n, dtype=whole.dtype, device=device) for n in whole.flatten().tolist()]
+    return made[0] if whole.dim() == 0 else torch.stack(made).view(whole.shape)
 
 
 # ---------------------------------------------------------------------------------- attention

@@ -1,0 +1,56 @@
+"""``solkit inductor``: what `torch.compile` would run, as a kernel file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.errors import InputError
+
+__all__ = ["inductor"]
+
+_Reference = Annotated[
+    str,
+    typer.Argument(
+        metavar="REFERENCE",
+        help="The file with `reference` and `inputs`, or KernelBench's `Model`.",
+    ),
+]
+_Shape = Annotated[
+    str | None,
+    typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
+]
+_Out = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The kernel file to write; default: stdout.")
+]
+
+
+def inductor(
+    reference: _Reference,
+    device: _options.Device = None,
+    shape: _Shape = None,
+    out: _Out = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Write the Triton kernels that torch.compile would run as a kernel file, without a GPU.
+
+    The file holds Inductor's kernels for one shape, with their parameters, and a function that
+    launches them between PyTorch's own operators. `solkit score`, `tune` and `evolve` take it with
+    --reference REFERENCE.
+    """
+    with exit_codes.failures_as_exit_codes(verbose):
+        _base.check_readable(reference)
+        if out is not None and Path(out).exists():
+            raise InputError(f"--out: {out} exists, and no Python file is ever overwritten")
+        from solkit.pipeline.compiling import first_parent
+
+        asked = _options.parse_settings(shape, "--shape") if shape else None
+        with _base.stdout_kept_for_the_report(), _base.working("compiling"):
+            made = first_parent(reference, device, asked)
+        for note in made.notes:
+            _base.complain(note)
+        text = made.text.removesuffix("\n")
+        _base.write(out or "-", lambda: text, "--out")
