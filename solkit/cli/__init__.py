@@ -27,6 +27,7 @@ from solkit.cli.evaluate import evaluate
 from solkit.cli.evolve import EPILOG as EVOLVE_EPILOG
 from solkit.cli.evolve import evolve
 from solkit.cli.exit_codes import Exit
+from solkit.cli.inductor import inductor
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
 from solkit.cli.replay import replay
@@ -54,6 +55,7 @@ app.command(cls=understanding("profile"))(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command(epilog=EVOLVE_EPILOG)(evolve)
+app.command()(inductor)
 app.command()(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
