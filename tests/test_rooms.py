@@ -25,6 +25,7 @@ ORDER = (
     ("tuner",),
     ("pipeline",),
     ("integrations", "report"),
+    ("service",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -33,6 +33,7 @@ from solkit.cli.rank import rank
 from solkit.cli.replay import replay
 from solkit.cli.report import report
 from solkit.cli.score import EPILOG, score
+from solkit.cli.serve import serve
 from solkit.cli.train import train
 from solkit.cli.tune import EPILOG as TUNE_EPILOG
 from solkit.cli.tune import tune
@@ -59,6 +60,7 @@ app.command()(inductor)
 app.command()(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
+app.command()(serve)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

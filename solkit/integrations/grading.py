@@ -15,7 +15,6 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from solkit.core import Analysis, Device, Gap, KernelAnalysis, Result, Value, Verdict
 from solkit.tuner.evolution.archive import behaviour_of
@@ -105,7 +104,7 @@ class Graded:
     forecast_high_ms: float | None = None
     limiter: str = ""
     behaviour: tuple[str, ...] = ()
-    features: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    features: Mapping[str, float] = field(default_factory=lambda: dict(_NOTHING))
     reasons: tuple[str, ...] = ()
 
     @property
@@ -143,7 +142,7 @@ class Reward:
         return Reward(value, graded.verdict, *known, graded.reasons)
 
 
-_NOTHING: Mapping[str, float] = MappingProxyType(dict.fromkeys(FEATURES, 0.0))
+_NOTHING = dict.fromkeys(FEATURES, 0.0)
 
 
 def rejected_score(low_ms: float, limit_ms: float) -> float:
@@ -154,7 +153,7 @@ def rejected_score(low_ms: float, limit_ms: float) -> float:
 def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
     """Numbers that tell kernels apart, by the names in `FEATURES`."""
     if not analysis.kernels:
-        return _NOTHING
+        return dict(_NOTHING)
     main = longest(analysis)
     blocks, facts = math.prod(main.launch.grid), main.facts
     found = (

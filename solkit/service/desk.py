@@ -1,0 +1,245 @@
+"""The desk: takes requests, starts the workers, and hands out answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TypeVar
+
+import solkit
+from solkit.errors import InputError
+from solkit.service.requests import Ask, Profile
+from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, QueueSettings, ServiceSettings
+from solkit.service.store import Job, JobStore, Status, new_job
+
+__all__ = ["REUSED", "Desk", "QueueState", "held"]
+
+T = TypeVar("T")
+
+REUSED = ("bound", "analyse", "rank")
+"""Kinds whose answers depend on the request alone: an equal one is not computed again."""
+
+_POLL_S = 0.5
+_PRUNED_EVERY_S = 3600.0
+_FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.1, 10.0
+_HEALTHY_S = 30.0  # a worker that lasts so long is started again at once
+
+
+@dataclass
+class QueueState:
+    """A queue and its worker.
+
+    Attributes:
+        how: the worker's settings.
+        pid: its process; ``None`` while there is none.
+        deaths: how often it had to be replaced.
+    """
+
+    how: QueueSettings
+    pid: int | None = None
+    deaths: int = 0
+    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+
+    def wake(self) -> None:
+        """Tell the worker that a job was queued."""
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError, RuntimeError):
+                self.process.stdin.write(b"wake\n")
+
+
+class Desk:
+    """Takes requests, in an ``async with`` block.
+
+    Args:
+        settings: how the service runs.
+
+    Attributes:
+        settings: as given.
+        store: the jobs.
+        queues: by name.
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self.settings = settings
+        self.store = JobStore(settings.state)
+        self.queues = {each.name: QueueState(each) for each in settings.queues}
+        self._over: dict[str, list[asyncio.Future[None]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lock: IO[str] | None = None
+
+    async def __aenter__(self) -> Desk:
+        self._lock = held(self.settings.state)
+        self.store.prune(86400 * self.settings.keep_days)
+        self.store.recover(list(self.queues))
+        for each in self.queues.values():
+            self._tasks.append(asyncio.create_task(self._supervise(each)))
+        self._tasks.append(asyncio.create_task(self._tidy()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.store.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    # ------------------------------------------------------------------------------------- asking
+
+    async def submit(self, kind: str, ask: Ask, owner: str, key: str | None = None) -> Job:
+        """Queue a request, or find the job that answers it already.
+
+        Args:
+            kind: of `solkit.service.requests.KINDS`.
+            ask: the request.
+            owner: who asks.
+            key: the asker's id of the request: the same one gives the same job.
+
+        Raises:
+            ConflictError: the key was used for another request.
+            QueueFullError: there are too many unfinished jobs.
+        """
+        request = ask.model_dump_json()
+        digest = hashlib.sha256(f"{solkit.__version__} {kind} {request}".encode()).hexdigest()
+        limits = self.settings.max_queue, self.settings.max_queue_each
+        job = new_job(owner, kind, self._queue_for(kind, ask), digest, request)
+        found = await _aside(lambda: self.store.submit(job, key, limits, kind in REUSED))
+        if found.status is Status.QUEUED:
+            self.queues[found.queue].wake()
+        return found
+
+    async def wait(self, name: str, seconds: float, owner: str | None = None) -> Job:
+        """The job, when it is over or so many seconds have passed.
+
+        Raises:
+            InputError: there is no such job.
+        """
+        ends_s = time.monotonic() + seconds
+        while True:
+            future = self._future(name)
+            job = await _aside(lambda: self.store.get(name, owner))
+            left_s = ends_s - time.monotonic()
+            if job.status.is_over or left_s <= 0:
+                self._forget(name, future)
+                return job
+            await asyncio.wait([future], timeout=min(left_s, _POLL_S))
+            self._forget(name, future)
+
+    async def cancel(self, name: str, owner: str | None = None) -> Job:
+        """Cancel a job; a running one is given up, and its answer dropped.
+
+        Raises:
+            InputError: there is no such job.
+        """
+        job = await _aside(lambda: self.store.cancel(name, owner))
+        self._tell(name)
+        return job
+
+    def _queue_for(self, kind: str, ask: Ask) -> str:
+        """The queue with the fewest jobs that can do this."""
+        own = [name for name in self.queues if name != CPU]
+        runs = isinstance(ask, Profile) and ask.path.endswith(".py")
+        if not own or not (runs or kind in QUEUED_FOR_A_GPU):
+            return CPU
+        if len(own) == 1:
+            return own[0]
+        counts = self.store.counts()
+        unfinished = {
+            name: sum(counts.get((name, status), 0) for status in ("queued", "running"))
+            for name in own
+        }
+        return min(own, key=unfinished.__getitem__)
+
+    # ------------------------------------------------------------------------------------ waiting
+
+    def _future(self, name: str) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._over.setdefault(name, []).append(future)
+        return future
+
+    def _forget(self, name: str, future: asyncio.Future[None]) -> None:
+        waiting = self._over.get(name, [])
+        if future in waiting:
+            waiting.remove(future)
+        if not waiting:
+            self._over.pop(name, None)
+
+    def _tell(self, name: str) -> None:
+        """Wake those who wait for a job."""
+        for future in self._over.pop(name, []):
+            if not future.done():
+                future.set_result(None)
+
+    # ------------------------------------------------------------------------------------ workers
+
+    async def _supervise(self, queue: QueueState) -> None:
+        """Keep a queue's worker running, until the desk closes."""
+        backoff_s = _FIRST_BACKOFF_S
+        while True:
+            began_s = time.monotonic()
+            async with _process(queue) as process:
+                assert process.stdout is not None
+                async for line in process.stdout:
+                    self._tell(line.decode().strip())
+            queue.deaths += 1
+            for name in await _aside(lambda: self.store.release(queue.how.name, died=True)):
+                self._tell(name)
+            lasted = time.monotonic() - began_s > _HEALTHY_S
+            backoff_s = _FIRST_BACKOFF_S if lasted else min(2 * backoff_s, _LAST_BACKOFF_S)
+            await asyncio.sleep(backoff_s)
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(_PRUNED_EVERY_S)
+            await _aside(lambda: self.store.prune(86400 * self.settings.keep_days))
+
+
+@contextlib.asynccontextmanager
+async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A queue's worker."""
+    settings = json.dumps(queue.how.as_json())
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "solkit.service.worker", settings),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    queue.pid, queue.process = process.pid, process
+    try:
+        yield process
+        await process.wait()
+    finally:
+        queue.pid = queue.process = None
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def held(folder: Path) -> IO[str]:
+    """Hold a folder of jobs; the system lets go of it when the process ends.
+
+    Raises:
+        InputError: another service holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = Path(folder, "lock").open("a")  # noqa: SIM115 - it is held until the desk closes
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise InputError(f"another service uses the jobs in {os.fspath(folder)}") from None
+    return file
+
+
+async def _aside(call: Callable[[], T]) -> T:
+    """Call what waits for the disk without holding up others."""
+    return await asyncio.to_thread(call)

@@ -1,0 +1,372 @@
+"""Answers in words, short enough for a model's context window: what matters most comes first.
+
+Each kind of job has a function from its result, as JSON, to lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from solkit.report.units import duration, settings
+
+__all__ = ["MOST_CHARACTERS", "facts_of", "shortened", "told"]
+
+MOST_CHARACTERS = 4000
+_MOST_SHAPES = 6
+_MOST_PLACES = 12
+_MOST_KERNELS = 4
+_MOST_FACTORS = 5
+_TELLING = 1.05
+_MOST_LINE = 400
+
+Json = Mapping[str, Any]
+
+
+def told(kind: str, result: Json) -> str:
+    """A result in words, at most `MOST_CHARACTERS` of them.
+
+    Args:
+        kind: of `solkit.service.requests.KINDS`, or ``"profile"``.
+        result: as the service answers.
+    """
+    lines = (
+        line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..."
+        for line in _LINES[kind](result)
+    )
+    return shortened("\n".join(lines))
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Text with its end left out, and said so, if it is long."""
+    if len(text) <= most:
+        return text
+    end = f"\n... {len(text):,} characters in all; ask for the JSON of the job for the rest."
+    return text[: most - len(end)] + end
+
+
+def facts_of(kind: str, result: Json) -> dict[str, Any]:
+    """The few numbers of a result that a program wants."""
+    return _FACTS[kind](result)
+
+
+# ------------------------------------------------------------------------------- bound and score
+
+
+def _bound(result: Json) -> Iterator[str]:
+    device = result["device"]
+    for each in result["results"][:_MOST_SHAPES]:
+        bound, work = each["bound"], each["work"]
+        yield (
+            f"{settings(each['shape'])}: the speed of light on {device['name']} is "
+            f"{_time(bound['time_ms'])}, limited by {bound['limiter']}; no correct kernel takes "
+            f"less than {_time(bound['at']['hard'])}."
+        )
+        yield (
+            f"  it must read {work['dram_read_bytes']:,} and write {work['dram_write_bytes']:,} "
+            f"bytes of DRAM, and compute {work['flops']:,} operations."
+        )
+        yield f"  each resource alone: {_resources(bound['resources'])}"
+        if each["fusion"] is not None and each["fusion"]["unfused_kernels"] > 1:
+            fusion = each["fusion"]
+            yield (
+                f"  one kernel per op ({fusion['unfused_kernels']}) takes "
+                f"{_time(fusion['unfused_ms'])} at the least."
+            )
+        if work["unmodelled"]:
+            yield f"  not modelled, so counted as nothing: {', '.join(work['unmodelled'])}"
+        yield from (f"  assumed: {line}" for line in bound["assumptions"][:3])
+    yield from _left(result["results"], _MOST_SHAPES, "shapes")
+    yield from _failed(result)
+
+
+def _resources(resources: Json) -> str:
+    named = sorted(resources.items(), key=lambda each: -(each[1]["time_ms"] or 0.0))
+    return ", ".join(f"{name} {_time(each['time_ms'])}" for name, each in named[:5])
+
+
+def _score(result: Json) -> Iterator[str]:
+    yield f"{result['kernel']['name']} on {result['device']['name']}"
+    for each in result["results"][:_MOST_SHAPES]:
+        yield from _shape(each)
+    yield from _left(result["results"], _MOST_SHAPES, "shapes")
+    yield from _failed(result)
+
+
+def _shape(each: Json) -> Iterator[str]:
+    bound, timed, score, gap = (each[name] for name in ("bound", "measurement", "score", "gap"))
+    sol = f"speed of light {_time(bound['time_ms'])} ({bound['limiter']})"
+    head = f"{settings({**each['shape'], **each['params']})}: {each['verdict']}"
+    if timed is not None and score is not None:
+        head += (
+            f", {_time(timed['median_ms'])}, gap {score['gap']:.2f}, SOL score "
+            f"{score['sol_score']:.2f}, reference {_time(timed['reference_ms'])}"
+        )
+    elif gap is not None and gap["time_ms"] is not None:
+        how = "measured" if gap["measured"] else "modelled, not measured"
+        head += f", {_time(gap['time_ms'])} ({how})"
+    yield f"{head}; {sol}."
+    yield from (f"  error: {line}" for line in each["errors"][:3])
+    if gap is not None:
+        yield from _factors(gap["factors"])
+    yield from (f"  advice: {line}" for line in each["advice"])
+    for launch in each["launches"][:_MOST_KERNELS]:
+        yield f"  launch: {_launch(launch)}"
+    yield from _left(each["launches"], _MOST_KERNELS, "launches")
+    yield from (f"  note: {line}" for line in each["analysis"]["notes"][:2])
+
+
+def _factors(factors: Sequence[Json]) -> Iterator[str]:
+    telling = [each for each in factors if (each["factor"] or 0) >= _TELLING]
+    telling.sort(key=lambda each: -each["factor"])
+    for each in telling[:_MOST_FACTORS]:
+        yield f"  gap: {each['name']} costs {each['factor']:.2f}x. {each['evidence']}"
+
+
+def _launch(launch: Json) -> str:
+    known = {
+        "grid": launch.get("grid"),
+        "warps": launch.get("num_warps"),
+        "registers": launch.get("registers"),
+        "shared bytes": launch.get("shared_bytes"),
+        "spills": launch.get("spills"),
+    }
+    told = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
+    return f"{launch.get('name')}: {told}"
+
+
+def _failed(result: Json) -> Iterator[str]:
+    for each in result.get("failed", [])[:3]:
+        yield f"failed at {settings(each['shape'])}: {each['error']}"
+
+
+# ----------------------------------------------------------------------------- rank and evaluate
+
+
+def _rank(result: Json) -> Iterator[str]:
+    for plan in result["results"]:
+        yield f"{settings(plan['shape'])}: speed of light {_time(plan['sol_ms'])}"
+        if plan["enough"] is not None:
+            yield f"measuring the first {plan['enough']} finds one within 2 % of the best, by 90 %."
+        yield from plan["notes"][:3]
+        for place, each in enumerate(plan["ranking"][:_MOST_PLACES], 1):
+            forecast = each["forecast"]
+            interval = f"{_time(forecast['low_ms'])} to {_time(forecast['high_ms'])}"
+            yield (
+                f"{place}. {each['action']}: {each['file']} {settings(each['params'])}: "
+                f"{_time(forecast['time_ms'])} ({interval}). {each['reason']}"
+            )
+        yield from _left(plan["ranking"], _MOST_PLACES, "candidates")
+
+
+def _evaluate(result: Json) -> Iterator[str]:
+    if result["best_ms"] is not None:
+        yield f"The best of this search takes {_time(result['best_ms'])}."
+    for at, each in enumerate((result.get("results") or [])[:_MOST_PLACES]):
+        head = f"candidate {at}: {each['verdict']}, {each['stage']}, {each['combined_score']:.3f}"
+        if each["time_ms"] is not None:
+            head += f", {_time(each['time_ms'])}, gap {_number(each['gap'])}"
+        elif each["forecast_ms"] is not None:
+            head += f", forecast {_time(each['forecast_ms'])}"
+        yield f"{head}; limited by {each['limiter'] or 'something unknown'}."
+        yield from (f"  {line}" for line in each["reasons"][:4])
+    for at, each in enumerate((result.get("rewards") or [])[:_MOST_PLACES]):
+        yield f"candidate {at}: reward {each['value']:.3f}, {each['verdict']}"
+        yield from (f"  {line}" for line in each["reasons"][:2])
+    yield from _left(result.get("results") or result.get("rewards") or [], _MOST_PLACES, "others")
+
+
+def _compare(result: Json) -> Iterator[str]:
+    for each in result["comparisons"]:
+        ratio = each["ratio"]
+        words = each["difference"].replace("_", " ")
+        head = f"{each['candidate_path']} at {settings(each['shape'])}: {words}"
+        if ratio is not None:
+            head += (
+                f"; its time is {ratio['value']:.3f} of the base's, {ratio['low']:.3f} to "
+                f"{ratio['high']:.3f} with 95 %"
+            )
+        yield f"{head}."
+        for role in ("base", "candidate"):
+            rival = each[role]
+            yield f"  {role}: {rival['verdict']}, {_time(rival['median_ms'])}"
+            yield from (f"    {line}" for line in rival["errors"][:2])
+        yield from (f"  evidence: {line}" for line in each["errors"][:3])
+    yield from _failed(result)
+
+
+# -------------------------------------------------------------------------------------- searches
+
+
+def _tune(result: Json) -> Iterator[str]:
+    default, best = result["default"], result["best"]
+    yield f"{settings(result['shape'])} on {result['device']}: {_verdict(result)}"
+    yield f"in use: {settings(default['params'])}: {_time(default['time_ms'])}"
+    if best is not None:
+        yield f"best: {settings(best['params'])}: {_time(best['time_ms'])}"
+    yield from _search(result)
+
+
+def _evolve(result: Json) -> Iterator[str]:
+    original, best = result["original"], result["best"]
+    yield f"{settings(result['shape'])} on {result['device']}: {_verdict(result)}"
+    yield f"original: {settings(original['params'])}: {_time(original['time_ms'])}"
+    yield f"best: variant {best['id']} {settings(best['params'])}: {_time(best['time_ms'])}"
+    for each in result["variants"]:
+        if each["id"] == best["id"] and each["intent"]:
+            yield f"  {each['kind']}: {each['intent']}"
+    if result["gate"] is not None:
+        yield f"gate: {result['gate']['why']}"
+    yield from _search(result)
+    tried = sorted(result["variants"], key=lambda each: each["time_ms"] or float("inf"))
+    for each in tried[:_MOST_PLACES]:
+        took = _time(each["time_ms"]) if each["time_ms"] is not None else each["why"] or "untimed"
+        yield f"  {each['id']} {each['kind']}: {took}"
+
+
+def _verdict(result: Json) -> str:
+    speedup = result["speedup"]
+    if speedup is None:
+        return f"{result['verdict']}."
+    low, high = (_number(speedup[name]) for name in ("low", "high"))
+    return f"{result['verdict']}, {speedup['value']:.3f} times as fast ({low} to {high})."
+
+
+def _search(result: Json) -> Iterator[str]:
+    yield (
+        f"{result['measured']} configurations measured, {result['failed']} failed, "
+        f"{result['gpu_s']:.1f} GPU s; it stopped: {result['stopped']}."
+    )
+    if result["sol_ms"] is not None:
+        yield f"speed of light: {_time(result['sol_ms'])}"
+    yield from (f"note: {line}" for line in result["notes"][:4])
+
+
+def _profile(result: Json) -> Iterator[str]:
+    yield (
+        f"{result['steps']} steps on {result['device']['name']} take {_time(result['span_ms'])}; "
+        f"its kernels run for {_time(result['busy_ms'])}. Closing every gap saves "
+        f"{_time(result['saving_ms'])}: {_number(result['speedup'])} times as fast."
+    )
+    for each in result["ops"][:_MOST_PLACES]:
+        yield (
+            f"{each['name']} ({', '.join(each['inputs'][:4])}), {each['calls']} calls: "
+            f"{_time(each['time_ms'])}, gap {_number(each['gap'])}, limited by "
+            f"{each['bound']['limiter']}; closing the gap saves {_time(each['saving_ms'])}"
+        )
+    yield from _left(result["ops"], _MOST_PLACES, "ops")
+    yield from (f"note: {line}" for line in result["notes"][:4])
+    if result["failure"]:
+        yield f"failure: {result['failure']}"
+
+
+# ----------------------------------------------------------------------------------------- facts
+
+
+def _facts_of_shapes(result: Json) -> dict[str, Any]:
+    return {
+        "device": result["device"]["key"],
+        "results": [_facts_of_shape(each) for each in result["results"][:_MOST_SHAPES]],
+    }
+
+
+def _facts_of_shape(each: Json) -> dict[str, Any]:
+    bound, score = each["bound"], each.get("score")
+    facts = {
+        "shape": each["shape"],
+        "sol_ms": bound["time_ms"],
+        "hard_ms": bound["at"]["hard"],
+        "limiter": bound["limiter"],
+    }
+    if "verdict" in each:
+        timed, gap = each["measurement"], each["gap"]
+        facts |= {
+            "verdict": each["verdict"],
+            "time_ms": None if timed is None else timed["median_ms"],
+            "modelled_ms": None if gap is None or gap["measured"] else gap["time_ms"],
+            "gap": None if score is None else score["gap"],
+            "sol_score": None if score is None else score["sol_score"],
+        }
+    return facts
+
+
+def _facts_of_rank(result: Json) -> dict[str, Any]:
+    (plan,) = result["results"]
+    names = ("file", "params", "action")
+    return {
+        "sol_ms": plan["sol_ms"],
+        "enough": plan["enough"],
+        "ranking": [
+            {**{name: each[name] for name in names}, "time_ms": each["forecast"]["time_ms"]}
+            for each in plan["ranking"][:_MOST_PLACES]
+        ],
+    }
+
+
+def _facts_of_evaluate(result: Json) -> dict[str, Any]:
+    names = ("verdict", "stage", "combined_score", "time_ms", "gap", "sol_score", "forecast_ms")
+    grades = (result.get("results") or [])[:50]
+    rewards = (result.get("rewards") or [])[:50]
+    return {
+        "best_ms": result["best_ms"],
+        "results": [{name: each[name] for name in names} for each in grades],
+        "rewards": [each["value"] for each in rewards],
+    }
+
+
+def _facts_of_compare(result: Json) -> dict[str, Any]:
+    names = ("shape", "difference", "ratio", "base_ms", "candidate_ms")
+    return {"comparisons": [{name: each[name] for name in names} for each in result["comparisons"]]}
+
+
+def _facts_of_search(result: Json) -> dict[str, Any]:
+    names = ("verdict", "speedup", "best", "sol_ms", "measured", "gpu_s", "stopped")
+    return {name: result[name] for name in names}
+
+
+def _facts_of_profile(result: Json) -> dict[str, Any]:
+    names = ("name", "calls", "time_ms", "gap", "saving_ms")
+    ops = [{name: each[name] for name in names} for each in result["ops"][:_MOST_PLACES]]
+    return {"span_ms": result["span_ms"], "speedup": result["speedup"], "ops": ops}
+
+
+_LINES: Mapping[str, Callable[[Json], Iterator[str]]] = {
+    "bound": _bound,
+    "analyse": _score,
+    "score": _score,
+    "rank": _rank,
+    "evaluate": _evaluate,
+    "compare": _compare,
+    "tune": _tune,
+    "evolve": _evolve,
+    "profile": _profile,
+}
+
+_FACTS: Mapping[str, Callable[[Json], dict[str, Any]]] = {
+    "bound": _facts_of_shapes,
+    "analyse": _facts_of_shapes,
+    "score": _facts_of_shapes,
+    "rank": _facts_of_rank,
+    "evaluate": _facts_of_evaluate,
+    "compare": _facts_of_compare,
+    "tune": _facts_of_search,
+    "evolve": _facts_of_search,
+    "profile": _facts_of_profile,
+}
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..."
+
+
+def _left(every: Sequence[Any], most: int, what: str) -> Iterator[str]:
+    if len(every) > most:
+        yield f"... and {len(every) - most} more {what}"
+
+
+def _time(time_ms: float | None) -> str:
+    return "no time" if time_ms is None else duration(time_ms)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,103 @@
+"""The process of one queue: takes jobs from the store, does them, and says so.
+
+::
+
+    server ── "wake" ──► stdin    a job was queued
+           ◄─ job id ─── stdout   a job is over
+
+It ends when its standard input does, so it never outlives its server, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import traceback
+from typing import NoReturn
+
+from solkit.errors import SolkitError
+from solkit.service.settings import QueueSettings
+from solkit.service.store import Job, JobStore
+from solkit.service.workshop import Workshop
+
+__all__ = ["main"]
+
+_POLL_S = 1.0
+"""A wake-up may be lost with the server that would have sent it."""
+
+
+class _UnwantedError(BaseException):
+    """The job was cancelled, or is another worker's now."""
+
+
+class _Worker:
+    """Threads that take jobs from one queue."""
+
+    def __init__(self, how: QueueSettings, answers: int) -> None:
+        self._how, self._answers = how, answers
+        self._store, self._workshop = JobStore(how.state), Workshop(how)
+        self._queued = threading.Condition()
+
+    def start(self) -> None:
+        for number in range(self._how.threads):
+            threading.Thread(target=self._work, name=f"job-{number}", daemon=True).start()
+
+    def wake(self) -> None:
+        with self._queued:
+            self._queued.notify()
+
+    def _work(self) -> None:
+        while True:
+            job = self._store.claim(self._how.name)
+            if job is None:
+                with self._queued:
+                    self._queued.wait(_POLL_S)
+                continue
+            self._do(job)
+            os.write(self._answers, f"{job.id}\n".encode())
+
+    def _do(self, job: Job) -> None:
+        def tell(progress: str) -> None:
+            if not self._store.tell(job, progress):
+                raise _UnwantedError
+
+        try:
+            self._store.finish(job, self._workshop.perform(job.kind, job.request, job.owner, tell))
+        except _UnwantedError:
+            pass
+        except SolkitError as error:
+            self._store.fail(job, _kind(error), str(error))
+        except Exception as error:
+            traceback.print_exc()
+            self._store.fail(job, "WorkerError", f"{type(error).__name__}: {error}")
+
+
+def _kind(error: SolkitError) -> str:
+    """The most general name that says who is at fault."""
+    from solkit.errors import GpuBusyError, InputError, UnsupportedError
+
+    for each in (InputError, GpuBusyError, UnsupportedError):
+        if isinstance(error, each):
+            return each.__name__
+    return "WorkerError"
+
+
+def main(settings: str) -> NoReturn:
+    """Work until standard input ends.
+
+    Args:
+        settings: a `QueueSettings` as JSON.
+    """
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever else prints must not answer
+    worker = _Worker(QueueSettings(**json.loads(settings)), answers)
+    worker.start()
+    for _ in sys.stdin:
+        worker.wake()
+    os._exit(0)  # its children end with it; what they were on is queued again
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,395 @@
+"""Doing what a request asks for, in a worker process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from solkit import pipeline
+from solkit.core import (
+    Comparison,
+    ComparisonReport,
+    Configuration,
+    FailedShape,
+    Report,
+    Result,
+    TuneSettings,
+    Value,
+)
+from solkit.core import EvolveSettings as EvolvingSettings
+from solkit.errors import InputError, NotRecordedError
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline.environment import environment
+from solkit.pipeline.evaluation import Evaluation
+from solkit.pipeline.evolving import EvolveParts, evolve
+from solkit.pipeline.lab import Lab
+from solkit.pipeline.ranking import shipped
+from solkit.pipeline.texts import Texts
+from solkit.pipeline.tuning import tune
+from solkit.profiling import profile
+from solkit.report import bounds as bounds_page
+from solkit.report import comparison as comparison_page
+from solkit.report import evolution as evolution_page
+from solkit.report import profile as profile_page
+from solkit.report import ranking as ranking_page
+from solkit.report import schema
+from solkit.report import tuning as tuning_page
+from solkit.report.advice import advise
+from solkit.service import requests
+from solkit.service.labs import Labs, measure_settings
+from solkit.service.requests import KINDS
+from solkit.service.settings import QueueSettings
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.ranking import RankSettings
+from solkit.tuner.final import head_to_head
+
+__all__ = ["Tell", "Workshop"]
+
+Tell = Callable[[str], None]
+"""Receives how far a job is; raises if nobody wants it any more."""
+
+Settings = Mapping[str, Value]
+
+
+@dataclass
+class _Job:
+    """One request on its way: the names of its private files, and whom to tell."""
+
+    owner: str
+    tell: Tell
+    names: dict[str, str] = field(default_factory=dict)
+
+    def named(self, text: str) -> str:
+        """Text without private paths."""
+        for path, name in self.names.items():
+            text = text.replace(path, name).replace(Path(path).name, name)
+        return text
+
+
+class Workshop:
+    """Does what requests ask for; any number of threads may use it.
+
+    Args:
+        how: the worker's queue.
+    """
+
+    def __init__(self, how: QueueSettings) -> None:
+        self._how = how
+        self._labs, self._texts = Labs(how), Texts()
+        self._lock = threading.Lock()
+        self._surrogate: Surrogate | None = None
+        self._is_loaded = False
+        self._doing: dict[str, Callable[[Any, _Job], str]] = {
+            "bound": self._bound,
+            "analyse": self._analyse,
+            "score": self._score,
+            "rank": self._rank,
+            "compare": self._compare,
+            "evaluate": self._evaluate,
+            "tune": self._tune,
+            "evolve": self._evolve,
+            "profile": self._profile,
+        }
+
+    def close(self) -> None:
+        """End all processes."""
+        self._labs.close()
+        self._texts.close()
+
+    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> str:
+        """The answer to a request, as JSON.
+
+        Args:
+            kind: of `solkit.service.requests.KINDS`.
+            request: as JSON.
+            owner: who asks.
+            tell: receives how far it is.
+
+        Raises:
+            SolkitError: the input is at fault, or SolKit failed; without private paths.
+        """
+        ask = KINDS[kind].model_validate_json(request)
+        job = _Job(owner, tell)
+        try:
+            return _compact(job.named(self._doing[kind](ask, job)))
+        except InputError as error:
+            if not job.names or job.named(str(error)) == str(error):
+                raise
+            raise InputError(job.named(str(error))) from error
+
+    # ---------------------------------------------------------------------------- without a GPU
+
+    def _bound(self, ask: requests.Bound, job: _Job) -> str:
+        path = self._path(ask.problem, "problem.py", job)
+        device = ask.device or self._how.device
+        return bounds_page.dumps(
+            pipeline.bounds(path, device=device, shapes=ask.shapes, precision=ask.precision)
+        )
+
+    def _analyse(self, ask: requests.Analyse, job: _Job) -> str:
+        path, reference = self._files(ask, job)
+        found = pipeline.score(
+            path,
+            device=ask.device or self._how.device,
+            reference=reference,
+            shapes=ask.shapes,
+            params=ask.params,
+            settings=replace(measure_settings(self._how), on=None),
+            measure=False,
+        )
+        return _report(found)
+
+    def _rank(self, ask: requests.Rank, job: _Job) -> str:
+        problem = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        paths = [
+            self._path(each.source, f"candidates[{at}]", job)
+            for at, each in enumerate(ask.candidates)
+        ]
+        wanted: list[Any] = list(dict.fromkeys(paths))
+        if not ask.whole_spaces:
+            params = [each.params for each in ask.candidates]
+            wanted = [
+                Configuration(p, "kernel", params=own) for p, own in zip(paths, params, strict=True)
+            ]
+        shape = ask.shape or pipeline.load(paths[0], reference=problem).problem.shapes[0]
+        plans = pipeline.rank(
+            wanted,
+            problem,
+            ask.device or self._how.device,
+            budget=ask.budget,
+            shapes=[shape],
+            surrogate=self._model(),
+            settings=RankSettings(ask.depth, everything=not ask.whole_spaces, explained=3),
+        )
+        return ranking_page.dumps([replace(plan, ranked=plan.ranked[: ask.most]) for plan in plans])
+
+    # ------------------------------------------------------------------------------- in a Lab
+
+    def _score(self, ask: requests.Score, job: _Job) -> str:
+        path, reference = self._files(ask, job)
+        with self._labs.of(ask.problem or ask.source) as bench:
+            lab = bench.lab
+            file = lab._prepared.analyser.describe(path, reference).result()
+            if file.candidate is None:
+                raise InputError(f"{path} holds no kernel")
+            params = {**file.candidate.params, **ask.params}
+            shapes = file.problem.shapes if ask.shapes is None else ask.shapes
+            wanted = [
+                Configuration(path, file.candidate.name, shape, params, reference, "default")
+                for shape in shapes
+            ]
+            results, failed = _results(wanted, lab)
+        return _report(Report(environment(), file, lab.device, results, failed))
+
+    def _evaluate(self, ask: requests.Evaluate, job: _Job) -> str:
+        with self._labs.of(ask.problem) as bench:
+            evaluator = bench.evaluator(ask, job.owner)
+            given = [_given(each) for each in ask.candidates]
+            told: dict[str, Any] = {"schema": "solkit.evaluate/1", "device": bench.lab.device.key}
+            if ask.reward:
+                told["rewards"] = [asdict(each) for each in evaluator.reward(given)]
+            else:
+                stages = {"1": evaluator.stage1, "2": evaluator.stage2}
+                if ask.stage in stages:
+                    grades = [stages[ask.stage](each) for each in given]
+                else:
+                    grades = evaluator.evaluate_all(given, ask.most)
+                told["results"] = [_graded(asdict(each)) for each in grades]
+            told |= {"best_ms": evaluator.best_ms, "gpu_s": evaluator.spent_s}
+        return json.dumps(told, allow_nan=False)
+
+    def _compare(self, ask: requests.Compare, job: _Job) -> str:
+        problem = ask.problem or ask.base.source
+        if self._labs.recording(problem) is None:
+            return self._compared(ask, job)
+        with self._labs.of(problem) as bench:
+            assert bench.recording is not None
+            report = self._compared_in(ask, job, bench.lab, bench.recording.bench)
+        return comparison_page.dumps(report)
+
+    def _compared(self, ask: requests.Compare, job: _Job) -> str:
+        """On this machine's GPU, which no Lab holds meanwhile."""
+        paths = self._rivals(ask, job)
+        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        params = [dict(each.params) for each in ask.candidates]
+        if any(each != params[0] for each in params):
+            raise InputError("candidates: on a GPU they share their params; got several")
+        with self._labs.without():
+            report = pipeline.compare(
+                *paths,
+                device=self._how.device,
+                reference=reference,
+                shapes=None if ask.shape is None else [ask.shape],
+                base_params=ask.base.params,
+                params=params[0],
+                settings=measure_settings(self._how),
+            )
+        return comparison_page.dumps(report)
+
+    def _compared_in(
+        self, ask: requests.Compare, job: _Job, lab: Lab, recorded: RecordedBench
+    ) -> ComparisonReport:
+        """In a recording."""
+        paths = self._rivals(ask, job)
+        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        describe = lab._prepared.analyser.describe
+        files = [describe(path, reference or paths[0]).result() for path in paths]
+        shape = ask.shape or files[0].problem.shapes[0]
+        wanted = []
+        for path, file, each in zip(paths, files, (ask.base, *ask.candidates), strict=True):
+            if file.candidate is None:
+                raise InputError(f"{path} holds no kernel")
+            params = {**file.candidate.params, **each.params}
+            other = reference or paths[0]
+            wanted.append(Configuration(path, file.candidate.name, shape, params, other, "default"))
+        results = [_measured(each, lab) for each in wanted]
+        fresh = RecordedBench(recorded.recording)
+        finals = [head_to_head(fresh, wanted[0], each, how="recorded") for each in wanted[1:]]
+        found = tuple(
+            Comparison(
+                file,
+                results[0],
+                result,
+                final.difference,
+                final.ratio,
+                None if results[0].measurement is None else results[0].measurement.median_ms,
+                None if result.measurement is None else result.measurement.median_ms,
+                errors=final.evidence,
+            )
+            for file, result, final in zip(files[1:], results[1:], finals, strict=True)
+        )
+        return ComparisonReport(environment(), files[0], tuple(files[1:]), lab.device, found)
+
+    # -------------------------------------------------------------------------------- searches
+
+    def _tune(self, ask: requests.Tune, job: _Job) -> str:
+        path, reference = self._files(ask, job)
+        recording = self._labs.recording(ask.problem or ask.source)
+        bench = None if recording is None else recording.bench
+        log = None if bench is not None else self._how.log
+        settings = TuneSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
+        with self._alone(bench):
+            tuned = tune(
+                path,
+                gpu_seconds=ask.gpu_seconds,
+                device=None if bench is not None else self._how.device,
+                reference=reference,
+                shape=ask.shape,
+                bench=bench,
+                settings=settings,
+                show=lambda status: job.tell(tuning_page.line(status)),
+            )
+        return tuning_page.dumps(tuned)
+
+    def _evolve(self, ask: requests.Evolve, job: _Job) -> str:
+        path, reference = self._files(ask, job)
+        recording = self._labs.recording(ask.problem or ask.source)
+        bench = None if recording is None else recording.bench
+        log = None if bench is not None else self._how.log
+        settings = EvolvingSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
+        parts = EvolveParts(
+            advise=advise,
+            surrogate=self._model(),
+            show=lambda status: job.tell(evolution_page.line(status)),
+        )
+        with self._alone(bench):
+            evolved = evolve(
+                path,
+                gpu_seconds=ask.gpu_seconds,
+                device=None if bench is not None else self._how.device,
+                reference=reference,
+                shape=ask.shape,
+                bench=bench,
+                settings=settings,
+                parts=parts,
+            )
+        return evolution_page.dumps(evolved)
+
+    def _profile(self, ask: requests.Profile, _: _Job) -> str:
+        runs = ask.path.endswith(".py")  # on the GPU
+        with self._labs.without() if runs else contextlib.nullcontext():
+            return profile_page.dumps(profile(ask.path, ask.arguments, device=ask.device))
+
+    def _alone(self, bench: RecordedBench | None) -> contextlib.AbstractContextManager[None]:
+        """A search on a GPU has it to itself."""
+        return self._labs.without() if bench is None else contextlib.nullcontext()
+
+    # ----------------------------------------------------------------------------------- files
+
+    def _model(self) -> Surrogate | None:
+        with self._lock:
+            if not self._is_loaded:
+                self._surrogate, self._is_loaded = shipped(), True
+            return self._surrogate
+
+    def _path(self, text: str, name: str, job: _Job) -> str:
+        """The file of a text."""
+        path = self._texts.path(text)
+        if path != text:
+            job.names.setdefault(path, name)
+        return path
+
+    def _files(self, ask: Any, job: _Job) -> tuple[str, str | None]:
+        path = self._path(ask.source, "candidate.py", job)
+        reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
+        return path, None if reference == path else reference
+
+    def _rivals(self, ask: requests.Compare, job: _Job) -> list[str]:
+        base = self._path(ask.base.source, "base.py", job)
+        others = [
+            self._path(each.source, f"candidates[{at}].py", job)
+            for at, each in enumerate(ask.candidates)
+        ]
+        return [base, *others]
+
+
+def _compact(text: str) -> str:
+    """JSON without its indents."""
+    return json.dumps(json.loads(text), separators=(",", ":"))
+
+
+def _given(candidate: requests.Candidate) -> str | Configuration:
+    if not candidate.params:
+        return candidate.source
+    return Configuration(candidate.source, "kernel", params=candidate.params, chosen_by="search")
+
+
+def _graded(told: dict[str, Any]) -> dict[str, Any]:
+    return {**told, "stage": told["stage"].value}
+
+
+def _results(
+    wanted: Sequence[Configuration], lab: Lab
+) -> tuple[tuple[Result, ...], tuple[FailedShape, ...]]:
+    """Results in the order of the shapes, and the shapes that could not be measured."""
+    by_place = {id(each): place for place, each in enumerate(wanted)}
+    found: dict[int, Evaluation] = {}
+    for each in lab.evaluate_all(wanted):
+        found[by_place[id(each.candidate)]] = each
+    results, failed = [], []
+    for place, configuration in enumerate(wanted):
+        told = found[place]
+        if told.result is not None:
+            results.append(told.result)
+        if told.error is not None:
+            failed.append(FailedShape(configuration.shape, str(told.error)))
+    if not results:
+        raise InputError(failed[0].error)
+    return tuple(results), tuple(failed)
+
+
+def _measured(configuration: Configuration, lab: Lab) -> Result:
+    found = lab.evaluate(configuration)
+    if isinstance(found.error, NotRecordedError) or found.result is None:
+        raise InputError(str(found.error))
+    return found.result
+
+
+def _report(report: Report) -> str:
+    """A report without the sources: who asks has them."""
+    return schema.text_of(schema.to_model(report).model_copy(update={"sources": []}), None)
