@@ -110,7 +110,8 @@ def evolve(
     runs, unless it is interrupted as well.
 
     Args:
-        path: the kernel file.
+        path: the kernel file. If it holds only a reference, the search starts from what
+            `torch.compile` would run: see `solkit.pipeline.compiling.first_parent`.
         gpu_seconds: for the search. The gate comes after it.
         device: the GPU of this machine; by default the first.
         reference: the file with the reference, if `path` lacks one.
@@ -190,7 +191,7 @@ def _log(
         return None
     about = {
         "what": "solkit evolve",
-        "kernel": found.path,
+        "kernel": found.compiled or found.path,
         "shape": dict(found.shape),
         "gpu_seconds": budget_s,
         "seed": how.seed,
@@ -359,7 +360,7 @@ class _Run:
         chosen = TimedParams(best.params, best.time_ms) if passed else own
         budgets = {id(b): b for p in breeding.proposers if (b := getattr(p, "budget", None))}
         return Evolved(
-            kernel=self.original.path,
+            kernel=self.original.compiled or self.original.path,
             problem_id=self._problem_id(),
             shape=self.original.whole_shape,
             device=world.device.key,

@@ -34,6 +34,7 @@ from solkit.errors import InputError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.outcomes import Prospect, scored
+from solkit.pipeline.compiling import first_parent
 from solkit.pipeline.grounds import recorded_default
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
@@ -85,6 +86,8 @@ class Original:
         params: every parameter in use.
         variant: the file as the first variant.
         notes: what limits the search, each a sentence.
+        compiled: the file that the user gave, if it holds no kernel: `path` is then what
+            `torch.compile` would run, which fits this one shape.
     """
 
     path: str
@@ -94,17 +97,21 @@ class Original:
     params: Mapping[str, Value]
     variant: Variant
     notes: tuple[str, ...] = ()
+    compiled: str | None = None
 
     @staticmethod
     def read(
         prepared: Preparation, path: str, problem: str, shape: Shape | None, how: EvolveSettings
     ) -> Original:
-        """Read a kernel file.
+        """Read a kernel file, or compile a reference.
 
         Raises:
-            InputError: the file, the shape or a parameter is invalid.
+            InputError: the file, the shape or a parameter is invalid; or what Inductor makes of a
+                reference cannot be written as a kernel file.
         """
         file = prepared.analyser.describe(path, None if problem == path else problem).result()
+        if file.candidate is None and path == problem:
+            return Original._of_reference(prepared, path, shape, how)
         if file.candidate is None:
             raise InputError(f"{path} holds no kernel to start from")
         notes: list[str] = []
@@ -120,6 +127,24 @@ class Original:
         text = Path(path).read_text()
         variant = Variant(variant_id(text), text, intent="What is in use now.")
         return Original(path, problem, file, shape, params, variant, tuple(notes))
+
+    @staticmethod
+    def _of_reference(
+        prepared: Preparation, path: str, shape: Shape | None, how: EvolveSettings
+    ) -> Original:
+        """What `torch.compile` would run, in the private folder of the search."""
+        made = first_parent(path, prepared.device, shape)
+        found = Original.read(prepared, prepared.path(made.text), path, shape, how)
+        note = (
+            f"{path} holds no kernel: the search starts from what torch.compile would run, written "
+            "as a kernel file (`solkit inductor`). It fits this shape alone."
+        )
+        return replace(
+            found,
+            variant=replace(found.variant, intent="What torch.compile would run."),
+            notes=(note, *made.notes, *found.notes),
+            compiled=path,
+        )
 
     def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
         """With parameters in use that are recorded: the file's own, if they are.
@@ -152,7 +177,9 @@ class Original:
         return Configuration(path, name, self.shape, params, reference, chosen_by)
 
     def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
-        """Shapes that the search does not see."""
+        """Shapes that the search does not see, and that the original can run."""
+        if self.compiled is not None:
+            return []
         problem = self.file.problem
         told = how.held_out if how.held_out is not None else problem.held_out_shapes
         whole = [{**problem.sizes, **each} for each in (told or problem.shapes)]

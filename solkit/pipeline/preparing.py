@@ -31,6 +31,7 @@ class Preparation:
     """Studies candidates for a device without a GPU, from any number of threads.
 
     Attributes:
+        device: the target.
         analyser: reads, captures and compiles them.
 
     Raises:
@@ -39,7 +40,7 @@ class Preparation:
     """
 
     def __init__(self, device: Device, settings: MeasureSettings) -> None:
-        self._device, self._precision = device, settings.precision
+        self.device, self._precision = device, settings.precision
         self._l2 = protocols.find(settings.protocol).l2
         self.analyser = analyser_for(device, settings)
         self._texts = Texts()
@@ -60,7 +61,7 @@ class Preparation:
         path = self._texts.path(problem)
         plan = Plan(path, None, [shape or self._first_shape(path)], analysing=False)
         (case,) = study(self.analyser, plan).cases
-        return bound_of_case(case, self._device, self._precision, self._l2)
+        return bound_of_case(case, self.device, self._precision, self._l2)
 
     def studied(
         self,
@@ -120,7 +121,7 @@ class Preparation:
         found = study(self.analyser, plan, begun)
         if found.kernel.candidate is None:
             raise InputError(f"{wanted.path} has no kernel")
-        result = unmeasured(found.cases[0], self._device, self._precision, self._l2)
+        result = unmeasured(found.cases[0], self.device, self._precision, self._l2)
         configuration = configuration_of(found.kernel, result.shape, wanted.params)
         named = replace(configuration, chosen_by=wanted.chosen_by)
         return named, Prospect(found.kernel, result)

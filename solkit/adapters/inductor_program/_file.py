@@ -91,12 +91,10 @@ _TAKEN = {"torch", "triton", "tl", "aten", "kernel", "libdevice", "tl_math", "tr
 
 
 def _notes(program: Program) -> Iterator[str]:
-    for kernel in program.kernels:
-        if (count := len(kernel.caught.configs)) > 1:
-            yield (
-                f"Inductor would time {count} configurations of {kernel.name}; its first is the "
-                "default."
-            )
+    timed = {k.name: len(k.caught.configs) for k in program.kernels if len(k.caught.configs) > 1}
+    if timed:
+        listed = ", ".join(f"{count} of {name}" for name, count in timed.items())
+        yield f"Inductor would time several configurations ({listed}): its first are the defaults."
     if not program.kernels:
         yield "Inductor writes no Triton kernel for it: all of it is PyTorch's own operators."
 

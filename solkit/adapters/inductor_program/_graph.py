@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import torch
 from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import (
@@ -21,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from solkit.errors import InputError
+from solkit.errors import InputError, SolkitError
 
 __all__ = ["ATTENTION", "Held", "Result", "Tensors", "Traced", "traced"]
 
@@ -140,6 +141,12 @@ def _explained() -> Iterator[None]:
         raise InputError(f"its program depends on values: {error.func}") from error
     except DynamicOutputShapeException as error:
         raise InputError(f"a size depends on values: {error.func}") from error
+    except SolkitError:
+        raise
+    except Exception as error:  # of the user's code, or of an operator
+        first = (str(error).strip().splitlines() or [""])[0]
+        message = f"tracing it raises {type(error).__name__}: {first}"
+        raise InputError(message) from error
 
 
 def _refuse_random(graph: torch.fx.GraphModule) -> None:
@@ -201,10 +208,16 @@ def _tensor(data: Any, *, dtype: Any = None, device: Any = None, **options: Any)
     plain = all(isinstance(each, (bool, int, float)) for each in numbers)
     if options or not plain or not 0 < len(numbers) <= _MOST_NUMBERS:
         return _torch_tensor(data, dtype=dtype, device=device, **options)
-    with torch.utils._python_dispatch._disable_current_modes():
-        whole = _torch_tensor(data, dtype=dtype, device="cpu")
-    made = [torch.full((), n, dtype=whole.dtype, device=device) for n in whole.flatten().tolist()]
-    return made[0] if whole.dim() == 0 else torch.stack(made).view(whole.shape)
+    kind = dtype or _dtype_of(numbers)
+    made = [torch.full((), number, dtype=kind, device=device) for number in numbers]
+    return torch.stack(made).view(np.shape(data)) if np.shape(data) else made[0]
+
+
+def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
+    if all(isinstance(each, bool) for each in numbers):
+        return torch.bool
+    floating = any(isinstance(each, float) for each in numbers)
+    return torch.get_default_dtype() if floating else torch.int64
 
 
 # ---------------------------------------------------------------------------------- attention
