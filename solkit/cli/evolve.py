@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,9 @@ from solkit.errors import InputError
 if TYPE_CHECKING:
     from solkit.core import Evolved, EvolveStatus, Value
     from solkit.measure.benches import RecordedBench
+    from solkit.tuner.proposers import Proposer
+    from solkit.tuner.proposers.chat import Chat
+    from solkit.tuner.proposers.exchanges import Exchange
 
 __all__ = ["EPILOG", "evolve"]
 
@@ -72,6 +75,48 @@ _Depth = Annotated[
 _CustomKernel = Annotated[
     bool, typer.Option(help="Refuse variants that only call PyTorch's own kernels.")
 ]
+_Llm = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="An OpenAI-compatible endpoint that writes variants too. Source leaves this machine.",
+    ),
+]
+_Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|PATH",
+        help="The endpoint's model; without --llm a local one: a folder, a GGUF file or a hub id.",
+    ),
+]
+_Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VARIABLE",
+        help="The environment variable with the endpoint's key. Default: OPENAI_API_KEY.",
+    ),
+]
+_Cost = Annotated[
+    float | None,
+    typer.Option(min=0.0, metavar="MONEY", help="What the model may cost; needs both prices."),
+]
+_PriceIn = Annotated[
+    float | None, typer.Option(min=0.0, metavar="MONEY", help="Of a million tokens that it reads.")
+]
+_PriceOut = Annotated[
+    float | None, typer.Option(min=0.0, metavar="MONEY", help="Of a million that it writes.")
+]
+_Exchanges = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Append what the model is asked and answers to FILE."),
+]
+_Replay = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Answer from an exchanges file instead of a model."),
+]
+_Rewriter = Annotated[
+    bool, typer.Option("--rewriter/--no-rewriter", help="Rewrite the syntax tree as well.")
+]
 _Out = Annotated[
     str | None,
     typer.Option(
@@ -96,6 +141,15 @@ def evolve(
     order: _Order = "surrogate",
     depth: _Depth = "compiled",
     custom_kernel: _CustomKernel = False,
+    llm: _Llm = None,
+    model: _Model = None,
+    key: _Key = None,
+    max_cost: _Cost = None,
+    price_in: _PriceIn = None,
+    price_out: _PriceOut = None,
+    exchanges: _Exchanges = None,
+    answers: _Replay = None,
+    rewriter: _Rewriter = True,
     log: _options.Log = None,
     resume: _Resume = None,
     recorded: _Recorded = None,
@@ -113,7 +167,7 @@ def evolve(
     never saw. If it does not hold there, the answer is to keep what you have.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        _base.check_readable(kernel, reference, recorded, resume)
+        _base.check_readable(kernel, reference, recorded, resume, answers)
         _check_outputs((kernel, reference, recorded), json, html, out)
         if log and resume:
             raise InputError("give one of --log FILE, for a new run, and --resume FILE")
@@ -126,7 +180,12 @@ def evolve(
         given = _options.parse_params(params) or {}
         settings = replace(settings, params=given, held_out=_shapes(held_out))
         settings = replace(settings, log=resume or log, resume=resume is not None)
-        with _base.stdout_kept_for_the_report(), _progress() as show:
+        asked = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
+        with (
+            _base.stdout_kept_for_the_report(),
+            _progress() as show,
+            _proposers(asked, seed, rewriter) as proposers,
+        ):
             evolved = evolving(
                 kernel,
                 gpu_seconds=gpu_seconds,
@@ -135,12 +194,85 @@ def evolve(
                 shape=_options.parse_settings(shape, "--shape") if shape else None,
                 bench=_replayed(recorded, device, reference or kernel) if recorded else None,
                 settings=replace(settings, custom_kernel=custom_kernel),
-                parts=EvolveParts(advise=advise, show=show),
+                parts=EvolveParts(proposers, advise=advise, show=show),
             )
         evolved = _write_winner(evolved, kernel, reference, out)
         _write(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(_nothing(evolved))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was said of a language model."""
+
+    llm: str | None
+    model: str | None
+    key: str | None
+    budget: tuple[float | None, float | None, float | None]
+    exchanges: str | None
+    answers: str | None
+
+
+@contextlib.contextmanager
+def _proposers(asked: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Proposer]]:
+    """What writes variants; a model's process or connection ends with the block."""
+    found: list[Proposer] = []
+    with contextlib.ExitStack() as stack:
+        if (chat := _chat(asked)) is not None:
+            stack.callback(chat.close)
+            found.append(_model(chat, asked, seed))
+        if rewriter:
+            from solkit.tuner.proposers.rewriter import Rewriter
+
+            found.append(Rewriter(seed, checks=False))  # the search checks what it measures
+        if not found:
+            raise InputError("--no-rewriter leaves nobody to write variants: give --model as well")
+        yield found
+
+
+def _model(chat: Chat, asked: _Asked, seed: int) -> Proposer:
+    """The proposer that asks a model; what an exchanges file holds counts as spent."""
+    from solkit.tuner.proposers.budget import Budget
+    from solkit.tuner.proposers.exchanges import Exchanges, read_exchanges
+    from solkit.tuner.proposers.llm import LanguageModel, Sampling
+
+    earlier: tuple[Exchange, ...] = ()
+    if asked.exchanges is not None and Path(asked.exchanges).exists():
+        earlier = read_exchanges(asked.exchanges)
+    cost = sum(each.spent.cost for each in earlier)
+    tokens = sum(each.spent.tokens_in + each.spent.tokens_out for each in earlier)
+    return LanguageModel(
+        chat,
+        budget=Budget(*asked.budget, spent_cost=cost, spent_tokens=tokens),
+        exchanges=Exchanges(asked.exchanges),
+        sampling=Sampling(seed=seed + len(earlier)),  # the same request gets another answer
+        tell=_base.complain,
+    )
+
+
+def _chat(asked: _Asked) -> Chat | None:
+    """The model, whichever way it is reached; ``None`` if none was asked for."""
+    if asked.answers is not None:
+        from solkit.tuner.proposers.exchanges import Replayed
+
+        if asked.llm or asked.model:
+            raise InputError("--answers replaces a model: leave out --llm and --model")
+        return Replayed(asked.answers)
+    if asked.llm is not None:
+        from solkit.tuner.proposers.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
+
+        if asked.model is None:
+            raise InputError("--llm: name the endpoint's model with --model")
+        variable = DEFAULT_KEY_VARIABLE if asked.key is None else asked.key
+        return Endpoint(asked.llm, asked.model, key_variable=variable)
+    if asked.key is not None:
+        raise InputError("--key is for an endpoint: give --llm URL as well")
+    if asked.model is None:
+        return None
+    from solkit.tuner.proposers.local import LocalModel
+
+    return LocalModel(asked.model)
 
 
 def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
@@ -172,7 +304,11 @@ def _check_outputs(
     for name, path in {"--html": html, "--out": out}.items():
         if path == "-":
             raise InputError(f"{name}: name a file; only --json takes `-`")
-        _base.check_writable(path, name, inputs)
+    _base.check_writable(html, "--html", inputs)
+    if out is not None and Path(out).exists():
+        raise InputError(f"--out: {out} is there already, and is not overwritten: name another")
+    if out is not None and not Path(out).parent.is_dir():
+        raise InputError(f"--out: there is no folder {Path(out).parent}")
     if html is not None:
         from solkit.report.extras import needed
 

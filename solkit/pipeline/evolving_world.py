@@ -385,7 +385,7 @@ class EvolveWorld:
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """The variant with what can be found out of its results without a GPU."""
         checked, why = self.checks(variant.source, brief)
-        return replace(variant, checked=checked, why=why)
+        return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """What a proposer is told of a variant."""

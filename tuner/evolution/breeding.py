@@ -151,6 +151,7 @@ class Breeding:
         self._frontier = Frontier(Order(settings.order), settings.seed, shares)
         self._since_round = 0
         self._briefs: dict[str, Brief] = {}  # the latest of each parent
+        self._looked: set[str] = set()  # variants whose results were checked
         self._open = list(proposers)  # those that can still be asked
         self.results: dict[str, Result] = {}
         self.trajectory: list[TuneProgress] = []
@@ -307,8 +308,9 @@ class Breeding:
     def _checked(self, variant: Variant) -> Variant:
         """The variant with what is known of its results, which is found out once."""
         brief = None if variant.parent is None else self._briefs.get(variant.parent)
-        if brief is None or variant.checked is not Checked.UNCHECKED or variant.why:
+        if brief is None or variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
             return variant
+        self._looked.add(variant.id)
         self._tell("checking")
         variant = self._world.check(variant, brief)
         self.archive.note(variant.id, variant=variant)

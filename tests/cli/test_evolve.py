@@ -1,0 +1,112 @@
+"""``solkit evolve``, as a user runs it, on times that were measured on an H100."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from solkit.cli import app
+from solkit.core import canonical
+from solkit.datasets.kernels import ZOO
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.datasets.store import shipped
+from solkit.tuner.evolution.writing import with_params
+
+RUN = CliRunner()
+FOLDER = ZOO / "softmax"
+SHAPE = {"M": 8192, "N": 1024, "dtype": "float16"}
+PER_KERNEL = 3
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    store, kept = shipped("h100"), []
+    where = "implementation = 'softmax/three_pass' and verdict = 'correct'"
+    for row in store.rows(store.where(where)):
+        known = {canonical(each.params) for each in kept}
+        is_there = canonical(row.shape) == canonical(SHAPE)
+        if is_there and (len(known) < PER_KERNEL or canonical(row.params) in known):
+            kept.append(row)
+    path = tmp_path_factory.mktemp("evolve") / "recording.jsonl"
+    with OutcomeLog(path) as log:
+        log.append(kept)
+    return str(path)
+
+
+def asked(recording, *options):
+    shape = ",".join(f"{name}={value}" for name, value in SHAPE.items())
+    given = ["--recorded", recording, "--reference", str(FOLDER / "problem.py"), "--shape", shape]
+    quick = ["--depth", "captured", "--stop-at", "2"]
+    return RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), *given, *quick, *options])
+
+
+@pytest.fixture(scope="module")
+def told(recording, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out")
+    files = {name: str(folder / name) for name in ("won.py", "page.html", "found.json")}
+    options = (
+        "--out",
+        files["won.py"],
+        "--html",
+        files["page.html"],
+        "--json",
+        files["found.json"],
+    )
+    return asked(recording, *options), files
+
+
+def test_the_page_says_what_to_do(told):
+    result, _ = told
+    assert result.exit_code == 0, result.output
+    page = " ".join(result.stdout.split())
+    assert "Use the best:" in page
+    assert "times as fast (95 %:" in page
+    assert "stopped because" in page
+
+
+def test_json_and_html_are_written(told):
+    _, files = told
+    found = json.loads(Path(files["found.json"]).read_text())
+    assert found["schema"] == "solkit.evolve/1"
+    assert found["shape"] == SHAPE
+    assert found["variants"][0]["kind"] == "original"
+    assert found["out"] == files["won.py"]
+    assert "Lineage" in Path(files["page.html"]).read_text()
+
+
+def test_the_winner_is_written_with_its_parameters_as_defaults(told):
+    _, files = told
+    found = json.loads(Path(files["found.json"]).read_text())
+    text = Path(files["won.py"]).read_text()
+    assert found["best"]["id"] == found["variants"][0]["id"]  # the original, with other parameters
+    assert text == with_params(
+        (FOLDER / "three_pass.py").read_text(), "kernel", found["best"]["params"]
+    )
+    assert text != (FOLDER / "three_pass.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--no-rewriter"], "leaves nobody to write variants"),
+        (["--llm", "http://127.0.0.1:9/v1"], "name the endpoint's model with --model"),
+        (["--key", "MY_KEY"], "--key is for an endpoint"),
+        (["--log", "a", "--resume", __file__], "give one of --log FILE"),
+        (["--order", "up"], "order is 'up'; expected one of: surrogate, random"),
+        (["--out", "-"], "--out: name a file"),
+        (["--model", "/nowhere/model.gguf"], "no such model"),
+        (["--max-cost", "1", "--llm", "http://127.0.0.1:9/v1", "--model", "m"], "needs the prices"),
+    ],
+)
+def test_bad_options_are_named(recording, options, message):
+    result = asked(recording, *options)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_without_a_recording_a_gpu_is_needed():
+    result = RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), "--device", "h100"])
+    assert result.exit_code == 2
