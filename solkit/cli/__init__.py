@@ -28,6 +28,7 @@ from solkit.cli.evolve import EPILOG as EVOLVE_EPILOG
 from solkit.cli.evolve import evolve
 from solkit.cli.exit_codes import Exit
 from solkit.cli.inductor import inductor
+from solkit.cli.mcp import mcp
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
 from solkit.cli.replay import replay
@@ -61,6 +62,7 @@ app.command()(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
 app.command()(serve)
+app.command()(mcp)
 app.command()(train)
 app.command()(evaluate)
 app.command()(devices)

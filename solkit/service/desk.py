@@ -17,7 +17,7 @@ from typing import IO, TypeVar
 
 import solkit
 from solkit.errors import InputError
-from solkit.service.requests import Ask, Profile
+from solkit.service.requests import Ask, Profile, refuse_paths
 from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, QueueSettings, ServiceSettings
 from solkit.service.store import Job, JobStore, Status, new_job
 
@@ -112,7 +112,8 @@ class Desk:
         digest = hashlib.sha256(f"{solkit.__version__} {kind} {request}".encode()).hexdigest()
         limits = self.settings.max_queue, self.settings.max_queue_each
         job = new_job(owner, kind, self._queue_for(kind, ask), digest, request)
-        found = await _aside(lambda: self.store.submit(job, key, limits, kind in REUSED))
+        reuses = kind in REUSED and _is_text(ask)
+        found = await _aside(lambda: self.store.submit(job, key, limits, reuses))
         if found.status is Status.QUEUED:
             self.queues[found.queue].wake()
         return found
@@ -222,6 +223,15 @@ async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Proces
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def _is_text(ask: Ask) -> bool:
+    """Whether a request says it all: what a path names may change."""
+    try:
+        refuse_paths(ask)
+    except InputError:
+        return False
+    return True
 
 
 def held(folder: Path) -> IO[str]:

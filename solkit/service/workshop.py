@@ -147,7 +147,7 @@ class Workshop:
     def _rank(self, ask: requests.Rank, job: _Job) -> str:
         problem = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
         paths = [
-            self._path(each.source, f"candidates[{at}]", job)
+            self._path(each.source, f"candidates[{at}].py", job)
             for at, each in enumerate(ask.candidates)
         ]
         wanted: list[Any] = list(dict.fromkeys(paths))

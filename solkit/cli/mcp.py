@@ -1,0 +1,85 @@
+"""``solkit mcp``: SolKit as tools of a coding agent."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from solkit.cli import _base, _options, exit_codes
+from solkit.cli.serve import service_settings
+
+if TYPE_CHECKING:
+    from solkit.service.settings import ServiceSettings
+
+__all__ = ["mcp"]
+
+_On = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="cuda:N", help="GPU to measure on; repeatable, a queue each. Default: the first."
+    ),
+]
+_Recorded = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Replay a store or a log instead of measuring."),
+]
+_State = Annotated[
+    str | None,
+    typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: one that ends with it."),
+]
+
+
+def mcp(
+    device: _options.Device = None,
+    on: _On = None,
+    recorded: _Recorded = None,
+    state: _State = None,
+    sandbox: _options.Sandbox = False,
+    log: _options.Log = None,
+    verbose: _options.Tracebacks = False,
+) -> None:
+    """Offer SolKit to a coding agent over the Model Context Protocol, on stdin and stdout.
+
+    Its tools are bound, analyse, score, rank, evaluate, compare, profile, tune and evolve. Long
+    ones give a job id, which the tool job takes.
+    """
+    with exit_codes.failures_as_exit_codes(verbose), _folder(state) as folder:
+        _base.check_readable(recorded)
+        settings = service_settings(
+            device=device,
+            on=on,
+            recorded=recorded,
+            state=folder,
+            limits=(1 << 20, 1000, 1000, None),
+            sandbox=sandbox,
+            log=log,
+        )
+        _run(settings)
+
+
+@contextlib.contextmanager
+def _folder(state: str | None) -> Iterator[str]:
+    """The folder of the jobs, made absolute; a temporary one by default."""
+    if state is not None:
+        yield str(Path(state).resolve())
+        return
+    with tempfile.TemporaryDirectory(prefix="solkit-mcp-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _run(settings: ServiceSettings) -> None:
+    import anyio  # comes with the SDK
+
+    from solkit.service.desk import Desk
+    from solkit.service.mcp import make_server
+
+    async def served() -> None:
+        async with Desk(settings) as desk:
+            await make_server(desk).run_stdio_async()
+
+    anyio.run(served)
