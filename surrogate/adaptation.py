@@ -133,6 +133,10 @@ class Memory:
         last = slice(-MOST, None)
         return Memory(scatter, known[last], residual[last], size[last], noise[last])
 
+    def holds(self, asked: Known) -> Array:
+        """Whether a point of its family was measured, (rows,)."""
+        return np.isin(asked.about["family"], self.known.about["family"])
+
     def and_(self, other: Memory) -> Memory:
         """Both memories' points; those of `other` are the newer ones."""
         last = slice(-MOST, None)

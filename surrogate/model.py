@@ -129,10 +129,12 @@ class Surrogate:
         belief = trees.believed(values, is_modelled(table))
         shift: Array | float = 0.0
         narrower: Array | float = 1.0
-        if depth in self.memories:
+        familiar = trees.familiar(table)
+        if (memory := self.memories.get(depth)) is not None:
             known = Known.of(table, trees.members[0].leaves(values))
-            shift, narrower = self.memories[depth].recall(known, trees.size(values, belief))
-        return trees.told(values, belief, base_ms, shift, narrower)
+            shift, narrower = memory.recall(known, trees.size(values, belief))
+            familiar |= memory.holds(known)
+        return trees.told(values, belief, base_ms, shift, narrower, familiar)
 
     def forecast_captured(
         self,
@@ -290,6 +292,7 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
         "reach": trees.reach.steps,
         "scatter": asdict(trees.scatter),
         "fallback": trees.fallback,
+        "known": sorted(trees.known),
     }
     _put(file, f"{depth.value}/about.json", _json(about))
     for place, member in enumerate(trees.members):
@@ -322,6 +325,7 @@ def _read(path: Path, depth: Depth) -> Trees:
             Reach(about["reach"]),
             Scatter(**about["scatter"]),
             tuple(about["fallback"]),
+            frozenset(about["known"]),
         )
 
 

@@ -204,6 +204,8 @@ class Trees:
         reach: how far below the best forecast the best candidate may hide.
         scatter: how residuals of rows that have something in common resemble each other.
         fallback: interval around the kernel model where the ensemble abstains, in log2.
+        known: ids of the kernels that it learned from, shortened (`_short`); it never abstains on
+            them.
         left_out_ms: each row of the table as models forecast it that did not know its family,
             (rows,); empty if the ensemble was read from a file.
     """
@@ -216,6 +218,7 @@ class Trees:
     reach: Reach
     scatter: Scatter
     fallback: tuple[float, float] = (-np.inf, np.inf)
+    known: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
 
     @staticmethod
@@ -261,13 +264,19 @@ class Trees:
             reach_of(table, forecast, size),
             scatter_of(table, residual, size),
             fallback,
+            frozenset(_short(table)),
             2.0**forecast,
         )
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""
         values = columns_of(table, self.names)
-        return self.told(values, self.believed(values, is_modelled(table)), table.base_ms)
+        belief = self.believed(values, is_modelled(table))
+        return self.told(values, belief, table.base_ms, familiar=self.familiar(table))
+
+    def familiar(self, table: Table) -> Array:
+        """Which rows are of kernels that it learned from, (rows,)."""
+        return np.isin(_short(table), sorted(self.known))
 
     def believed(self, values: Array, modelled: Array) -> Belief:
         """What the ensemble expects.
@@ -289,6 +298,7 @@ class Trees:
         base_ms: Array,
         shift: Array | float = 0.0,
         narrower: Array | float = 1.0,
+        familiar: Array | bool = False,
     ) -> Forecasts:
         """Forecasts around a mean.
 
@@ -298,10 +308,11 @@ class Trees:
             base_ms: the modelled time, or a rough one, (rows,).
             shift: what measured points add to the mean, (rows,).
             narrower: how much smaller errors are than of an unknown kernel, (rows,).
+            familiar: whether the kernel is known, (rows,): it abstains on none of these.
         """
         size, mean = self.size(values, belief) * narrower, belief.mean + shift
         low, high = mean + self.interval.low * size, mean + self.interval.high * size
-        abstains = self.doubt.abstains(values, size)
+        abstains = self.doubt.abstains(values, size) & ~np.asarray(familiar)
         trusted = ~(abstains & belief.modelled)
         mean = np.where(trusted, mean, 0.0)
         low = np.where(trusted, low, self.fallback[0])
@@ -449,6 +460,11 @@ class _Growing:
 
 def _believed(members: Sequence[Grown], values: Array, modelled: Array) -> Belief:
     return Belief.of(np.array([each.predict(values) for each in members]), modelled)
+
+
+def _short(table: Table) -> Array:
+    """Eight digits of each row's kernel id, (rows,): enough for some thousands of kernels."""
+    return table.about["kernel_id"].astype(str).astype("U8")
 
 
 def is_modelled(table: Table) -> Array:

@@ -38,7 +38,7 @@ def test_a_file_gives_the_same_forecasts(model, known, tmp_path):
     same = told.abstains == want.abstains  # rounded leaves may move one across a threshold
     assert same.mean() > 0.99
     np.testing.assert_allclose(told.time_ms[same], want.time_ms[same], rtol=1e-3)
-    np.testing.assert_allclose(told.low_ms[same], want.low_ms[same], rtol=1e-2)
+    np.testing.assert_allclose(told.low_ms[same], want.low_ms[same], rtol=2e-2)
     model.save(tmp_path / "once more.solkit")
     both = [(tmp_path / name).read_bytes() for name in ("it.solkit", "once more.solkit")]
     assert both[0] == both[1]
@@ -105,3 +105,33 @@ def test_pushes_multiply_to_the_forecast(model, known):
     assert np.ptp(rest) < 1e-3  # what is left is the same for all: the trees' mean
     pushes = explained[0]
     assert pushes[0].feature == "model.a"  # the one that times depend on
+
+
+@pytest.fixture(scope="module")
+def strange(known):
+    """Rows unlike any known, of a family and a kernel that nobody knows."""
+    rows = known[np.arange(40)]
+    names = {"kernel_id": "unknown", "family": "unknown", "problem_id": "unknown"}
+    about = {**rows.about, **{name: np.full(40, word) for name, word in names.items()}}
+    return replace(rows, values=rows.values * np.float32(1e3), about=about)
+
+
+def test_it_abstains_on_unknown_kernels_alone(model, known, strange):
+    told = model.forecast(strange, DEPTH)
+    assert told.abstains.all()
+    np.testing.assert_allclose(told.time_ms, strange.modelled_ms)
+    named = replace(strange, about=known[np.arange(40)].about)
+    assert not model.forecast(named, DEPTH).abstains.any()
+
+
+def test_what_it_learned_from_is_known_to_a_file(model, known, tmp_path):
+    model.save(tmp_path / "it.solkit")
+    again = Surrogate.load(tmp_path / "it.solkit").trees(DEPTH)
+    assert again.known == model.trees(DEPTH).known
+    assert again.familiar(known).all()
+
+
+def test_it_no_longer_abstains_once_points_of_the_family_were_measured(model, strange):
+    taught = model.update(strange[np.arange(10)], DEPTH)
+    told = taught.forecast(strange[np.arange(10, 40)], DEPTH)
+    assert not told.abstains.any()
