@@ -1,0 +1,208 @@
+"""`solkit serve` from outside: a real server, its workers, a recording; no GPU."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+pytest.importorskip("httpx")
+pytest.importorskip("fastapi", reason="the service needs solkit[serve]")
+
+from serving import (
+    FAST,
+    OTHER,
+    PROBLEM,
+    SHAPE,
+    SLOW,
+    START_S,
+    Served,
+    asked,
+    finished,
+    problem,
+)
+
+
+@pytest.fixture
+def client(served):
+    with served.client() as client:
+        yield client
+
+
+def test_a_bound_and_its_cached_twin(client):
+    first = asked(client, "bound", problem=PROBLEM, shapes=[SHAPE])
+    (result,) = first["result"]["results"]
+    assert first["result"]["schema"] == "solkit.bound/1"
+    assert result["bound"]["limiter"] == "dram"
+    moved_ms = 2 * 8192 * 4096 * 2 / 3.352e12 * 1e3  # both ways, at the H100's 3.352 TB/s
+    assert result["bound"]["time_ms"] == pytest.approx(moved_ms, rel=0.01)
+    again = client.post("/v1/bound", json={"problem": PROBLEM, "shapes": [SHAPE]})
+    assert again.json()["job"] == first["job"]
+    assert again.json()["result"] == first["result"]
+
+
+def test_kinds_that_need_a_recording_or_none(client):
+    told = asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])
+    assert told["result"]["kernel"]["path"] == "candidate.py"
+    assert "solkit-lab" not in str(told)  # no private paths
+    grades = asked(
+        client,
+        "evaluate",
+        problem=PROBLEM,
+        shape=SHAPE,
+        stage="2",
+        candidates=[{"source": FAST}, {"source": SLOW}, {"source": "import os\nos._exit(1)\n"}],
+    )["result"]["results"]
+    assert [each["verdict"] for each in grades] == ["correct", "correct", "crashed"]
+    assert grades[0]["time_ms"] < grades[1]["time_ms"]
+    rewards = asked(
+        client,
+        "evaluate",
+        problem=PROBLEM,
+        shape=SHAPE,
+        reward=True,
+        candidates=[{"source": FAST}, {"source": "def kernel(x):\n    return x\n"}],
+    )["result"]["rewards"]
+    assert rewards[0]["value"] == grades[0]["sol_score"]
+    assert (rewards[1]["value"], rewards[1]["verdict"]) == (0, "not_recorded")
+    compared = asked(
+        client,
+        "compare",
+        base={"source": FAST},
+        candidates=[{"source": SLOW}],
+        problem=PROBLEM,
+        shape=SHAPE,
+    )
+    if compared["status"] == "done":  # its own parameters are recorded
+        assert compared["result"]["comparisons"][0]["ratio"]["value"] > 1
+
+
+def test_a_search_is_a_job_that_tells_how_far_it_is(client):
+    answer = client.post(
+        "/v1/tune",
+        json={"source": FAST, "problem": PROBLEM, "shape": SHAPE, "gpu_seconds": 5},
+    )
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/v1/jobs/{answer.json()['job']}"
+    job = finished(client, answer.json())
+    assert job["result"]["schema"] == "solkit.tune/1"
+    assert job["result"]["measured"] > 3
+
+
+def test_what_is_wrong_is_said_in_json(client, served):
+    cases = [
+        (client.post("/v1/score", json={"source": "/etc/passwd"}), 422, "has several lines"),
+        (client.post("/v1/score", json={"source": "x\n", "nonsense": 1}), 422, "nonsense"),
+        (client.post("/v1/score", content=b"{"), 422, "JSON"),
+        (client.post("/v1/bound", json={"problem": "def f(:\n"}), 422, "SyntaxError"),
+        (client.post("/v1/bound", json={"problem": PROBLEM, "device": "h1"}), 422, "h1"),
+        (client.get("/v1/jobs/nothing"), 404, "no job"),
+        (client.get("/nothing"), 404, "Not Found"),
+        (client.post("/v1/bound", content=b"x" * 200_001), 413, "larger than 200,000 bytes"),
+    ]
+    with served.client(token="") as anybody:
+        cases.append((anybody.get("/v1/queue"), 401, "access token"))
+        assert anybody.get("/v1/health").json()["status"] in ("ok", "starting")
+    for answer, code, message in cases:
+        assert answer.status_code == code, answer.text
+        assert message in answer.json()["error"]["message"]
+
+
+def test_a_request_id_gives_one_job_and_jobs_belong_to_their_token(client, served):
+    headers = {"idempotency-key": "mine"}
+    request = {"source": FAST, "problem": PROBLEM, "shapes": [SHAPE]}
+    answers = [client.post("/v1/score", json=request, headers=headers) for _ in range(3)]
+    assert len({each.json()["job"] for each in answers}) == 1
+    other = client.post("/v1/score", json={**request, "source": SLOW}, headers=headers)
+    assert other.status_code == 409
+    with served.client(OTHER) as stranger:
+        assert stranger.get(f"/v1/jobs/{answers[0].json()['job']}").status_code == 404
+        assert stranger.get("/v1/queue").json()["jobs"] == []
+
+
+def test_a_cancelled_job_is_not_answered(client):
+    # a worker has four threads, so some of these wait
+    request = {"source": FAST, "problem": PROBLEM, "shape": SHAPE, "gpu_seconds": 3000}
+    jobs = [client.post("/v1/tune", json={**request, "seed": n}).json()["job"] for n in range(6)]
+    for job in jobs:
+        told = client.delete(f"/v1/jobs/{job}").json()
+        assert told["status"] in ("cancelled", "done")
+    assert asked(client, "score", source=FAST, problem=PROBLEM, shapes=[SHAPE])["status"] == "done"
+
+
+def test_the_openapi_description_names_every_endpoint(client):
+    found = client.get("/openapi.json").json()
+    paths = {f"/v1/{kind}" for kind in ("bound", "analyse", "score", "rank", "compare")}
+    paths |= {f"/v1/{kind}" for kind in ("evaluate", "tune", "evolve", "queue", "health")}
+    assert found["paths"].keys() == paths | {"/v1/jobs/{name}"}
+    body = found["paths"]["/v1/bound"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["schema"]["$ref"].endswith("/Bound")
+
+
+def test_many_clients_while_workers_are_killed_lose_nothing(served):
+    """8 clients, 100 requests, each sent twice with its id; every worker is killed once."""
+    problems = [problem(number) for number in range(10)]
+
+    def ask(number):
+        key = f"request-{number}"
+        with served.client() as client:
+            if number % 2:
+                request = {"problem": problems[number // 2 % 10]}
+                return key, [asked(client, "bound", key, **request) for _ in range(2)]
+            request = {"source": FAST, "problem": PROBLEM, "shapes": [SHAPE]}
+            return key, [asked(client, "score", key, **request) for _ in range(2)]
+
+    with ThreadPoolExecutor(8) as pool:
+        running = pool.map(ask, range(100))
+        killed = [served.kill_worker(queue) for queue in ("cpu", "recorded")]
+        found = dict(running)
+    assert len(found) == 100
+    for first, second in found.values():
+        assert first["status"] == second["status"] == "done"
+        assert (first["job"], first["finished"]) == (second["job"], second["finished"])
+    scores = [jobs[0] for jobs in found.values() if jobs[0]["kind"] == "score"]
+    assert len({each["job"] for each in scores}) == 50  # measurements are never shared
+    for each in Counter(str(each["result"]["results"]) for each in scores).items():
+        assert each[1] == 50  # and all replay the same
+    assert not set(killed) & set(served.workers().values())
+
+
+def test_a_killed_server_loses_nothing(recording, tmp_path):
+    state = tmp_path / "state"
+    jobs = {}
+    with Served(state, "--recorded", str(recording)) as server:
+        with server.client() as client:
+            jobs["done"] = asked(client, "bound", problem=problem(1))
+            for number in range(20):
+                answer = client.post(
+                    "/v1/bound",
+                    params={"wait_s": 0},
+                    headers={"idempotency-key": f"{number}"},
+                    json={"problem": problem(100 + number)},
+                )
+                jobs[f"{number}"] = answer.json()
+        workers = server.workers()
+        server.kill()
+    deadline = time.monotonic() + START_S
+    while any(map(_lives, workers.values())):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with Served(state, "--recorded", str(recording)) as server, server.client() as client:
+        for key, job in jobs.items():
+            found = finished(client, client.get(f"/v1/jobs/{job['job']}").json())
+            assert (found["job"], found["status"]) == (job["job"], "done")
+            if key == "done":
+                assert found["finished"] == job["finished"]
+        again = asked(client, "bound", "3", problem=problem(103))
+        assert again["job"] == jobs["3"]["job"]
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
