@@ -68,6 +68,7 @@ class _Job:
         """Text without private paths."""
         for path, name in self.names.items():
             text = text.replace(path, name).replace(Path(path).name, name)
+            text = text.replace(Path(path).stem, Path(name).stem)
         return text
 
 
