@@ -149,7 +149,7 @@ class Breeding:
         self.archive = Archive(variant, settings.seed)
         self._bandit = Bandit(settings.seed)
         self._frontier = Frontier(Order(settings.order), settings.seed, shares)
-        self._since_round = 0
+        self._since_round = _PER_ROUND  # the first round comes at once
         self._briefs: dict[str, Brief] = {}  # the latest of each parent
         self._looked: set[str] = set()  # variants whose results were checked
         self._open = list(proposers)  # those that can still be asked
