@@ -84,7 +84,7 @@ class Watch:
     """What the launches of this process may take, and what they did.
 
     Attributes:
-        limit_s: seconds for each launch; programs that are left then do not run.
+        limit_s: processor seconds for each launch; programs that are left then do not run.
         seed: draws the order of the programs, so that a launch cut short is a sample of its grid.
         launches: how many there were.
         skipped: programs that did not run.
@@ -139,7 +139,7 @@ _FEW = 512
 
 
 def _drawn(total: int, seed: int) -> Iterator[int]:
-    """All numbers below `total` but the first and last, in an order drawn without a list of them."""
+    """All numbers below `total` but the first and the last, in a drawn order."""
     inner = total - 2
     step = random.Random(seed).randrange(1, max(inner, 2))
     while math.gcd(step, inner) != 1:
@@ -233,12 +233,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 def _run_programs(executor: Any, args: Mapping[str, Any]) -> None:
     asked = executor.grid(args) if callable(executor.grid) else executor.grid
-    grid = (*map(int, asked), 1, 1)[:3]
+    x, y, z = (*map(int, asked), 1, 1)[:3]
+    grid = (x, y, z)
     builder = interpreter.interpreter_builder
     builder.set_grid_dim(*grid)
-    end, done, total = time.monotonic() + _watch.limit_s, 0, math.prod(grid)
+    end, done, total = time.process_time() + _watch.limit_s, 0, math.prod(grid)
     for place in _watch.order(grid):
-        if done and time.monotonic() > end:
+        if done and time.process_time() > end:
             break
         builder.set_grid_idx(*place)
         executor.fn(**args)

@@ -87,11 +87,13 @@ class Facts:
 class Rewrite(Protocol):
     """One kind of change. Its docstring says when it applies."""
 
-    kind: str
-    """Its name, `solkit.core.Proposal.kind`."""
-    helps: tuple[str, ...]
-    """The factors of the gap, and causes, that it lessens; the larger they are, the earlier it is
-    tried."""
+    @property
+    def kind(self) -> str:
+        """Its name, `solkit.core.Proposal.kind`."""
+
+    @property
+    def helps(self) -> tuple[str, ...]:
+        """The factors of the gap, and causes, that it lessens: large ones have it tried early."""
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """The changed files; none if it does not apply."""

@@ -102,9 +102,7 @@ class _Swap(cst.CSTTransformer):
 # ------------------------------------------------------------------------------- functions
 
 
-def renamed(
-    function: JitFunction, name: str, body: Sequence[cst.BaseStatement]
-) -> cst.FunctionDef:
+def renamed(function: JitFunction, name: str, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
     """A function under another name with another body."""
     node = with_body(function.node, body)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
@@ -115,7 +113,9 @@ def with_params(
     node: cst.FunctionDef, added: Sequence[str] = (), constants: Sequence[str] = ()
 ) -> cst.FunctionDef:
     """A Triton function with more parameters: plain ones ahead of the compile-time constants."""
-    params = [code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in node.params.params]
+    params = [
+        code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in node.params.params
+    ]
     plain = next((i for i, p in enumerate(params) if ":" in p or "=" in p), len(params))
     params[plain:plain] = added
     end = next((i for i, p in enumerate(params) if "=" in p), len(params))
@@ -170,9 +170,7 @@ def guarded(
     plain = original.with_changes(leading_lines=[])
     kept = getattr(original, "leading_lines", ())
     return [
-        with_body(node, [launch]).with_changes(
-            orelse=with_body(other, [plain]), leading_lines=kept
-        )
+        with_body(node, [launch]).with_changes(orelse=with_body(other, [plain]), leading_lines=kept)
     ]
 
 
@@ -238,7 +236,9 @@ def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
             return replace_each(tree, [(statement, _extended(statement, made.value, wanted))])
     space = line(f'SPACE = {{"{wanted.name}": {_listed(wanted.values, wanted.default)}}}')
     body = list(tree.body)
-    place = next(i for i, each in enumerate(body) if isinstance(each, (cst.FunctionDef, cst.ClassDef)))
+    place = next(
+        i for i, each in enumerate(body) if isinstance(each, (cst.FunctionDef, cst.ClassDef))
+    )
     return tree.with_changes(body=[*body[:place], space, *body[place:]])
 
 

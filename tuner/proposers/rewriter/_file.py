@@ -1,7 +1,7 @@
 """A kernel file, parsed: its Triton functions, its launcher, and what is launched with what.
 
-Rewrites read a file through this module and write it through `solkit.tuner.proposers.rewriter._edit`:
-none searches the tree on its own.
+Rewrites read a file through this module, and write it through
+`solkit.tuner.proposers.rewriter._edit`: none searches the tree on its own.
 """
 
 from __future__ import annotations
@@ -191,9 +191,7 @@ def _is_constant(param: cst.Param) -> bool:
     return param.annotation is not None and "constexpr" in code(param.annotation.annotation)
 
 
-def _launches(
-    launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]
-) -> Iterator[Launch]:
+def _launches(launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]) -> Iterator[Launch]:
     for statement in walk(body_of(launcher)):
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             continue
@@ -288,9 +286,7 @@ def _without_meta(
     return made if isinstance(made, cst.BaseExpression) and not visitor.unknown else None
 
 
-def value_of(
-    node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelText
-) -> int | None:
+def value_of(node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelText) -> int | None:
     """The integer that an expression of a launcher stands for, if the file says so."""
     if isinstance(node, cst.Name):
         own = _definition(node.value, launcher)

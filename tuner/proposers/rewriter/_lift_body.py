@@ -35,6 +35,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
 __all__ = ["lifted_body", "lifted_loop"]
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
+_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 _IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
 
 
@@ -204,6 +205,11 @@ class _Body:
         ):
             left, right = self.lifting.lift(value.left), self.lifting.lift(value.right)
             sign = code(value.operator).strip()
+            kept, added = (value.left, value.right)
+            if left.kind.lifted:
+                kept, added = added, kept
+            if not self._is_carried_over(kept, target) or target in names(added):
+                raise CannotLiftError(f"{target} = {code(value)}")
             if not left.kind.lifted:
                 return f"{code(left.node)} {sign} {self._sum(right)}"
             if not right.kind.lifted and sign == "+":
@@ -222,6 +228,16 @@ class _Body:
                     inner = self._masked(parts[1], f'float("{fill}inf")')
                     return f"tl.{word}imum({code(parts[0].node)}, tl.{word}({inner}, axis=0))"
         raise CannotLiftError(f"{target} = {code(value)}")
+
+    def _is_carried_over(self, node: cst.BaseExpression, target: str) -> bool:
+        """Whether a trip takes a value as it is, or rescaled to another maximum."""
+        if code(node) == target:
+            return True
+        if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
+            return False
+        scale = node.right if code(node.left) == target else node.left
+        rescales = called(scale) in _EXPONENTIALS and names(scale) <= {*self.carried, "tl"}
+        return target in (code(node.left), code(node.right)) and rescales
 
     def _sum(self, value: Lifted) -> str:
         product = as_product(value.node)

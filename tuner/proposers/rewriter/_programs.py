@@ -30,7 +30,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     with_body,
 )
 
-__all__ = ["axis_of", "axis_name", "grid_with", "lifted_axis", "tile_constants"]
+__all__ = ["axis_name", "axis_of", "grid_with", "lifted_axis", "tile_constants"]
 
 _PROGRAM = "tl.program_id"
 
@@ -45,11 +45,13 @@ def axis_name(function: JitFunction, axis: int) -> str:
     """The name that holds the program's index along an axis; empty if none does."""
     for statement in function.body:
         made = assignment(statement)
-        if made is not None and called(made.value) == _PROGRAM and not function_reassigns(
-            function, made.target
+        if (
+            made is not None
+            and called(made.value) == _PROGRAM
+            and not function_reassigns(function, made.target)
+            and axis_of(cst.ensure_type(made.value, cst.Call)) == axis
         ):
-            if axis_of(cst.ensure_type(made.value, cst.Call)) == axis:
-                return made.target
+            return made.target
     return ""
 
 
@@ -99,9 +101,7 @@ def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) ->
     return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
-def lifted_axis(
-    text: KernelText, launch: Launch, axis: int, width: Parameter
-) -> str:
+def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
     """The file with the programs along an axis taken several at a time by one.
 
     Raises:
@@ -156,7 +156,14 @@ def _with_named_index(function: JitFunction, axis: int) -> tuple[str, list[cst.B
         return own, function.body
     name = "pid" if "pid" not in function.names else f"pid_{axis}"
     body = [
-        replace_each(statement, [(call, cst.Name(name)) for call in calls(statement, _PROGRAM) if axis_of(call) == axis])
+        replace_each(
+            statement,
+            [
+                (call, cst.Name(name))
+                for call in calls(statement, _PROGRAM)
+                if axis_of(call) == axis
+            ],
+        )
         for statement in function.body
     ]
     return name, [line(f"{name} = {_PROGRAM}({axis})"), *body]

@@ -132,9 +132,7 @@ def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Ite
     if text is None:
         return
     for made in rewrite.variants(text, facts):
-        yield _Step(
-            made.source, (*step.kinds, rewrite.kind), (*step.intents, made.intent), promise
-        )
+        yield _Step(made.source, (*step.kinds, rewrite.kind), (*step.intents, made.intent), promise)
 
 
 def _promise(rewrite: Rewrite, facts: Facts) -> float:

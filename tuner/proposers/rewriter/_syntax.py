@@ -125,9 +125,7 @@ class _Replacement(cst.CSTTransformer):
     def __init__(self, found: Mapping[int, cst.CSTNode]) -> None:
         self._found = found
 
-    def on_leave(
-        self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT
-    ) -> cst.CSTNodeT:
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> cst.CSTNodeT:
         return cast(cst.CSTNodeT, self._found.get(id(original_node), updated_node))
 
 
@@ -259,7 +257,7 @@ def body_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
 def with_body(node: Node, body: Sequence[cst.BaseStatement]) -> Node:
     """A function or a compound statement with another body."""
     block = cst.ensure_type(node.body, cst.IndentedBlock)  # type: ignore[attr-defined]
-    return cast(Node, node.with_changes(body=block.with_changes(body=list(body))))
+    return node.with_changes(body=block.with_changes(body=list(body)))
 
 
 @dataclass(frozen=True)

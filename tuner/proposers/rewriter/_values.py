@@ -234,7 +234,9 @@ def _filled(
 
 class _Zeros(cst.CSTTransformer):
     def leave_BinaryOperation(  # noqa: N802 - libcst's name
-        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+        self,
+        original_node: cst.BinaryOperation,  # noqa: ARG002
+        updated_node: cst.BinaryOperation,
     ) -> cst.BaseExpression:
         left, right = updated_node.left, updated_node.right
         if isinstance(updated_node.operator, cst.Add):
@@ -251,11 +253,8 @@ def _kept(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.BaseExpressi
     return node if node.lpar or not of.lpar else node.with_changes(lpar=of.lpar, rpar=of.rpar)
 
 
-def without_zeros(
-    body: Sequence[cst.BaseStatement], name: str
-) -> list[cst.BaseStatement]:
+def without_zeros(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
     """Statements with a name taken as 0, and sums and products with it made short."""
     zero = {name: cst.Integer("0")}
     made = [substitute(statement, zero).visit(_Zeros()) for statement in body]
     return [each for each in made if isinstance(each, cst.BaseStatement)]
-

@@ -65,12 +65,13 @@ class Constants:
     kind = "constants"
     helps = ("latency", "tail", "instructions", "dispatch")
 
-    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:  # noqa: ARG002
         """See `Rewrite.variants`."""
         source = lifted_constants(text)
         if source:
             yield Variant(
-                source, "Block sizes, warps and stages become parameters, so that they can be tuned."
+                source,
+                "Block sizes, warps and stages become parameters, so that they can be tuned.",
             )
 
 
@@ -140,7 +141,7 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> str:
     wanted = {} if larger is None else _defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
-        values = _values(launch, tile)
+        values = _values(launch)
         default = wanted.get(tile.name, tile.value)
         own = _own_default(text, argument) is not None
         name = code(argument) if own else _free(text, tile, argument)
@@ -160,13 +161,11 @@ def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
     taken = {p.name.value for p in text.launcher.params.kwonly_params}
     taken |= names(*body_of(text.launcher)) - {local}
     if local and local not in {p.name.value for p in text.launcher.params.kwonly_params}:
-        return local if has_assignment(text.launcher, local) is not None else local
+        return local
     return tile.name if tile.name not in taken else text.fresh(tile.name)
 
 
-def _replaced(
-    text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool
-) -> str:
+def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool) -> str:
     """The file with a constant's value replaced by a name, in the launch and in its grid."""
     if own:
         return text.tree.code
@@ -188,9 +187,7 @@ def _in_grid(launch: Launch, tile: _Tile, name: str) -> list[tuple[cst.CSTNode, 
     if axes is None or tile.axis is None or tile.axis >= len(axes):
         return []
     return [
-        (node, cst.Name(name))
-        for node in _integers(axes[tile.axis])
-        if number(node) == tile.value
+        (node, cst.Name(name)) for node in _integers(axes[tile.axis]) if number(node) == tile.value
     ]
 
 
@@ -215,7 +212,7 @@ def _is_product(launch: Launch) -> bool:
     return bool(calls(launch.function.node, "tl.dot"))
 
 
-def _values(launch: Launch, tile: _Tile) -> tuple[int, ...]:
+def _values(launch: Launch) -> tuple[int, ...]:
     if _is_product(launch):
         return _PRODUCT_SIDES
     return _SIDES if _has_two_axes(launch) else _LINE
@@ -311,8 +308,10 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
     made = cst.ensure_type(expression(f"f({option}={name})"), cst.Call).args[0]
     if args:
         last = args[-1]
-        like = args[-2].comma if len(args) > 1 else cst.Comma(
-            whitespace_after=cst.SimpleWhitespace(" ")
+        like = (
+            args[-2].comma
+            if len(args) > 1
+            else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         )
         multi = isinstance(last.comma, cst.Comma)
         args[-1] = last.with_changes(comma=like)

@@ -224,7 +224,9 @@ def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
             return []
         found.append(call)
     stores = calls(reader.function.node, "tl.store")
-    written = {n for c in stores for n in _resolved(c.args[0].value, reader.function, {}).split("\0")}
+    written = {
+        n for c in stores for n in _resolved(c.args[0].value, reader.function, {}).split("\0")
+    }
     return [] if pair.read in written else found
 
 
@@ -282,9 +284,7 @@ class JitFunctionOf:
     def __init__(self, writer: Launch, params: Sequence[str]) -> None:
         self._writer, self._params = writer, params
 
-    def node(
-        self, name: str, body: Sequence[cst.BaseStatement], reader: Launch
-    ) -> cst.FunctionDef:
+    def node(self, name: str, body: Sequence[cst.BaseStatement], reader: Launch) -> cst.FunctionDef:
         """The definition: plain parameters first, then constants."""
         made = renamed(self._writer.function, name, body)
         constants = {*self._writer.function.constants, *reader.function.constants}
@@ -301,4 +301,3 @@ class JitFunctionOf:
 def _is_of(name: str, constants: set[str]) -> bool:
     stem = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
     return name in constants or stem in constants
-

@@ -111,7 +111,9 @@ def _hinted(statement: cst.BaseStatement) -> cst.BaseStatement:
     if made is None or not isinstance(value, cst.BinaryOperation) or made.operator:
         return statement
     block = code(calls(value, "tl.arange")[0].args[-1].value) if calls(value, "tl.arange") else ""
-    plain = code(value.right) == f"tl.arange(0, {block})" and code(value.left).endswith(f"* {block}")
+    plain = code(value.right) == f"tl.arange(0, {block})" and code(value.left).endswith(
+        f"* {block}"
+    )
     if not plain or not isinstance(value.operator, cst.Add):
         return statement
     text = f"tl.max_contiguous(tl.multiple_of({code(value)}, {block}), {block})"

@@ -30,7 +30,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     replace_each,
     substitute,
     walk,
-    with_body,
 )
 
 __all__ = ["EvenSizes"]
@@ -78,7 +77,7 @@ def _unmasked(text: KernelText, launch: Launch) -> str:
     if not pairs or any(test is None for test in tests):
         return ""
     name = text.fresh(f"{function.name}_even")
-    node = renamed(function, name, replace_each(with_body(function.node, function.body), pairs).body.body)  # type: ignore[arg-type]
+    node = renamed(function, name, body_of(replace_each(function.node, pairs)))
     statement = launch_line(
         name, code(launch.grid), arguments_of(launch), options_of(launch), function.constants
     )
@@ -106,7 +105,7 @@ def _values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
 
 
 def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[str, str]] | None:
-    """Pairs of a size and the block that must divide it; ``None`` if the mask is of another form."""
+    """Pairs of a size and the block that must divide it; ``None`` for another form."""
     if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
         left, right = _conditions(mask.left, function), _conditions(mask.right, function)
         return None if left is None or right is None else [*left, *right]
@@ -132,8 +131,14 @@ def _block(offsets: cst.BaseExpression, function: JitFunction) -> str:
     block = code(ranges[0].args[-1].value)
     rest = "".join(code(offsets).replace("(", "").replace(")", "").split())
     rest = rest.replace(f"tl.arange0,{block}", "").strip("+")
-    steps = {loop.name for s in walk(function.body) if (loop := loop_of(s)) and code(loop.step) == block and code(loop.start) == "0"}
-    counts = {loop.name for s in walk(function.body) if (loop := loop_of(s)) and code(loop.step) == "1"}
+    steps = {
+        loop.name
+        for s in walk(function.body)
+        if (loop := loop_of(s)) and code(loop.step) == block and code(loop.start) == "0"
+    }
+    counts = {
+        loop.name for s in walk(function.body) if (loop := loop_of(s)) and code(loop.step) == "1"
+    }
     whole = {"", *steps, *(f"{n}*{block}" for n in counts), *(f"{block}*{n}" for n in counts)}
     whole |= {f"tl.program_id{axis}{axis_text}*{block}" for axis in "012" for axis_text in ("",)}
     tiles = tile_constants(function)

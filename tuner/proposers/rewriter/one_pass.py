@@ -16,6 +16,7 @@ sample variances", 1979): no large squares are subtracted.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -70,14 +71,14 @@ class OnePass:
             why = facts.because("extra traffic", "latency", "instructions")
             yield Variant(
                 changed(text, functions={function.name: node}),
-                f"{function.name} reads each row twice for its statistics; one pass is enough{why}.",
+                f"{function.name} reads rows twice for their statistics; one pass is enough{why}.",
             )
 
 
 def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
     """Pairs of loops over one row with only assignments between."""
     places = [(i, loop) for i, s in enumerate(function.body) if (loop := loop_of(s)) is not None]
-    for (i, first), (j, second) in zip(places, places[1:], strict=False):
+    for (i, first), (j, second) in itertools.pairwise(places):
         between = function.body[i + 1 : j]
         one, two = blocked(first, function), blocked(second, function)
         same = (
@@ -182,9 +183,7 @@ def _scaled(node: cst.BaseExpression, peak: str) -> bool:
     return False
 
 
-def _online(
-    launch: Launch, first: Loop, second: Loop, peak: str, total: str
-) -> cst.BaseStatement:
+def _online(launch: Launch, first: Loop, second: Loop, peak: str, total: str) -> cst.BaseStatement:
     taken = launch.function.names
     new, shift = _free(f"new_{peak}", taken), _free(f"{peak}_shift", taken)
     exponential = next(c for c in calls(second.node) if called(c) in _EXPONENTIALS)
@@ -294,7 +293,9 @@ def _is_deviation(
     if added is None:
         return False
     whole = _flat(loop, squares, added)
-    summed = next(a for s in first.body if (a := assignment(s)) is not None and a.target in _kept(first))
+    summed = next(
+        a for s in first.body if (a := assignment(s)) is not None and a.target in _kept(first)
+    )
     element = _text(_flat(first, summed.target, value)).replace(first.name, loop.name)
     if not isinstance(whole, cst.BinaryOperation) or not isinstance(whole.operator, cst.Multiply):
         return False
@@ -303,7 +304,7 @@ def _is_deviation(
     deviation = whole.left
     masks = [code(c) for c in calls(first.node, "tl.load")]
     if called(deviation) == "tl.where":
-        condition, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
+        _, deviation, fill = (a.value for a in cst.ensure_type(deviation, cst.Call).args[:3])
         if code(fill) not in ("0", "0.0"):
             return False
     elif any("mask" in mask for mask in masks):
@@ -335,7 +336,8 @@ def _chan(
         f"{block_mean} = tl.sum(tl.where(inside, {code(value)}, 0.0), axis=0) / {here}",
         f"{off} = tl.where(inside, {code(value)} - {block_mean}, 0.0)",
         f"{apart} = {block_mean} - {mean}",
-        f"{squares} += tl.sum({off} * {off}, axis=0) + {apart} * {apart} * {seen} * {here} / ({seen} + {here})",
+        f"{squares} += tl.sum({off} * {off}, axis=0)",
+        f"{squares} += {apart} * {apart} * {seen} * {here} / ({seen} + {here})",
         f"{mean} += {apart} * {here} / ({seen} + {here})",
         f"{seen} += {here}",
     ]
@@ -343,7 +345,9 @@ def _chan(
     starts = [line(f"{name} = 0.0") for name in (seen, mean, squares)]
     dropped = {sums, mean, squares}
     before = [s for s in body[:i] if (a := assignment(s)) is None or a.target != sums]
-    between = [s for s in body[i + 1 : j] if (a := assignment(s)) is None or a.target not in dropped]
+    between = [
+        s for s in body[i + 1 : j] if (a := assignment(s)) is None or a.target not in dropped
+    ]
     after = [_scalar(each, squares) for each in body[j + 1 :]]
     if "inside" in taken or bound == "":
         return None

@@ -127,13 +127,18 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
             found.setdefault(made.target, []).append(made.value)
     used = {name: len(_uses(node, name)) for name in found}
     in_products = {
-        name: sum(code(arg.value) in (name, f"tl.trans({name})") for c in calls(node, "tl.dot") for arg in c.args[:2])
+        name: sum(
+            code(arg.value) in (name, f"tl.trans({name})")
+            for c in calls(node, "tl.dot")
+            for arg in c.args[:2]
+        )
         for name in found
     }
     return {
         name: values[0]
         for name, values in found.items()
-        if len(values) == 1 and _narrow(values[0]) is not values[0]
+        if len(values) == 1
+        and _narrow(values[0]) is not values[0]
         # once assigned; every other use is in a product
         and used[name] == 1 + in_products[name]
     }

@@ -95,7 +95,9 @@ def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     names = ("tiles_m", "tiles_n", "program")
     if any(name in function.names for name in names):
         return None
-    rest = [s for s in function.body if (a := assignment(s)) is None or a.target not in (first, second)]
+    rest = [
+        s for s in function.body if (a := assignment(s)) is None or a.target not in (first, second)
+    ]
     return [*made, *rest]
 
 
@@ -109,7 +111,11 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     for index, statement in enumerate(function.body):
         made = assignment(statement)
         value = None if made is None else made.value
-        if made is not None and isinstance(value, cst.BinaryOperation) and code(value.left) == program:
+        if (
+            made is not None
+            and isinstance(value, cst.BinaryOperation)
+            and code(value.left) == program
+        ):
             found[code(value.operator).strip()] = (made.target, code(value.right), index)
     if set(found) != {"//", "%"} or found["//"][1] != found["%"][1]:
         return None
@@ -162,7 +168,12 @@ class Swapped:
 
 def _swapped(statement: cst.BaseStatement) -> cst.BaseStatement:
     made = assignment(statement)
-    if made is None or code(made.value) not in ("tl.program_id(0)", "tl.program_id(1)", "tl.program_id(axis=0)", "tl.program_id(axis=1)"):
+    if made is None or code(made.value) not in (
+        "tl.program_id(0)",
+        "tl.program_id(1)",
+        "tl.program_id(axis=0)",
+        "tl.program_id(axis=1)",
+    ):
         return statement
     other = 1 if "0" in code(made.value) else 0
     return substitute(line(f"{made.target} = tl.program_id({other})"), {})

@@ -144,7 +144,11 @@ def _shape(start: cst.BaseExpression) -> tuple[str, ...] | None:
         call = cst.ensure_type(start, cst.Call)
         dtype = given(call, 1 if called(start) == "tl.zeros" else 2, "dtype")
         shape = given(call, 0, "shape")
-        if dtype is not None and code(dtype) == "tl.float32" and isinstance(shape, (cst.Tuple, cst.List)):
+        if (
+            dtype is not None
+            and code(dtype) == "tl.float32"
+            and isinstance(shape, (cst.Tuple, cst.List))
+        ):
             return tuple(code(element.value) for element in shape.elements)
         return None
     return () if isinstance(start, cst.Float) or "float(" in code(start) else None
@@ -217,7 +221,11 @@ def _tensor(launch: Launch) -> str:
 
 def _pointer(each: _Sum, pointer: str, part: str, axes: int) -> str:
     """Where an accumulator's part is: (part, program, element)."""
-    program = "tl.program_id(0)" if axes == 1 else "(tl.program_id(0) * tl.num_programs(1) + tl.program_id(1))"
+    program = (
+        "tl.program_id(0)"
+        if axes == 1
+        else "(tl.program_id(0) * tl.num_programs(1) + tl.program_id(1))"
+    )
     total = "tl.num_programs(0)" if axes == 1 else "(tl.num_programs(0) * tl.num_programs(1))"
     size = "".join(f" * {size}" for size in each.shape)
     base = f"{pointer} + ({part} * {total} + {program}){size}"
@@ -239,9 +247,7 @@ def _partial(
     if code(loop.start) != "0":
         begin = f"{code(grouped(loop.start))} + {begin}"
     stride = f"{split} * {step}" if step != "1" else split
-    shared = loop.node.with_changes(
-        iter=expression(f"range({begin}, {code(loop.stop)}, {stride})")
-    )
+    shared = loop.node.with_changes(iter=expression(f"range({begin}, {code(loop.stop)}, {stride})"))
     stores = [
         line(f"tl.store({_pointer(each, pointers[each.name], part, len(axes))}, {each.name})")
         for each in sums
@@ -259,4 +265,3 @@ def _final(
         pointer = _pointer(each, pointers[each.name], "part", len(axes))
         joined.append(line(f"{each.name} = {each.combine.format(f'tl.load({pointer})')}"))
     return [*body[:place], with_body(loop, joined), *body[place + 1 :]]
-

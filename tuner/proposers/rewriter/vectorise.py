@@ -40,9 +40,9 @@ _TALL_BLOCK = 32
 class Vectorise:
     """Loops over single elements become loops over blocks of them, with a mask for the rest.
 
-    Applies to loops over single elements, or over every n-th of them, whose body loads from places that the loop's variable decides,
-    and carries only sums, maxima and minima from trip to trip, online softmax among them. A sum of
-    products of two blocks becomes ``tl.dot``.
+    Applies to loops over single elements, or over every n-th of them, whose body loads from places
+    that the loop's variable decides, and carries only sums, maxima and minima from trip to trip,
+    online softmax among them. A sum of products of two blocks becomes ``tl.dot``.
     """
 
     kind = "vectorise"

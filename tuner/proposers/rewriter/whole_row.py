@@ -55,7 +55,9 @@ def _loops(launch: Launch) -> list[Blocked]:
     loops = [each for each in found if each is not None]
     if len(loops) != len(inner) or len({(each.block, code(each.bound)) for each in loops}) != 1:
         return []
-    reads = [code(call.args[0].value) for each in loops for s in each.loop.body for call in _reads(s)]
+    reads = [
+        code(call.args[0].value) for each in loops for s in each.loop.body for call in _reads(s)
+    ]
     repeated = len(loops) > 1 and len(set(reads)) < len(reads)
     if not repeated or not runtime_sizes(loops[0].bound, function):
         return []

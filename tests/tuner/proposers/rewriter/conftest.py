@@ -1,0 +1,34 @@
+"""The checker that tries what rewrites make of the kernels in `naive_kernels`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("libcst")
+sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest can import here
+
+from rewriting import brief
+
+from solkit.core import Checked
+from solkit.tuner.proposers.checking import Checker
+
+
+@pytest.fixture(scope="session")
+def checker() -> Iterator[Checker]:
+    with Checker() as made:
+        yield made
+
+
+@pytest.fixture
+def is_right(checker: Checker) -> Callable[..., None]:
+    """Assert that a variant computes what its source does, at even and awkward sizes."""
+
+    def check(variant: str, source: str, **shape: int) -> None:
+        found, why = checker.check(variant, brief(source, **shape))
+        assert found is Checked.RIGHT, why
+
+    return check

@@ -1,0 +1,260 @@
+"""Naive but correct kernels."""
+
+SOFTMAX = """
+def reference(x):
+    return torch.softmax(x, dim=-1)
+
+
+def inputs(M=64, N=256, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * N
+    peak = float("-inf")
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + start + cols, mask=cols < N, other=float("-inf"))
+        peak = tl.maximum(peak, tl.max(x, axis=0))
+    total = 0.0
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + start + cols, mask=cols < N, other=float("-inf"))
+        total += tl.sum(tl.exp(x - peak), axis=0)
+    # the result
+    for i in range(0, N, BLOCK):
+        cols = i + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + start + cols, mask=cols < N, other=float("-inf"))
+        tl.store(out_ptr + start + cols, tl.exp(x - peak) / total, mask=cols < N)
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.empty_like(x)
+    softmax_kernel[(M,)](x, out, N, BLOCK=64)  # a row a program
+    return out
+"""
+
+SCALAR_SOFTMAX = """
+def reference(x):
+    return torch.softmax(x, dim=-1)
+
+
+def inputs(M=64, N=256, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, stride, n_cols):
+    base = tl.program_id(0) * stride
+    peak = -float("inf")
+    total = 0.0
+    for j in range(n_cols):
+        v = tl.load(x_ptr + base + j)
+        peak_now = tl.maximum(peak, v)
+        total = total * tl.exp(peak - peak_now) + tl.exp(v - peak_now)
+        peak = peak_now
+    for j in range(n_cols):
+        v = tl.load(x_ptr + base + j)
+        tl.store(out_ptr + base + j, tl.exp(v - peak) / total)
+
+
+def kernel(x):
+    out = torch.empty_like(x)
+    M, N = x.shape
+    softmax_kernel[(M,)](x, out, x.stride(0), N)
+    return out
+"""
+
+LAYER_NORM = """
+def reference(x):
+    return torch.nn.functional.layer_norm(x, (x.shape[-1],))
+
+
+def inputs(M=64, N=256, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def layer_norm_kernel(x_ptr, out_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    x_ptr += row * N
+    out_ptr += row * N
+    sums = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, tl.cdiv(N, BLOCK)):
+        cols = start * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+        sums += x
+    mean = tl.sum(sums, axis=0) / N
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, tl.cdiv(N, BLOCK)):
+        cols = start * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+        x = tl.where(cols < N, x - mean, 0.0)
+        squares += x * x
+    rstd = 1 / tl.sqrt(tl.sum(squares, axis=0) / N + eps)
+    for start in range(0, tl.cdiv(N, BLOCK)):
+        cols = start * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < N).to(tl.float32)
+        tl.store(out_ptr + cols, (x - mean) * rstd, mask=cols < N)
+
+
+def kernel(x, *, BLOCK=64, num_warps=4):
+    M, N = x.shape
+    out = torch.empty_like(x)
+    layer_norm_kernel[(M,)](x, out, N, 1e-5, BLOCK=BLOCK, num_warps=num_warps)
+    return out
+"""
+
+MATMUL = """
+def reference(a, b):
+    return a @ b
+
+
+def inputs(M=64, N=64, K=64, device="cuda"):
+    return torch.randn(M, K, device=device), torch.randn(K, N, device=device)
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    pid_m = tl.program_id(0)
+    pid_n = tl.program_id(1)
+    m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k0 in range(0, K, BLOCK_K):
+        k = k0 + tl.arange(0, BLOCK_K)
+        a = tl.load(a_ptr + m[:, None] * K + k[None, :],
+                    mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + n[None, :],
+                    mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc += tl.dot(a.to(tl.float32), b.to(tl.float32))
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc,
+             mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def kernel(a, b):
+    M, K = a.shape
+    N = b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    grid = (triton.cdiv(M, 32), triton.cdiv(N, 16))
+    matmul_kernel[grid](a, b, c, M, N, K, BLOCK_M=32, BLOCK_N=16, BLOCK_K=16)
+    return c
+"""
+
+SCALAR_MATMUL = """
+def reference(a, b):
+    return a @ b
+
+
+def inputs(M=48, N=32, K=40, device="cuda"):
+    return torch.randn(M, K, device=device), torch.randn(K, N, device=device)
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K):
+    row = tl.program_id(0)
+    col = tl.program_id(1)
+    acc = 0.0
+    for k in range(0, K):
+        acc += tl.load(a_ptr + row * K + k) * tl.load(b_ptr + k * N + col)
+    tl.store(c_ptr + row * N + col, acc)
+
+
+def kernel(a, b):
+    M, K = a.shape
+    N = b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    matmul_kernel[(M, N)](a, b, c, M, N, K)
+    return c
+"""
+
+BIAS_RELU = """
+def reference(x, bias):
+    return torch.relu(x + bias)
+
+
+def inputs(M=64, N=96, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(N, device=device)
+
+
+@triton.jit
+def bias_kernel(x_ptr, bias_ptr, y_ptr, n, N, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(y_ptr + offs, x + tl.load(bias_ptr + offs % N, mask=mask), mask=mask)
+
+
+@triton.jit
+def relu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, tl.where(x > 0, x, 0.0), mask=at < n)
+
+
+def kernel(x, bias):
+    y = torch.empty_like(x)
+    out = torch.empty_like(x)
+    grid = lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)
+    bias_kernel[grid](x, bias, y, x.numel(), x.shape[1], BLOCK=64)
+    relu_kernel[grid](y, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+COLUMN_SUM = """
+def reference(x):
+    return x.sum(0)
+
+
+def inputs(M=256, N=64, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+
+@triton.jit
+def column_sum_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for row in range(M):
+        total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0)
+    tl.store(out_ptr + cols, total, mask=cols < N)
+
+
+def kernel(x):
+    M, N = x.shape
+    out = torch.empty(N, dtype=torch.float32, device=x.device)
+    column_sum_kernel[(triton.cdiv(N, 32),)](x, out, M, N, BLOCK=32)
+    return out
+"""
+
+SCALED = """
+def reference(x, scale):
+    return x * scale
+
+
+def inputs(M=64, N=256, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(1, device=device)
+
+
+@triton.jit
+def scaled_kernel(x_ptr, scale_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    if row >= M:
+        return
+    for start in range(0, N, BLOCK):
+        scale = tl.load(scale_ptr)
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N)
+        tl.store(out_ptr + row * N + cols, x * scale, mask=cols < N)
+
+
+def kernel(x, scale):
+    M, N = x.shape
+    out = torch.empty_like(x)
+    scaled_kernel[(M,)](x, scale, out, M, N, 64)
+    return out
+"""

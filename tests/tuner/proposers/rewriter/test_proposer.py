@@ -1,0 +1,69 @@
+"""What the rewriter proposes, in what order, and what it leaves out."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+from naive_kernels import BIAS_RELU, LAYER_NORM, SCALAR_SOFTMAX, SOFTMAX
+from rewriting import HEADER, brief
+
+from solkit.core import Checked, Tried
+from solkit.errors import UnsupportedError
+from solkit.tuner.proposers.rewriter import Rewriter
+
+
+def proposals(source, depth=2, seed=0, **changes):
+    asked = replace(brief(source, M=64, N=96), **changes)
+    return list(Rewriter(seed, depth, checks=False).propose(asked))
+
+
+def test_single_rewrites_come_first_and_no_text_twice():
+    made = proposals(BIAS_RELU)
+    joined = [" + " in each.kind for each in made]
+    assert joined == sorted(joined)
+    assert any(joined)
+    texts = [each.source for each in made]
+    assert len(set(texts)) == len(texts)
+    assert HEADER + BIAS_RELU not in texts
+
+
+def test_every_proposal_is_python_that_keeps_the_problem():
+    for each in proposals(LAYER_NORM):
+        compile(each.source, each.kind, "exec")
+        assert "def reference(x):" in each.source
+        assert each.intent.endswith(".")
+        assert each.checked is Checked.UNCHECKED
+
+
+def test_what_was_tried_is_not_proposed_again():
+    first = proposals(SOFTMAX, depth=1)[0]
+    later = proposals(SOFTMAX, depth=1, tried=(Tried(first.kind, first.intent),))
+    assert first.source not in [each.source for each in later]
+    assert len(later) == len(proposals(SOFTMAX, depth=1)) - 1
+
+
+def test_the_parameters_that_the_parent_runs_with_become_its_defaults():
+    made = proposals(LAYER_NORM, depth=1, params={"BLOCK": 256, "num_warps": 2})
+    whole = next(each for each in made if each.kind == "whole row")
+    assert "BLOCK=256" in whole.source
+
+
+def test_the_same_seed_gives_the_same_proposals():
+    assert proposals(SCALAR_SOFTMAX, seed=3) == proposals(SCALAR_SOFTMAX, seed=3)
+
+
+def test_proposals_are_checked(checker):
+    asked = brief(SCALAR_SOFTMAX, M=16, N=64)
+    made = next(iter(Rewriter(checker=checker).propose(asked)))
+    assert made.checked is Checked.RIGHT
+
+
+@pytest.mark.parametrize("source", ["def kernel(x:", "x = 1", "def kernel(x):\n    return x\n"])
+def test_files_without_triton_kernels_get_none(source):
+    assert not proposals(source)
+
+
+def test_without_libcst_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[evolve\]'"):
+        Rewriter().propose(brief(SOFTMAX))
