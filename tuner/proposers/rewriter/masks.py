@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launc
 from solkit.tuner.proposers.rewriter._programs import tile_constants
 from solkit.tuner.proposers.rewriter._syntax import (
     assignment,
+    body_of,
     called,
     calls,
     code,
