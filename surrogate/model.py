@@ -325,7 +325,7 @@ def _read(path: Path, depth: Depth) -> Trees:
             Reach(about["reach"]),
             Scatter(**about["scatter"]),
             tuple(about["fallback"]),
-            frozenset(about["known"]),
+            frozenset(about.get("known", ())),
         )
 
 
