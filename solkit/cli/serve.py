@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["serve", "service_settings"]
 
+_BACKLOG = 2048  # as uvicorn's
+
 _Host = Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")]
 _Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")]
 _TokenFile = Annotated[
@@ -207,6 +209,7 @@ def _bound(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
+        listening.listen(_BACKLOG)  # who connects before the service is ready waits
     except OSError as error:
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return listening

@@ -128,8 +128,8 @@ class Labs:
                 self._is_kept = False
                 self._changed.notify_all()
 
-    def recording(self, problem: str) -> Recording | None:
-        """A recording of a problem for one search alone; ``None`` on a GPU.
+    def _recording(self, problem: str) -> Recording | None:
+        """The recording of a problem; ``None`` on a GPU.
 
         Raises:
             InputError: it has no rows of it.
@@ -146,7 +146,7 @@ class Labs:
         return Recording(_read(path, self._how.device, digest(text)))
 
     def _opened(self, problem: str) -> Bench:
-        recording = self.recording(problem)
+        recording = self._recording(problem)
         if recording is None:
             return Bench(Lab(self._how.device, settings=measure_settings(self._how)))
         own = MeasureSettings(sandbox=self._how.sandbox)

@@ -50,13 +50,16 @@ class _Worker:
 
     def _work(self) -> None:
         while True:
-            job = self._store.claim(self._how.name)
-            if job is None:
-                with self._queued:
-                    self._queued.wait(_POLL_S)
-                continue
-            self._do(job)
-            os.write(self._answers, f"{job.id}\n".encode())
+            try:
+                job = self._store.claim(self._how.name)
+                if job is not None:
+                    self._do(job)
+                    os.write(self._answers, f"{job.id}\n".encode())
+                    continue
+            except Exception:  # the disk is full, or the file locked: a thread must not end
+                traceback.print_exc()
+            with self._queued:
+                self._queued.wait(_POLL_S)
 
     def _do(self, job: Job) -> None:
         def tell(progress: str) -> None:

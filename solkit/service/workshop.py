@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from solkit import pipeline
+from solkit.analysis.study import describe
+from solkit.analysis.study import study as study_of
 from solkit.core import (
     Comparison,
     ComparisonReport,
@@ -22,13 +24,15 @@ from solkit.core import (
     Value,
 )
 from solkit.core import EvolveSettings as EvolvingSettings
-from solkit.errors import InputError, NotRecordedError
+from solkit.errors import InputError, NotRecordedError, UnsupportedError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.lab import Lab
 from solkit.pipeline.ranking import shipped
+from solkit.pipeline.studying import analyser_for, plan_of
+from solkit.pipeline.target import target
 from solkit.pipeline.texts import Texts
 from solkit.pipeline.tuning import tune
 from solkit.profiling import profile
@@ -40,12 +44,13 @@ from solkit.report import ranking as ranking_page
 from solkit.report import schema
 from solkit.report import tuning as tuning_page
 from solkit.report.advice import advise
+from solkit.roofline.cases import unmeasured
 from solkit.service import requests
 from solkit.service.labs import Labs, measure_settings
 from solkit.service.requests import KINDS
 from solkit.service.settings import QueueSettings
 from solkit.surrogate.model import Surrogate
-from solkit.surrogate.ranking import RankSettings
+from solkit.surrogate.ranking import RankSettings, Request, rank
 from solkit.tuner.final import head_to_head
 
 __all__ = ["Tell", "Workshop"]
@@ -54,6 +59,8 @@ Tell = Callable[[str], None]
 """Receives how far a job is; raises if nobody wants it any more."""
 
 Settings = Mapping[str, Value]
+
+_COLD = "cold"  # L2, for the bound
 
 
 @dataclass
@@ -127,10 +134,12 @@ class Workshop:
 
     def _bound(self, ask: requests.Bound, job: _Job) -> str:
         path = self._path(ask.problem, "problem.py", job)
-        device = ask.device or self._how.device
-        return bounds_page.dumps(
-            pipeline.bounds(path, device=device, shapes=ask.shapes, precision=ask.precision)
-        )
+        to = target(ask.device or self._how.device)
+        plan = plan_of(path, None, ask.shapes, analysing=False, groups="")
+        with analyser_for(to, measure_settings(self._how)) as analyser:
+            study = study_of(analyser, plan)
+        results = tuple(unmeasured(case, to, ask.precision, _COLD) for case in study.cases)
+        return bounds_page.dumps(Report(environment(), study.kernel, to, results, study.failed))
 
     def _analyse(self, ask: requests.Analyse, job: _Job) -> str:
         path, reference = self._files(ask, job)
@@ -151,23 +160,23 @@ class Workshop:
             self._path(each.source, f"candidates[{at}].py", job)
             for at, each in enumerate(ask.candidates)
         ]
-        wanted: list[Any] = list(dict.fromkeys(paths))
-        if not ask.whole_spaces:
-            params = [each.params for each in ask.candidates]
-            wanted = [
-                Configuration(p, "kernel", params=own) for p, own in zip(paths, params, strict=True)
-            ]
-        shape = ask.shape or pipeline.load(paths[0], reference=problem).problem.shapes[0]
-        plans = pipeline.rank(
-            wanted,
-            problem,
-            ask.device or self._how.device,
-            budget=ask.budget,
-            shapes=[shape],
-            surrogate=self._model(),
-            settings=RankSettings(ask.depth, everything=not ask.whole_spaces, explained=3),
-        )
-        return ranking_page.dumps([replace(plan, ranked=plan.ranked[: ask.most]) for plan in plans])
+        points: dict[str, list[Settings]] = {}
+        for path, each in zip(paths, ask.candidates, strict=True):
+            points.setdefault(path, []).append(each.params)
+        how = RankSettings(ask.depth, everything=not ask.whole_spaces, explained=3)
+        to = target(ask.device or self._how.device)
+        with analyser_for(to, measure_settings(self._how)) as analyser:
+            file = describe(analyser, paths[0], problem)
+            request = Request(
+                list(points),
+                problem,
+                [ask.shape or file.problem.shapes[0]],
+                None if ask.whole_spaces else points,
+                ask.budget,
+                how,
+            )
+            (plan,) = rank(request, analyser, self._model())
+        return ranking_page.dumps([replace(plan, ranked=plan.ranked[: ask.most])])
 
     # ------------------------------------------------------------------------------- in a Lab
 
@@ -206,7 +215,7 @@ class Workshop:
 
     def _compare(self, ask: requests.Compare, job: _Job) -> str:
         problem = ask.problem or ask.base.source
-        if self._labs.recording(problem) is None:
+        if self._how.recorded is None:
             return self._compared(ask, job)
         with self._labs.of(problem) as bench:
             assert bench.recording is not None
@@ -270,8 +279,7 @@ class Workshop:
 
     def _tune(self, ask: requests.Tune, job: _Job) -> str:
         path, reference = self._files(ask, job)
-        recording = self._labs.recording(ask.problem or ask.source)
-        bench = None if recording is None else recording.bench
+        bench = self._replayed(ask.problem or ask.source)
         log = None if bench is not None else self._how.log
         settings = TuneSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
         with self._alone(bench):
@@ -289,8 +297,7 @@ class Workshop:
 
     def _evolve(self, ask: requests.Evolve, job: _Job) -> str:
         path, reference = self._files(ask, job)
-        recording = self._labs.recording(ask.problem or ask.source)
-        bench = None if recording is None else recording.bench
+        bench = self._replayed(ask.problem or ask.source)
         log = None if bench is not None else self._how.log
         settings = EvolvingSettings(seed=ask.seed, params=ask.params, on=self._how.on, log=log)
         parts = EvolveParts(
@@ -315,6 +322,21 @@ class Workshop:
         runs = ask.path.endswith(".py")  # on the GPU
         with self._labs.without() if runs else contextlib.nullcontext():
             return profile_page.dumps(profile(ask.path, ask.arguments, device=ask.device))
+
+    def _replayed(self, problem: str) -> RecordedBench | None:
+        """The recording of a problem for one search alone; ``None`` on a GPU.
+
+        Raises:
+            InputError: it has no rows of it.
+            UnsupportedError: a search runs candidates outside the sandbox that was asked for.
+        """
+        if self._how.sandbox:
+            raise UnsupportedError("tune and evolve are not offered by a service with --sandbox")
+        if self._how.recorded is None:
+            return None
+        with self._labs.of(problem) as bench:
+            assert bench.recording is not None
+            return RecordedBench(bench.recording.bench.recording)
 
     def _alone(self, bench: RecordedBench | None) -> contextlib.AbstractContextManager[None]:
         """A search on a GPU has it to itself."""

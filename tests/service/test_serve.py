@@ -26,6 +26,9 @@ from serving import (
 )
 
 
+JSON = {"content-type": "application/json"}
+
+
 @pytest.fixture
 def client(served):
     with served.client() as client:
@@ -96,7 +99,8 @@ def test_what_is_wrong_is_said_in_json(client, served):
     cases = [
         (client.post("/v1/score", json={"source": "/etc/passwd"}), 422, "has several lines"),
         (client.post("/v1/score", json={"source": "x\n", "nonsense": 1}), 422, "nonsense"),
-        (client.post("/v1/score", content=b"{"), 422, "JSON"),
+        (client.post("/v1/score", content=b"{", headers=JSON), 422, "JSON decode error"),
+        (client.post("/v1/score", content=b"[1]", headers=JSON), 422, "valid dictionary"),
         (client.post("/v1/bound", json={"problem": "def f(:\n"}), 422, "SyntaxError"),
         (client.post("/v1/bound", json={"problem": PROBLEM, "device": "h1"}), 422, "h1"),
         (client.get("/v1/jobs/nothing"), 404, "no job"),
