@@ -1,0 +1,241 @@
+"""Run OpenEvolve's and ShinkaEvolve's own loops with SolKit's evaluators, without a GPU or a model.
+
+    pip install openevolve 'solkit[serve,surrogate]'
+    python3 -m venv shinka && shinka/bin/pip install shinka-evolve    # it pins httpx
+    python bench/other_loops.py --shinka shinka/bin/python [--iterations 20] [--out DIR]
+
+Candidates come from `made_up_llm`, whose answers were written for the purpose; times come from the
+recorded H100. So the figures show that the loops run, and nothing about what they would find.
+Prints what became of each candidate, and exits with 1 if a loop fails or a result has no score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from made_up_llm import Endpoint
+
+from solkit.datasets.store import shipped
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+DIMENSIONS = ("log2_blocks", "registers")
+VERSION = "import importlib.metadata as m; print(m.version({!r}))"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a loop keeps of one candidate.
+
+    Attributes:
+        score: its combined score; ``None`` if it has none.
+        stage: how far it got.
+        verdict: SolKit's.
+        time_ms: its recorded time.
+        whole: whether the dimensions are all numbers.
+    """
+
+    score: float | None
+    stage: str
+    verdict: str
+    time_ms: float | None
+    whole: bool
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--shinka", metavar="PYTHON", help="of ShinkaEvolve's environment")
+    parser.add_argument("--only", choices=("openevolve", "shinka"))
+    parser.add_argument("--out", type=Path, help="folder of the runs")
+    options = parser.parse_args()
+    out = options.out or Path(tempfile.mkdtemp(prefix="other-loops-"))
+    print(f"runs: {out}")
+    ok = True
+    if options.only != "shinka":
+        ok &= openevolve(out / "openevolve", options.iterations)
+    if options.only != "openevolve" and options.shinka:
+        ok &= shinka(out / "shinka", options.iterations, options.shinka)
+    return 0 if ok else 1
+
+
+# --------------------------------------------------------------------------------------- OpenEvolve
+
+
+def openevolve(out: Path, iterations: int) -> bool:
+    """Run it, and print what happened."""
+    example = EXAMPLES / "openevolve"
+    with Endpoint() as endpoint:
+        command = [
+            *(sys.executable, "-m", "openevolve.cli"),
+            *(str(example / "initial_program.py"), str(example / "evaluator.py")),
+            *("--config", str(example / "config.yaml"), "--iterations", str(iterations)),
+            *("--api-base", endpoint.url, "--output", str(out)),
+        ]
+        status, seconds = run(command, out, {})
+        told = [evolved(each) for each in lines(out / "evolution_trace.jsonl")]
+        lost = [each.get("error", "") for each in lines(out / "evolution_trace_failures.jsonl")]
+        name = f"OpenEvolve {version(sys.executable, 'openevolve')}"
+        report(name, told, lost, endpoint.given, seconds)
+    return status == 0 and len(told) + len(lost) == iterations and all(e.whole for e in told)
+
+
+def evolved(line: Mapping[str, object]) -> Candidate:
+    """A candidate of OpenEvolve's trace."""
+    metrics, artifacts = line["child_metrics"], line.get("artifacts") or {}
+    assert isinstance(metrics, dict)
+    assert isinstance(artifacts, dict)
+    whole = all(isinstance(metrics.get(each), float) for each in ("combined_score", *DIMENSIONS))
+    stage, verdict = artifacts.get("stage", ""), artifacts.get("verdict", "")
+    return Candidate(metrics.get("combined_score"), stage, verdict, metrics.get("time_ms"), whole)
+
+
+# ------------------------------------------------------------------------------------- ShinkaEvolve
+
+
+def shinka(out: Path, iterations: int, python: str) -> bool:
+    """Run it with a service that its processes ask, and print what happened."""
+    with Endpoint() as endpoint, service(out) as where:
+        models = json.dumps([f"local/made-up@{endpoint.url}"])
+        command = [
+            *(python, "-m", "shinka.cli.run", "--task-dir", str(EXAMPLES / "shinka")),
+            *("--config-fname", "config.yaml", "--results_dir", str(out)),
+            *("--num_generations", str(iterations), "--set", f"evo.llm_models={models}"),
+            *("--set", f"job.python_executable={sys.executable}"),
+        ]
+        status, seconds = run(command, out, where)
+        told = list(generations(out))
+        name = f"ShinkaEvolve {version(python, 'shinka-evolve')}"
+        report(name, told, [], endpoint.given, seconds)
+    return status == 0 and len(told) >= iterations and all(each.whole for each in told)
+
+
+def generations(out: Path) -> Iterator[Candidate]:
+    """The candidates in ShinkaEvolve's database, and those whose files it left aside."""
+    (path,) = out.glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        query = "select combined_score, correct, public_metrics, private_metrics from programs"
+        for score, correct, public, private in database.execute(query):
+            shown, hidden = json.loads(public or "{}"), json.loads(private or "{}")
+            verdict = shown.get("verdict", "no answer that could be used")
+            stage = "measured" if hidden.get("measured") else stage_of(score)
+            whole = bool(correct) == ("time_ms" in shown)
+            yield Candidate(score, stage, verdict, shown.get("time_ms"), whole)
+
+
+def stage_of(score: float | None) -> str:
+    """How far a candidate got that was not measured."""
+    if not score:
+        return "refused"
+    return "rejected by forecast" if score < 0.5 else "passed stage 1"
+
+
+@contextlib.contextmanager
+def service(out: Path) -> Iterator[dict[str, str]]:
+    """A `solkit serve` that replays the recorded H100: the variables that name it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    where = {"SOLKIT_URL": f"http://127.0.0.1:{port}", "SOLKIT_TOKEN": secrets.token_urlsafe(24)}
+    out.mkdir(parents=True, exist_ok=True)
+    command = [
+        *(sys.executable, "-m", "solkit", "serve", "--port", str(port)),
+        *("--recorded", str(shipped("h100").folder), "--token-env", "SOLKIT_TOKEN"),
+        *("--state", str(out / "jobs")),
+    ]
+    with (out / "service.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env={**os.environ, **where}, stdout=log, stderr=subprocess.STDOUT
+        )
+        try:
+            await_health(where["SOLKIT_URL"])
+            yield where
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def await_health(url: str) -> None:
+    for _ in range(240):
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/v1/health", timeout=5):
+            return
+        time.sleep(0.5)
+    raise SystemExit(f"{url} does not answer")
+
+
+# ------------------------------------------------------------------------------------------- shared
+
+
+def run(command: Sequence[str], out: Path, variables: Mapping[str, str]) -> tuple[int, float]:
+    """Run a loop; its status, and the seconds that it took."""
+    out.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    with (out / "loop.log").open("w") as log:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    return done.returncode, time.monotonic() - began_s
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """The records of a file of JSON lines; none if it is missing."""
+    if not path.exists():
+        return []
+    return [json.loads(each) for each in path.read_text().splitlines()]
+
+
+def version(python: str, package: str) -> str:
+    code = VERSION.format(package)
+    return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
+def report(
+    name: str,
+    told: Sequence[Candidate],
+    lost: Sequence[object],
+    given: Sequence[str],
+    seconds: float,
+) -> None:
+    """Print what became of the candidates."""
+    stages = Counter(each.stage for each in told)
+    verdicts = Counter(each.verdict for each in told)
+    times_ms = [each.time_ms for each in told if each.time_ms is not None]
+    print(f"\n{name}: {len(told)} candidates, {seconds:.0f} s")
+    print(f"  answers given: {len(given)}, of which hostile or senseless: {bad(given)}")
+    print("  " + ", ".join(f"{count} {stage}" for stage, count in sorted(stages.items())))
+    print("  verdicts: " + ", ".join(f"{count} {each}" for each, count in sorted(verdicts.items())))
+    print(f"  best score: {max((each.score or 0.0 for each in told), default=0.0):.4f}")
+    print(f"  best time: {min(times_ms, default=float('nan')):.4g} ms")
+    print(f"  results without a number for each dimension: {sum(not each.whole for each in told)}")
+    for each in lost:
+        print(f"  the loop itself dropped: {each}")
+
+
+def bad(given: Sequence[str]) -> int:
+    """How many of the answers must earn nothing."""
+    from made_up_llm import SOFTMAX
+
+    return sum(not (SOFTMAX / f"{each}.py").exists() for each in given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
