@@ -96,6 +96,7 @@ def test_a_search_is_a_job_that_tells_how_far_it_is(client):
 
 
 def test_what_is_wrong_is_said_in_json(client, served):
+    asked(client, "bound", problem=problem(0))  # a worker that starts now would be waited for
     cases = [
         (client.post("/v1/score", json={"source": "/etc/passwd"}), 422, "has several lines"),
         (client.post("/v1/score", json={"source": "x\n", "nonsense": 1}), 422, "nonsense"),
