@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from solkit.core.batch import HeldOut
 from solkit.core.facts import Depth
@@ -36,6 +37,17 @@ class Order(str, enum.Enum):
     """By what the surrogate expects, and what was measured since."""
     RANDOM = "random"
     """At random: what the surrogate is compared with."""
+
+
+_Word = TypeVar("_Word", bound=enum.Enum)
+
+
+def _one_of(kind: type[_Word], told: object, name: str) -> _Word:
+    try:
+        return kind(told)
+    except ValueError:
+        valid = ", ".join(str(each.value) for each in kind)
+        raise InputError(f"{name} is {told!r}; expected one of: {valid}") from None
 
 
 @dataclass(frozen=True)
@@ -80,13 +92,8 @@ class EvolveSettings:
             raise InputError(f"stop_at is {self.stop_at!r}; expected a share of the speed of light")
         if not 0 <= self.least_gain < 1:
             raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
-        for name, kind in {"order": Order, "depth": Depth}.items():
-            try:
-                object.__setattr__(self, name, kind(getattr(self, name)))
-            except ValueError:
-                valid = ", ".join(each.value for each in kind)
-                told = f"{name} is {getattr(self, name)!r}; expected one of: {valid}"
-                raise InputError(told) from None
+        object.__setattr__(self, "order", _one_of(Order, self.order, "order"))
+        object.__setattr__(self, "depth", _one_of(Depth, self.depth, "depth"))
         if self.proposals < 1:
             raise InputError(f"proposals is {self.proposals!r}; expected 1 or more")
         if self.resume and self.log is None:

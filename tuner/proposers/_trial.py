@@ -198,8 +198,9 @@ def _arrange() -> None:
     """Unwritten memory holds NaN; launchers that ask for the number of SMs get one."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
-    torch.cuda.get_device_properties = lambda *_: properties
-    torch.cuda.get_device_capability = lambda *_: (9, 0)
+    cuda: Any = torch.cuda
+    cuda.get_device_properties = lambda *_: properties
+    cuda.get_device_capability = lambda *_: (9, 0)
 
 
 def _limit(sized: Sized, usual_s: float) -> float:
