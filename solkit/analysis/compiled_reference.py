@@ -19,6 +19,9 @@ from solkit.kernelfiles.seeding import seed_everything
 __all__ = ["written"]
 
 
+_FRAMES = 3000
+
+
 def written(
     path: str, device: Device, shape: Mapping[str, Value] | None
 ) -> tuple[str, tuple[str, ...]]:
@@ -32,7 +35,7 @@ def written(
     Raises:
         InputError: the file is invalid, or there is no such program; says why.
     """
-    sys.setrecursionlimit(2 * sys.getrecursionlimit())  # fake tensors add frames to the user's
+    sys.setrecursionlimit(_FRAMES)  # fake tensors add frames to the user's
     fake(device)
     with FakeTensorMode():
         loaded = kernelfiles.load(path)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import triton
+from torch.utils._python_dispatch import _disable_current_modes
 
 from solkit.adapters import inductor
 from solkit.adapters.inductor_program._calls import HELPERS, Program, rewritten
@@ -62,7 +63,8 @@ def program_of(reference: Reference) -> Written:
 
 def _generated(found: Traced) -> str:
     try:
-        return inductor.generated(found.graph, found.inputs, dict(_SETTINGS))
+        with _disable_current_modes():  # it has its own
+            return inductor.generated(found.graph, found.inputs, dict(_SETTINGS))
     except SolkitError:
         raise
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU

@@ -1,0 +1,74 @@
+"""What tests of `solkit.adapters.inductor_program` run in child processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from solkit.adapters import triton_interpreter
+from solkit.kernelfiles import load
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.roofline import devices
+
+
+def written(paths: list[str]) -> list[tuple[str, str]]:
+    """For each reference its kernel file's text, or nothing and why there is none."""
+    from solkit.analysis.compiled_reference import written as one
+    from solkit.errors import InputError
+
+    found = []
+    for path in paths:
+        try:
+            found.append((one(path, devices.find("h100-sxm"), None)[0], ""))
+        except InputError as error:
+            found.append(("", str(error)))
+    return found
+
+
+def compared(pairs: list[tuple[str, str]], points: int) -> list[str]:
+    """For each reference and kernel file how they differ in the interpreter; empty if they agree.
+
+    Each is run with its defaults and with `points` parameters drawn from its space.
+    """
+    torch.set_num_threads(1)
+    triton_interpreter.install()
+    return [_compared(reference, path, points) for reference, path in pairs]
+
+
+def _compared(reference: str, path: str, points: int) -> str:
+    loaded = load(path, reference)
+    space = loaded.space({})
+    drawn = space.sample(points, seed=0) if space.values else []
+    for params in ({}, *drawn):
+        watch = triton_interpreter.watch(60.0)
+        want = _outputs(loaded, {}, "run_reference")
+        got = _outputs(loaded, params, "run_kernel")
+        if watch.skipped:
+            return f"{watch.skipped} programs did not run"
+        if why := _difference(want, got):
+            return f"with {params}: {why}"
+    return ""
+
+
+def _outputs(loaded: Any, params: Any, run: str) -> list[torch.Tensor]:
+    """The outputs, then the arguments and buffers as they are after the call."""
+    seed_everything(0)
+    workload = loaded.workload({}, params, "cpu")
+    outputs = list(getattr(workload, run)())
+    function = workload.reference if run == "run_reference" else workload.kernel
+    model = getattr(function, "model", None)
+    kept = [] if model is None else [*model.buffers(), *model.parameters()]
+    given = [arg for arg in workload.args if isinstance(arg, torch.Tensor)]
+    return [each.detach() for each in (*outputs, *given, *kept)]
+
+
+def _difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
+    if len(want) != len(got):
+        return f"{len(got)} outputs, not {len(want)}"
+    for place, (right, mine) in enumerate(zip(want, got)):
+        if (right.shape, right.dtype, right.stride()) != (mine.shape, mine.dtype, mine.stride()):
+            return f"output {place} is {mine.shape} {mine.dtype} {mine.stride()}"
+        if not torch.allclose(right.double(), mine.double(), rtol=1e-4, atol=1e-5, equal_nan=True):
+            return f"output {place} is off by {float((right - mine).abs().max()):.3g}"
+    return ""
