@@ -23,12 +23,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from solkit.core import AnalysisStatus, Configuration, MeasureSettings, Result, Verdict
+from solkit.core import AnalysisStatus, Configuration, Device, MeasureSettings, Result, Verdict
 from solkit.errors import InputError, SolkitError
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.lab import Lab
 
-__all__ = ["KernelExecResult", "Sample", "evaluate", "evaluate_generations", "generations", "main"]
+__all__ = [
+    "KernelExecResult",
+    "Sample",
+    "evaluate",
+    "evaluate_generations",
+    "generations",
+    "main",
+    "result_of",
+]
 
 RESULTS = "eval_results.json"
 NOT_MEASURED_MS = -1.0
@@ -129,7 +137,7 @@ def evaluate(
     Raises:
         GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.evaluate`.
     """
-    return result_of(lab.evaluate(candidate, reference), lab)
+    return result_of(lab.evaluate(candidate, reference), lab.device)
 
 
 def evaluate_generations(
@@ -162,16 +170,16 @@ def evaluate_generations(
     for found in lab.evaluate_all(wanted):
         assert isinstance(found.candidate, Configuration)
         sample, _ = asked[found.candidate.path]
-        result = result_of(found, lab)
+        result = result_of(found, lab.device)
         told.setdefault(str(sample.problem_id), []).append(_entry(sample, result))
         _write(path, told)
         yield sample, result
 
 
-def result_of(found: Evaluation, lab: Lab) -> KernelExecResult:
+def result_of(found: Evaluation, device: Device) -> KernelExecResult:
     """KernelBench's record for an evaluation."""
-    hardware = lab.device.name
-    metadata = {"hardware": hardware, "device": lab.device.key, "solkit": solkit_of(found)}
+    hardware = device.name
+    metadata = {"hardware": hardware, "device": device.key, "solkit": solkit_of(found)}
     metadata |= _errors_of(found)
     outcome, verdict = found.outcome, found.verdict
     if outcome is None:
