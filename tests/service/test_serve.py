@@ -25,7 +25,6 @@ from serving import (
     problem,
 )
 
-
 JSON = {"content-type": "application/json"}
 
 
