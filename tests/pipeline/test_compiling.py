@@ -1,0 +1,84 @@
+"""A reference alone: what `torch.compile` would run is the first kernel."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from solkit import pipeline
+from solkit.cli import app
+from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
+from solkit.errors import InputError
+from solkit.pipeline.compiling import first_parent
+from solkit.pipeline.evolving_world import Original
+from solkit.pipeline.preparing import Preparation
+from solkit.roofline.devices import find
+
+REFERENCE = """
+import torch
+
+SHAPES = [{"M": 64, "N": 96}, {"M": 32, "N": 96}]
+
+def inputs(M=4096, N=4096, device="cuda"):
+    return torch.randn(M, N, device=device), torch.randn(N, 16, device=device)
+
+def reference(x, w):
+    return torch.relu(torch.softmax(x, -1) @ w)
+"""
+RANDOM = REFERENCE.replace("torch.relu(", "torch.nn.functional.dropout(")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("compiling")
+    (made / "problem.py").write_text(REFERENCE)
+    (made / "random.py").write_text(RANDOM)
+    return made
+
+
+@pytest.fixture(scope="module")
+def out(folder):
+    """The kernel file that the command writes."""
+    path = folder / "kernel.py"
+    asked = ["inductor", str(folder / "problem.py"), "--device", "h100", "--out", str(path)]
+    result = CliRunner().invoke(app, [*asked, "--shape", "M=48,N=80"])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_the_command_writes_a_file_that_is_analysed_whole(folder, out):
+    shape = {"M": 48, "N": 80}
+    analysis = pipeline.analyse(out, "h100", reference=folder / "problem.py", shape=shape)
+    assert analysis.status is AnalysisStatus.COMPLETE
+    names = [kernel.launch.name for kernel in analysis.kernels]
+    assert len(names) == 3
+    assert ["softmax" in names[0], "mm" in names[1], "relu" in names[2]] == [True] * 3
+
+
+def test_the_command_overwrites_nothing(folder, out):
+    text = out.read_text()
+    result = CliRunner().invoke(app, ["inductor", str(folder / "problem.py"), "--out", str(out)])
+    assert result.exit_code == 2
+    assert "exists" in result.output
+    assert out.read_text() == text
+
+
+def test_evolve_starts_from_it_at_its_one_shape(folder):
+    path = str(folder / "problem.py")
+    with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
+        found = Original.read(prepared, path, path, None, EvolveSettings())
+        assert found.compiled == path
+        assert found.problem == path
+        assert Path(found.path).read_text() == found.variant.source
+    assert found.shape == {"M": 64, "N": 96}
+    assert found.params["num_warps_0"] in (1, 2, 4, 8, 16)
+    assert found.others(EvolveSettings()) == []
+    assert "holds no kernel" in found.notes[0]
+
+
+def test_the_operation_in_the_way_is_named(folder):
+    with pytest.raises(InputError, match=r"random\.py.*draws random numbers"):
+        first_parent(folder / "random.py", "h100", {"M": 8, "N": 8})
