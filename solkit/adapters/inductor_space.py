@@ -6,8 +6,8 @@ import re
 
 import torch
 
-from solkit.adapters import inductor
 from solkit.adapters.inductor import CaughtKernel
+from solkit.adapters.inductor_text import MOST_BLOCK
 
 __all__ = ["block_values", "launch_tests", "space", "valid_text"]
 
@@ -44,13 +44,13 @@ def space(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
 
 def _choices(block: str, kernel: CaughtKernel) -> tuple[int, ...]:
     tried = {config[block] for config in kernel.configs if block in config}
-    if block in inductor.MOST_BLOCK:  # sizes about its axis
+    if block in MOST_BLOCK:  # sizes about its axis
         axis = kernel.numels.get(f"{block.removesuffix('BLOCK')}numel".lower(), _MOST_PROGRAMS)
         least = 16 if _multiplies(kernel) else 1  # what tl.dot takes
         if kernel.template == "split_scan":
             least = _SPLIT_SCAN_LEAST
         tried |= {size for size in _BLOCKS[block] if least <= size < 2 * axis}
-        return tuple(sorted(size for size in tried if size <= inductor.MOST_BLOCK[block]))
+        return tuple(sorted(size for size in tried if size <= MOST_BLOCK[block]))
     least = max(tried) if block == "RSPLIT_SIZE" else 1  # its workspace is for this one
     if block.startswith("BLOCK"):
         least = 16 if _element_bytes(kernel) > 1 else 32  # what tl.dot takes

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from solkit.adapters.inductor import CaughtKernel, grid_of, parameters, read_kernel
+from solkit.adapters.inductor import CaughtKernel
 from solkit.adapters.inductor_space import block_values, launch_tests, space
+from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
 from solkit.errors import InputError
 
 __all__ = ["ProgramKernel", "named_apart", "spaces", "valid_lines"]
@@ -65,7 +66,7 @@ class ProgramKernel:
         caught = CaughtKernel(
             template=read.template,
             grid=grid,
-            axes=_AXES.get(read.meta["grid_type"], ()),
+            axes=AXES.get(read.meta["grid_type"], ()),
             source=read.function,
             buffers=(),
             workspaces=(),
@@ -95,14 +96,6 @@ class ProgramKernel:
     def renamed(self, text: str) -> str:
         """An expression of the block sizes with the launcher's names."""
         return re.sub(r"\b([A-Z]\w*)\b", rf"\1{self.suffix}", text)
-
-
-_AXES: Mapping[str, tuple[str, ...]] = {
-    "Grid1D": ("x",),
-    "Grid2D": ("x", "y"),
-    "Grid3D": ("x", "y", "z"),
-    "SplitScanGrid": ("r0_", "x"),
-}
 
 
 def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
