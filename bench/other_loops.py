@@ -24,7 +24,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from solkit.datasets.store import shipped
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 DIMENSIONS = ("log2_blocks", "registers")
+PLACE = "http://127.0.0.1:8123/v1"  # in the examples' settings
 VERSION = "import importlib.metadata as m; print(m.version({!r}))"
 
 
@@ -47,7 +48,8 @@ class Candidate:
         stage: how far it got.
         verdict: SolKit's.
         time_ms: its recorded time.
-        whole: whether the dimensions are all numbers.
+        whole: whether it has all that its loop needs: OpenEvolve a number for each dimension,
+            ShinkaEvolve a score, and a time if it is correct.
     """
 
     score: float | None
@@ -80,19 +82,24 @@ def main() -> int:
 def openevolve(out: Path, iterations: int) -> bool:
     """Run it, and print what happened."""
     example = EXAMPLES / "openevolve"
+    out.mkdir(parents=True, exist_ok=True)
     with Endpoint() as endpoint:
+        config = (example / "config.yaml").read_text().replace(PLACE, endpoint.url)
+        (out / "config.yaml").write_text(
+            config
+        )  # `--api-base` leaves the file's models as they are
         command = [
             *(sys.executable, "-m", "openevolve.cli"),
             *(str(example / "initial_program.py"), str(example / "evaluator.py")),
-            *("--config", str(example / "config.yaml"), "--iterations", str(iterations)),
-            *("--api-base", endpoint.url, "--output", str(out)),
+            *("--config", str(out / "config.yaml"), "--iterations", str(iterations)),
+            *("--output", str(out)),
         ]
         status, seconds = run(command, out, {})
         told = [evolved(each) for each in lines(out / "evolution_trace.jsonl")]
         lost = [each.get("error", "") for each in lines(out / "evolution_trace_failures.jsonl")]
         name = f"OpenEvolve {version(sys.executable, 'openevolve')}"
         report(name, told, lost, endpoint.given, seconds)
-    return status == 0 and len(told) + len(lost) == iterations and all(e.whole for e in told)
+    return status == 0 and len(told) + len(lost) == iterations and all_whole(told)
 
 
 def evolved(line: Mapping[str, object]) -> Candidate:
@@ -115,27 +122,39 @@ def shinka(out: Path, iterations: int, python: str) -> bool:
         command = [
             *(python, "-m", "shinka.cli.run", "--task-dir", str(EXAMPLES / "shinka")),
             *("--config-fname", "config.yaml", "--results_dir", str(out)),
-            *("--num_generations", str(iterations), "--set", f"evo.llm_models={models}"),
+            *("--num_generations", str(iterations + 1)),  # the initial program is one
+            *("--set", f"evo.llm_models={models}"),
             *("--set", f"job.python_executable={sys.executable}"),
         ]
         status, seconds = run(command, out, where)
-        told = list(generations(out))
+        told = generations(out)
+        lost = [f"generation {e}" for e in range(1, iterations + 1) if e not in told]
+        told.pop(0, None)
         name = f"ShinkaEvolve {version(python, 'shinka-evolve')}"
-        report(name, told, [], endpoint.given, seconds)
-    return status == 0 and len(told) >= iterations and all(each.whole for each in told)
+        report(name, list(told.values()), lost, endpoint.given, seconds)
+    return status == 0 and len(told) + len(lost) == iterations and all_whole(told.values())
 
 
-def generations(out: Path) -> Iterator[Candidate]:
-    """The candidates in ShinkaEvolve's database, and those whose files it left aside."""
+def generations(out: Path) -> dict[int, Candidate]:
+    """The candidates in ShinkaEvolve's database, by generation."""
     (path,) = out.glob("*.sqlite")
+    query = (
+        "select generation, combined_score, correct, public_metrics, private_metrics from programs"
+    )
     with contextlib.closing(sqlite3.connect(path)) as database:
-        query = "select combined_score, correct, public_metrics, private_metrics from programs"
-        for score, correct, public, private in database.execute(query):
-            shown, hidden = json.loads(public or "{}"), json.loads(private or "{}")
-            verdict = shown.get("verdict", "no answer that could be used")
-            stage = "measured" if hidden.get("measured") else stage_of(score)
-            whole = bool(correct) == ("time_ms" in shown)
-            yield Candidate(score, stage, verdict, shown.get("time_ms"), whole)
+        return {each[0]: generation(*each[1:]) for each in database.execute(query)}
+
+
+def generation(score: float | None, correct: int, public: str, private: str) -> Candidate:
+    """A candidate of ShinkaEvolve's database; only what has a time may be correct."""
+    shown, hidden = json.loads(public or "{}"), json.loads(private or "{}")
+    stage = "measured" if hidden.get("measured") else stage_of(score)
+    whole = score is not None and bool(correct) == ("time_ms" in shown)
+    return Candidate(score, stage, shown.get("verdict", ""), shown.get("time_ms"), whole)
+
+
+def all_whole(told: Iterable[Candidate]) -> bool:
+    return all(each.whole for each in told)
 
 
 def stage_of(score: float | None) -> str:
@@ -225,7 +244,7 @@ def report(
     print("  verdicts: " + ", ".join(f"{count} {each}" for each, count in sorted(verdicts.items())))
     print(f"  best score: {max((each.score or 0.0 for each in told), default=0.0):.4f}")
     print(f"  best time: {min(times_ms, default=float('nan')):.4g} ms")
-    print(f"  results without a number for each dimension: {sum(not each.whole for each in told)}")
+    print(f"  results that are not whole: {sum(not each.whole for each in told)}")
     for each in lost:
         print(f"  the loop itself dropped: {each}")
 

@@ -93,7 +93,7 @@ def trained(evaluator: Evaluator, steps: int, seed: int) -> list[float]:
             per_device_train_batch_size=32,
             num_generations=32,
             max_completion_length=len(SPACE),
-            learning_rate=2e-3,
+            learning_rate=1e-3,
             lr_scheduler_type="constant",
             beta=0.0,
             temperature=1.0,
@@ -114,7 +114,7 @@ def trained(evaluator: Evaluator, steps: int, seed: int) -> list[float]:
 def main() -> None:
     """Train, and print the rewards of the first and the last ten steps."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     store = shipped("h100").folder

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from solkit.core import Configuration, canonical
 from solkit.integrations.evaluator import Evaluator
 from solkit.integrations.grading import Reward
 from solkit.pipeline.evaluation import Given
@@ -87,8 +88,18 @@ def code_of(text: str) -> str | None:
 
 
 def _rewards(evaluator: Evaluator, candidates: Sequence[Given | None]) -> list[Reward]:
-    """The rewards in order; no candidate earns nothing."""
-    usable = [each for each in candidates if each is not None]
-    told = iter(evaluator.reward(usable))
+    """The rewards in order; no candidate earns nothing.
+
+    A model that has learnt gives the same answer many times: equal ones are read once.
+    """
+    distinct = {_key(each): each for each in candidates if each is not None}
+    told = dict(zip(distinct, evaluator.reward(distinct.values()), strict=True))
     nothing = Reward(0.0, "does_not_compile", reasons=("The answer holds no candidate.",))
-    return [nothing if each is None else next(told) for each in candidates]
+    return [nothing if each is None else told[_key(each)] for each in candidates]
+
+
+def _key(candidate: Given) -> str:
+    """Tells candidates apart."""
+    if not isinstance(candidate, Configuration):
+        return str(candidate)
+    return f"{candidate.path} {canonical(candidate.shape)} {canonical(candidate.params)}"

@@ -36,6 +36,13 @@ def test_a_batch_is_rewarded_in_order_and_at_once():
     assert [*inspect.signature(reward).parameters][:2] == ["prompts", "completions"]
 
 
+def test_equal_candidates_are_read_once():
+    evaluator = Evaluator()
+    reward = as_reward_function(evaluator, lambda text: Configuration(text, "k", params={"B": 1}))
+    assert len(set(reward([], ["a", "b", "a", "a"]))) == 1
+    assert [each.path for each in evaluator.asked[0]] == ["a", "b"]
+
+
 def test_conversations_and_texts_are_read():
     messages = [{"role": "user", "content": "no"}, {"role": "assistant", "content": FENCED}]
     assert text_of(messages) == text_of(FENCED) == FENCED
