@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import statistics
+import tempfile
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -88,7 +89,7 @@ def trained(evaluator: Evaluator, steps: int, seed: int) -> list[float]:
         processing_class=words,
         train_dataset=Dataset.from_dict({"prompt": ["choose"] * 64}),
         args=GRPOConfig(
-            output_dir="grpo_output",
+            output_dir=tempfile.mkdtemp(),  # nothing is saved
             max_steps=steps,
             per_device_train_batch_size=32,
             num_generations=32,
