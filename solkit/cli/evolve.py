@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from solkit.cli import _base, _options, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
-    from solkit.core import Evolved, EvolveStatus, Value
+    from solkit.core import Evolved, EvolveSettings, EvolveStatus, Value
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.proposers import Proposer
     from solkit.tuner.proposers.chat import Chat
@@ -169,37 +170,55 @@ def evolve(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(kernel, reference, recorded, resume, answers)
         _check_outputs((kernel, reference, recorded), json, html, out)
-        if log and resume:
-            raise InputError("give one of --log FILE, for a new run, and --resume FILE")
         from solkit.core import EvolveSettings
-        from solkit.pipeline.evolving import EvolveParts
         from solkit.pipeline.evolving import evolve as evolving
-        from solkit.report.advice import advise
 
-        settings = EvolveSettings(stop_at, seed=seed, order=order, depth=depth, on=on)
-        given = _options.parse_params(params) or {}
-        settings = replace(settings, params=given, held_out=_shapes(held_out))
-        settings = replace(settings, log=resume or log, resume=resume is not None)
+        plain = EvolveSettings(stop_at, seed=seed, order=order, depth=depth, on=on)
         asked = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
-        with (
-            _base.stdout_kept_for_the_report(),
-            _progress() as show,
-            _proposers(asked, seed, rewriter) as proposers,
-        ):
-            evolved = evolving(
-                kernel,
-                gpu_seconds=gpu_seconds,
-                device=None if recorded else device,
-                reference=reference,
-                shape=_options.parse_settings(shape, "--shape") if shape else None,
-                bench=_replayed(recorded, device, reference or kernel) if recorded else None,
-                settings=replace(settings, custom_kernel=custom_kernel),
-                parts=EvolveParts(proposers, advise=advise, show=show),
-            )
+        search = partial(
+            evolving,
+            kernel,
+            gpu_seconds=gpu_seconds,
+            device=None if recorded else device,
+            reference=reference,
+            shape=_options.parse_settings(shape, "--shape") if shape else None,
+            bench=_replayed(recorded, device, reference or kernel) if recorded else None,
+            settings=replace(
+                _settings(plain, params, held_out, log, resume), custom_kernel=custom_kernel
+            ),
+        )
+        evolved = _searched(search, asked, seed, rewriter)
         evolved = _write_winner(evolved, kernel, reference, out)
         _write(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(_nothing(evolved))
+
+
+def _settings(
+    plain: EvolveSettings,
+    params: Sequence[str] | None,
+    held_out: Sequence[str] | None,
+    log: str | None,
+    resume: str | None,
+) -> EvolveSettings:
+    if log and resume:
+        raise InputError("give one of --log FILE, for a new run, and --resume FILE")
+    in_use, shapes = _options.parse_params(params) or {}, _shapes(held_out)
+    place = resume or log
+    return replace(plain, params=in_use, held_out=shapes, log=place, resume=resume is not None)
+
+
+def _searched(search: Callable[..., Evolved], asked: _Asked, seed: int, rewriter: bool) -> Evolved:
+    """The search, with what was asked for as its proposers, and its progress shown."""
+    from solkit.pipeline.evolving import EvolveParts
+    from solkit.report.advice import advise
+
+    with (
+        _base.stdout_kept_for_the_report(),
+        _progress() as show,
+        _proposers(asked, seed, rewriter) as proposers,
+    ):
+        return search(parts=EvolveParts(proposers, advise=advise, show=show))
 
 
 @dataclass(frozen=True)
@@ -339,8 +358,6 @@ def _write_winner(evolved: Evolved, kernel: str, reference: str | None, out: str
 
 
 def _write(evolved: Evolved, json: str | None, html: str | None) -> None:
-    from functools import partial
-
     from solkit.cli._outputs import now
     from solkit.report import evolution as page
 

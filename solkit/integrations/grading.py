@@ -54,6 +54,7 @@ FEATURES = (
 - ``blocks_per_sm``: of its grid, at most 64.
 - ``shared_kib``, ``registers``: a block's shared memory, a thread's registers.
 """
+_NOTHING: dict[str, float] = dict.fromkeys(FEATURES, 0.0)
 
 
 class Stage(str, enum.Enum):
@@ -140,9 +141,6 @@ class Reward:
         value = (graded.sol_score or 0.0) if graded.is_right else 0.0
         known = graded.gap, graded.sol_score, graded.time_ms
         return Reward(value, graded.verdict, *known, graded.reasons)
-
-
-_NOTHING = dict.fromkeys(FEATURES, 0.0)
 
 
 def rejected_score(low_ms: float, limit_ms: float) -> float:
