@@ -84,8 +84,8 @@ def test_large_problems_are_run_by_sampled_programs(checker):
     parent = brief(SOFTMAX, **shape)
     found, why = checker.check(parent.source, parent)
     assert found is Checked.RIGHT, why
-    late = "    start = tl.program_id(0) * N\n"
-    wrong = late.replace("program_id(0)", "program_id(0) % 1000")
+    late = "tl.exp(x - peak) / total, mask"  # wrong in programs that no small problem has
+    wrong = late.replace("/ total", "/ (total + (start >= 1000 * N))")
     found, why = checked(checker, SOFTMAX, late, wrong, **shape)
     assert found is Checked.WRONG
     assert "M as it is" in why
