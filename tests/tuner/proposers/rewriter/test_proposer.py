@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 from naive_kernels import BIAS_RELU, LAYER_NORM, SCALAR_SOFTMAX, SOFTMAX
@@ -12,9 +13,12 @@ from solkit.errors import UnsupportedError
 from solkit.tuner.proposers.rewriter import Rewriter
 
 
+MOST = 30  # of some hundred pairs: each is a tree that is parsed, changed and written
+
+
 def proposals(source, depth=2, seed=0, **changes):
     asked = replace(brief(source, M=64, N=96), **changes)
-    return list(Rewriter(seed, depth, checks=False).propose(asked))
+    return list(islice(Rewriter(seed, depth, checks=False).propose(asked), MOST))
 
 
 def test_single_rewrites_come_first_and_no_text_twice():
@@ -49,7 +53,8 @@ def test_the_parameters_that_the_parent_runs_with_become_its_defaults():
 
 
 def test_the_same_seed_gives_the_same_proposals():
-    assert proposals(SCALAR_SOFTMAX, seed=3) == proposals(SCALAR_SOFTMAX, seed=3)
+    first, again = (proposals(SCALAR_SOFTMAX, depth=1, seed=3) for _ in range(2))
+    assert first == again != []
 
 
 def test_proposals_are_checked(checker):
