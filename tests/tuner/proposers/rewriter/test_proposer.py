@@ -12,7 +12,6 @@ from solkit.core import Checked, Tried
 from solkit.errors import UnsupportedError
 from solkit.tuner.proposers.rewriter import Rewriter
 
-
 MOST = 30  # of some hundred pairs: each is a tree that is parsed, changed and written
 
 
