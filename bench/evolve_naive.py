@@ -1,7 +1,7 @@
 """How much of the gap of plain kernels `solkit evolve` closes, on this machine's GPU.
 
-    python bench/evolve_naive.py bench/naive/*.py --out found                     # the rewriter alone
-    python bench/evolve_naive.py K.py --order random --seeds 5 --gpu-seconds 30   # at random
+    python bench/evolve_naive.py bench/naive/*.py --out found                   # the rewriter alone
+    python bench/evolve_naive.py K.py --order random --seeds 5 --gpu-seconds 30 # at random
 
 For each kernel: the gap before and after the gate, and whether it held at held-out shapes. Then
 the share of the summed log gaps that was closed. With several seeds each kernel is searched once a
