@@ -163,9 +163,8 @@ def evolve(
 ) -> None:
     """Rewrite a kernel, rank the variants, measure the promising, and prove what is faster.
 
-    Each variant is checked before it costs GPU time, and runs in its own process beside a referee.
-    The best one meets the original on fresh inputs in new processes, and at shapes that the search
-    never saw. If it does not hold there, the answer is to keep what you have.
+    Each variant runs in its own process beside a referee. The best one must hold on fresh inputs in
+    new processes, and at shapes that the search never saw; else you keep what you have.
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(kernel, reference, recorded, resume, answers)
@@ -173,7 +172,9 @@ def evolve(
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 
-        plain = EvolveSettings(stop_at, seed=seed, order=order, depth=depth, on=on)
+        plain = EvolveSettings(
+            stop_at, seed=seed, order=order, depth=depth, custom_kernel=custom_kernel, on=on
+        )
         asked = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
         search = partial(
             evolving,
@@ -183,9 +184,7 @@ def evolve(
             reference=reference,
             shape=_options.parse_settings(shape, "--shape") if shape else None,
             bench=_replayed(recorded, device, reference or kernel) if recorded else None,
-            settings=replace(
-                _settings(plain, params, held_out, log, resume), custom_kernel=custom_kernel
-            ),
+            settings=_settings(plain, params, held_out, log, resume),
         )
         evolved = _searched(search, asked, seed, rewriter)
         evolved = _write_winner(evolved, kernel, reference, out)
