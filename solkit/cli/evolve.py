@@ -167,8 +167,7 @@ def evolve(
     new processes, and at shapes that the search never saw; else you keep what you have.
     """
     with exit_codes.failures_as_exit_codes(verbose):
-        _base.check_readable(kernel, reference, recorded, resume, answers)
-        _check_outputs((kernel, reference, recorded), json, html, out)
+        _check((kernel, reference, recorded), (resume, answers), json, html, out)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
 
@@ -314,9 +313,15 @@ def _shapes(held_out: Sequence[str] | None) -> list[Mapping[str, Value]] | None:
     return [_options.parse_settings(each, "--held-out") for each in held_out]
 
 
-def _check_outputs(
-    inputs: tuple[str | None, ...], json: str | None, html: str | None, out: str | None
+def _check(
+    inputs: tuple[str | None, ...],
+    logs: tuple[str | None, ...],
+    json: str | None,
+    html: str | None,
+    out: str | None,
 ) -> None:
+    """Raise before the work, not after it, if a file cannot be read or written."""
+    _base.check_readable(*inputs, *logs)
     _base.check_distinct(json=json, html=html, out=out)
     _base.check_writable(json, inputs=inputs)
     for name, path in {"--html": html, "--out": out}.items():
