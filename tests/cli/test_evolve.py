@@ -33,6 +33,7 @@ def recording(tmp_path_factory):
     path = tmp_path_factory.mktemp("evolve") / "recording.jsonl"
     with OutcomeLog(path) as log:
         log.append(kept)
+    path.with_name("none.jsonl").touch()  # exchanges with a model that never answered
     return str(path)
 
 
@@ -40,6 +41,8 @@ def asked(recording, *options):
     shape = ",".join(f"{name}={value}" for name, value in SHAPE.items())
     given = ["--recorded", recording, "--reference", str(FOLDER / "problem.py"), "--shape", shape]
     quick = ["--depth", "captured", "--stop-at", "2"]
+    if not {"--no-rewriter", "--model", "--llm", "--key"} & set(options):
+        quick += ["--no-rewriter", "--answers", str(Path(recording).with_name("none.jsonl"))]
     return RUN.invoke(app, ["evolve", str(FOLDER / "three_pass.py"), *given, *quick, *options])
 
 
@@ -65,6 +68,7 @@ def test_the_page_says_what_to_do(told):
     assert "Use the best:" in page
     assert "times as fast (95 %:" in page
     assert "stopped because" in page
+    assert "was not asked again" in page
 
 
 def test_json_and_html_are_written(told):

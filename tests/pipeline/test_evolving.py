@@ -245,7 +245,7 @@ def test_settings_are_checked(told, message):
     [
         ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
         ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
-        ({"path": PROBLEM, "reference": None}, "holds no kernel"),
+        ({"path": PROBLEM, "reference": None}, "not_recorded"),
     ],
 )
 def test_bad_input_is_named(rows, told, message):
