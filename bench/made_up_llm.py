@@ -72,9 +72,10 @@ def _answer(name: str) -> str:
 
 
 def _fenced(name: str, text: str) -> str:
-    """An answer as both loops read it: ShinkaEvolve wants the tags, OpenEvolve the fence."""
+    """An answer as all loops read it: ShinkaEvolve wants the tags, `solkit evolve` the intent."""
     return (
-        f"<NAME>\n{name}\n</NAME>\n\n<DESCRIPTION>\nWritten for a test.\n</DESCRIPTION>\n\n"
+        f"INTENT: A {name} that was written for a test.\n\n<NAME>\n{name}\n</NAME>\n\n"
+        "<DESCRIPTION>\nWritten for a test.\n</DESCRIPTION>\n\n"
         f"<CODE>\n```python\n{text}```\n</CODE>\n"
     )
 
