@@ -121,7 +121,9 @@ _Rewriter = Annotated[
 _Out = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="Write the winner's file, its parameters as defaults; if there is one."
+        metavar="FILE",
+        help="Write the winner's file, its parameters as defaults, if there is one; of a reference "
+        "alone else what torch.compile would run.",
     ),
 ]
 _Html = Annotated[
@@ -348,12 +350,13 @@ def _nothing(evolved: Evolved) -> exit_codes.Exit:
 
 
 def _write_winner(evolved: Evolved, kernel: str, reference: str | None, out: str | None) -> Evolved:
-    """Write the winner's file, if there is one."""
+    """Write the winner's file; if nothing was faster, only what was made of a reference alone."""
     from solkit.core import TuneVerdict
     from solkit.datasets.kernels import kernel_at
     from solkit.tuner.evolution.writing import with_params
 
-    if out is None or evolved.verdict is not TuneVerdict.FASTER:
+    is_kept = evolved.verdict is not TuneVerdict.FASTER
+    if out is None or (is_kept and evolved.winner.variant.source == Path(kernel).read_text()):
         return evolved
     name = kernel_at(kernel, reference=reference).entry_point
     text = with_params(evolved.winner.variant.source, name, evolved.best_params.params)

@@ -9,7 +9,17 @@ import pytest
 from typer.testing import CliRunner
 
 from solkit.cli import app
-from solkit.core import canonical
+from solkit.cli.evolve import _write_winner
+from solkit.core import (
+    Bred,
+    Evolved,
+    Stopped,
+    TimedParams,
+    TuneVerdict,
+    Variant,
+    canonical,
+    variant_id,
+)
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import shipped
@@ -90,6 +100,26 @@ def test_the_winner_is_written_with_its_parameters_as_defaults(told):
         (FOLDER / "three_pass.py").read_text(), "kernel", found["best"]["params"]
     )
     assert text != (FOLDER / "three_pass.py").read_text()
+
+
+def kept(tmp_path, given, source):
+    """What is written of a search that found nothing faster."""
+    file, out = tmp_path / "given.py", tmp_path / "out.py"
+    file.write_text(given)
+    own = TimedParams({"BLOCK": 2}, 1.0)
+    bred = Bred(Variant(variant_id(source), source))
+    found = Evolved(
+        *(str(file), "p", {}, "h100-sxm", 0.5, own, bred.variant.id, own, TuneVerdict.KEEP, None),
+        *((bred,), 0, 1, 0, 1.0, Stopped.EXHAUSTED),
+    )
+    told = _write_winner(found, str(file), None, str(out))
+    return out.read_text() if told.out else None
+
+
+def test_of_a_reference_alone_what_torch_compile_would_run_is_written(tmp_path):
+    compiled = "def kernel(x, *, BLOCK=1): ..."
+    assert kept(tmp_path, "def reference(x): ...", compiled) == "def kernel(x, *, BLOCK=2): ..."
+    assert kept(tmp_path, compiled, compiled) is None
 
 
 @pytest.mark.parametrize(
