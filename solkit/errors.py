@@ -12,6 +12,9 @@
     ├── UnsupportedError            valid input that SolKit cannot handle on this machine
     │   ├── CountersError           Nsight Compute failed: says why and what helps
     │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
+    ├── ProposerError               a proposer cannot go on
+    │   ├── BudgetSpentError        what a model may cost is spent
+    │   └── ModelGoneError          a model gives no text, however often it is asked
     ├── TraceError                  a measurement could not be saved: names the file
     │   └── StorageError            a database of studies does not answer: names it
     └── WorkerError                 a child process of SolKit failed
@@ -24,14 +27,17 @@ A message names the bad value, its place, and the valid choices.
 from __future__ import annotations
 
 __all__ = [
+    "BudgetSpentError",
     "ClusterLostError",
     "CountersError",
     "GpuBusyError",
     "InputError",
     "JobDiedError",
     "KernelFileError",
+    "ModelGoneError",
     "NotRecordedError",
     "ParamsError",
+    "ProposerError",
     "ShapeError",
     "SolkitError",
     "StorageError",
@@ -94,6 +100,18 @@ class CountersError(UnsupportedError):
 
 class GpuBusyError(UnsupportedError):
     """Another SolKit process kept the GPU for longer than this one waits."""
+
+
+class ProposerError(SolkitError):
+    """A proposer cannot go on: `solkit.tuner.proposers`."""
+
+
+class BudgetSpentError(ProposerError):
+    """What a model may cost is spent, or the next call might pass it."""
+
+
+class ModelGoneError(ProposerError):
+    """The model gives no text, however often it is asked."""
 
 
 class TraceError(SolkitError):

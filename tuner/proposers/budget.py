@@ -12,15 +12,11 @@ import threading
 from dataclasses import dataclass
 from fractions import Fraction
 
-from solkit.errors import InputError, SolkitError
+from solkit.errors import BudgetSpentError, InputError
 
 __all__ = ["Budget", "BudgetSpentError", "Reservation", "Spent"]
 
 _MILLION = 1_000_000
-
-
-class BudgetSpentError(SolkitError):
-    """The next call could cost more than is left."""
 
 
 @dataclass(frozen=True)

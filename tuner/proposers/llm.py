@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from solkit.core import Brief, Proposal
-from solkit.errors import InputError, SolkitError
+from solkit.errors import InputError, ModelGoneError
 from solkit.tuner.proposers.answers import Answer, Reader, Refused
 from solkit.tuner.proposers.briefing import PROMPT_VERSION, messages_for
 from solkit.tuner.proposers.budget import Budget, Reservation, Spent
@@ -28,10 +28,6 @@ __all__ = ["LanguageModel", "ModelGoneError", "Retries", "Sampling", "chat_for"]
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
 _FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with a sign
-
-
-class ModelGoneError(SolkitError):
-    """The model gives no text, however often it is asked."""
 
 
 @dataclass(frozen=True)
