@@ -27,6 +27,7 @@ __all__ = [
     "complain",
     "console",
     "paced",
+    "progress",
     "show",
     "stdout_kept_for_the_report",
     "working",
@@ -53,6 +54,24 @@ def paced(show: Callable[[T], None]) -> Callable[[T], None]:
             show(progress)
 
     return now_and_then
+
+
+@contextlib.contextmanager
+def progress(doing: str, line: Callable[[T], str]) -> Iterator[Callable[[T], None]]:
+    """Show how far a run is: a line that changes on a terminal, else one every ten seconds.
+
+    Args:
+        doing: what is shown before the first line.
+        line: a status in words.
+    """
+    if not sys.stderr.isatty():
+        yield paced(lambda status: complain(line(status)))
+        return
+    from rich.console import Console
+
+    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    with screen.status(doing) as shown:
+        yield lambda status: shown.update(line(status))
 
 
 @contextlib.contextmanager

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,16 +135,7 @@ def _nothing(found: Batch) -> exit_codes.Exit:
     return exit_codes.Exit.INTERRUPTED if found.interrupted else exit_codes.Exit.CANDIDATE_FAILED
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[BatchStatus], None]]:
-    """Show how far it is: a line that changes on a terminal, else one every ten seconds."""
+def _progress() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:
     from solkit.report.batch import line
 
-    if not sys.stderr.isatty():
-        yield _base.paced(lambda status: _base.complain(line(status)))
-        return
-    from rich.console import Console
-
-    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    with screen.status("looking at the kernels") as shown:
-        yield lambda status: shown.update(line(status))
+    return _base.progress("looking at the kernels", line)

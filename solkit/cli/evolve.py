@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -375,16 +374,7 @@ def _write(evolved: Evolved, json: str | None, html: str | None) -> None:
         _base.write(html, lambda: lineage_page(evolved, written=now()), "--html")
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[EvolveStatus], None]]:
-    """Show how far it is: a line that changes on a terminal, else one every ten seconds."""
+def _progress() -> contextlib.AbstractContextManager[Callable[[EvolveStatus], None]]:
     from solkit.report.evolution import line
 
-    if not sys.stderr.isatty():
-        yield _base.paced(lambda status: _base.complain(line(status)))
-        return
-    from rich.console import Console
-
-    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    with screen.status("searching") as shown:
-        yield lambda status: shown.update(line(status))
+    return _base.progress("searching", line)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -238,16 +237,7 @@ def _write(tuned: Tuned, json: str | None, plot: str | None) -> None:
     _base.write(plot, lambda: page.plot(tuned), "--plot")
 
 
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[TuneStatus], None]]:
-    """Show how far it is: a line that changes on a terminal, else one every ten seconds."""
+def _progress() -> contextlib.AbstractContextManager[Callable[[TuneStatus], None]]:
     from solkit.report.tuning import line
 
-    if not sys.stderr.isatty():
-        yield _base.paced(lambda status: _base.complain(line(status)))
-        return
-    from rich.console import Console
-
-    screen = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    with screen.status("tuning") as shown:
-        yield lambda status: shown.update(line(status))
+    return _base.progress("tuning", line)

@@ -302,7 +302,7 @@ class _Run:
         same = is_original and canonical(best.params) == canonical(self.original.params)
         if best.time_ms is None or same:
             return None
-        breeding._tell("gate")
+        breeding.tell("gate")
         base = self.original.configuration
         rival = self.original.of(self.world.path(best.variant), best.params, "tuned")
         judge = partial(guarded_final, self.world.device, limits)

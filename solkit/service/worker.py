@@ -69,7 +69,7 @@ class _Worker:
         try:
             self._store.finish(job, self._workshop.perform(job.kind, job.request, job.owner, tell))
         except _UnwantedError:
-            pass
+            pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:
             self._store.fail(job, _kind(error), str(error))
         except Exception as error:

@@ -191,7 +191,7 @@ class Breeding:
         """Measure the original, and rank what else the parameters of what is known may be."""
         original = self.archive[self.archive.original]
         if original.measured == 0:
-            self._tell("original")
+            self.tell("original")
             self._measure(self._first)
         if (time_ms := self.archive[self.archive.original].time_ms) is not None:
             timed = [each.variant for each in self.archive if each.time_ms is not None]
@@ -223,13 +223,13 @@ class Breeding:
     # ---------------------------------------------------------------------------------- proposing
 
     def _propose(self) -> None:
-        """One round: proposals for one parent, checked and ranked."""
+        """One round: proposals for one parent, ranked. They are checked when they are measured."""
         self._since_round = 0
         parent = self.archive.parent()
         if parent is None:
             return
         self.rounds += 1
-        self._tell("proposing")
+        self.tell("proposing")
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._tried(parent))
         self._briefs[name] = brief
@@ -268,7 +268,7 @@ class Breeding:
     def _rank(self, variants: Sequence[Variant], otherwise_ms: float | None) -> None:
         if not variants or otherwise_ms is None:
             return
-        self._tell("ranking")
+        self.tell("ranking")
         ranking = self._world.rank(variants, otherwise_ms)
         self._frontier.add(ranking.points)
         for name, why in ranking.refused.items():
@@ -303,7 +303,7 @@ class Breeding:
             return
         self._told(point, variant, self._world.measure(point, variant))
         self._since_round += 1
-        self._tell("measuring")
+        self.tell("measuring")
 
     def _checked(self, variant: Variant) -> Variant:
         """The variant with what is known of its results, which is found out once."""
@@ -311,7 +311,7 @@ class Breeding:
         if brief is None or variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
             return variant
         self._looked.add(variant.id)
-        self._tell("checking")
+        self.tell("checking")
         variant = self._world.check(variant, brief)
         self.archive.note(variant.id, variant=variant)
         return variant
@@ -354,7 +354,8 @@ class Breeding:
         if found.time_ms is not None and (best_ms is None or found.time_ms < best_ms):
             self.trajectory.append(TuneProgress(self._world.spent_s(), found.time_ms))
 
-    def _tell(self, stage: str) -> None:
+    def tell(self, stage: str) -> None:
+        """Show how far the search is."""
         best = self.archive.best
         self._show(
             EvolveStatus(
