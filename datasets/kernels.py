@@ -10,6 +10,7 @@ from pathlib import Path
 
 import solkit
 from solkit.core import KernelFile, Source, Value
+from solkit.core.parsing import syntax_tree
 from solkit.datasets.record import kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
@@ -252,7 +253,7 @@ def _source(path: Path, name: str) -> Source:
 def _kind(source: Source, otherwise: str) -> str:
     """The file's ``KIND``, if it has one."""
     try:
-        statements = ast.parse(source.text).body
+        statements = syntax_tree(source.text).body
     except SyntaxError as error:
         raise InputError(f"{source.name}:{error.lineno}: {error.msg}") from error
     for statement in statements:

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solkit.core.parsing import syntax_tree
+
 __all__ = ["Array", "Block", "Call", "Code", "Event", "Number", "follow"]
 
 Array = NDArray[Any]
@@ -210,7 +212,7 @@ def follow(call: Call) -> Block | None:
 def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
     """A file's functions for the GPU, and its constants."""
     try:
-        tree = ast.parse(source)
+        tree = syntax_tree(source)
     except (SyntaxError, ValueError):
         return {}, {}
     functions, constants = {}, {}

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from solkit.core import Outcome, Source, Verdict
+from solkit.core.parsing import syntax_tree
 from solkit.datasets.formats._base import (
     Document,
     Format,
@@ -124,7 +125,7 @@ def _config(text: str) -> dict[str, Any]:
         ValueError: it is neither.
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = syntax_tree(text.strip(), mode="eval").body
         if isinstance(tree, ast.Call) and not tree.args:
             return {str(each.arg): ast.literal_eval(each.value) for each in tree.keywords}
         return dict(ast.literal_eval(tree))

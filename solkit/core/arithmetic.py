@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from solkit.core.parsing import syntax_tree
+
 __all__ = ["FUNCTIONS", "Expression", "evaluate"]
 
 Names = Mapping[str, Any]
@@ -125,7 +127,7 @@ class Expression:
             ValueError: it holds anything else.
         """
         try:
-            body = ast.parse(text.strip(), mode="eval").body
+            body = syntax_tree(text.strip(), mode="eval").body
             value = _compiled(body)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"{text!r}: {error}") from error

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from solkit.adapters.live_calls import AskedLaunch
+from solkit.core.parsing import syntax_tree
 from solkit.errors import UnsupportedError
 
 __all__ = ["Grids", "text_of"]
@@ -220,7 +221,7 @@ def _copied(asked: AskedLaunch) -> str:
     try:
         file = inspect.getsourcefile(asked.kernel.fn)
         text = Path(file or "").read_text(encoding="utf-8")
-        statements = ast.parse(text).body
+        statements = syntax_tree(text).body
     except (OSError, TypeError, SyntaxError, UnicodeDecodeError):
         raise UnsupportedError(
             f"the source of {asked.name} cannot be read: put the kernel into a file"

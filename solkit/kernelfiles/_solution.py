@@ -21,6 +21,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from solkit import userdata
+from solkit.core.parsing import syntax_tree
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles._source import import_file
 
@@ -158,7 +159,7 @@ def of_python_file(path: str, arguments: int) -> Solution:
 def _takes_over(text: str, path: str, arguments: int) -> bool:
     """Whether the top-level function ``run`` takes more than that many arguments."""
     try:
-        tree = ast.parse(text)
+        tree = syntax_tree(text)
     except SyntaxError as error:
         raise KernelFileError(f"is not valid Python: {error.msg}", path, error.lineno) from error
     for node in tree.body:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from solkit.core import Value
+from solkit.core.parsing import syntax_tree
 
 __all__ = ["with_params"]
 
@@ -39,7 +40,7 @@ def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> s
 
 def _defaults(source: str, entry_point: str) -> dict[str, tuple[int, int, int]]:
     """Line, first byte and end of each default that stands on one line."""
-    for node in ast.parse(source).body:
+    for node in syntax_tree(source).body:
         if isinstance(node, ast.FunctionDef) and node.name in (
             entry_point,
             _BEHIND.get(entry_point),

@@ -15,6 +15,8 @@ import unicodedata
 import warnings
 from collections.abc import Iterator
 
+from solkit.core.parsing import syntax_tree
+
 __all__ = ["Reason", "RefusedError", "depth_of", "parsed", "read"]
 
 MOST_SOURCE_BYTES = 96 << 10
@@ -140,7 +142,7 @@ def parsed(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of escapes: nobody would know whose they are
         try:
-            return ast.parse(source)
+            return syntax_tree(source)
         except SyntaxError as error:
             text = f"line {error.lineno} is not Python: {error.msg}"
             raise RefusedError(Reason.SYNTAX, text) from None

@@ -13,6 +13,7 @@ import torch
 from solkit.adapters.inductor_program._graph import ATTENTION
 from solkit.adapters.inductor_program._kernels import ProgramKernel, named_apart
 from solkit.adapters.inductor_program._module import Generated
+from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
 __all__ = ["HELPERS", "Program", "rewritten"]
@@ -88,7 +89,7 @@ def rewritten(module: Generated, names: Sequence[str]) -> Program:
 
 
 def _names(text: str) -> Iterator[ast.Name]:
-    return (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Name))
+    return (each for each in ast.walk(syntax_tree(text)) if isinstance(each, ast.Name))
 
 
 def _launches(module: Generated) -> Iterator[tuple[str, list[object]]]:
@@ -285,7 +286,7 @@ class _Writer(ast.NodeTransformer):
 
 
 def _expression(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body
+    return syntax_tree(text, mode="eval").body
 
 
 def _unknown(statement: ast.stmt) -> InputError:

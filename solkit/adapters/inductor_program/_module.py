@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
 __all__ = ["Generated", "generated_module"]
@@ -32,7 +33,7 @@ def generated_module(text: str) -> Generated:
     Raises:
         InputError: it holds code of another kind.
     """
-    tree = ast.parse(text)
+    tree = syntax_tree(text)
     found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
     call = next(each for each in found if each.name == "call")
     body = list(_flat(call.body))

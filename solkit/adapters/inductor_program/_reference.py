@@ -17,6 +17,7 @@ import torch
 from torch.utils._pytree import tree_flatten_with_path
 
 from solkit.adapters.inductor_program._graph import Held, Tensors
+from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
 __all__ = ["Reference", "model_text"]
@@ -139,7 +140,7 @@ def model_text(source: str, forward: str, sizes: Mapping[str, Any]) -> tuple[str
     Raises:
         InputError: ``Model`` is no class of that file.
     """
-    tree = ast.parse(source)
+    tree = syntax_tree(source)
     models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     if not models:
         raise InputError("its Model is not defined in the file itself")

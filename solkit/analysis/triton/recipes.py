@@ -30,6 +30,7 @@ from solkit.adapters.recipes import Steps, at_line, following_torch, stand_in
 from solkit.analysis import cuda, library
 from solkit.analysis.triton.capture import Captured, capture, described
 from solkit.core import Value
+from solkit.core.parsing import syntax_tree
 from solkit.kernelfiles import Workload
 
 __all__ = ["Recipes", "alike"]
@@ -246,7 +247,7 @@ def _bound(workload: Workload) -> partial[Any] | None:
 def _unsound(launcher: Callable[..., Any]) -> str:
     """Why a launcher cannot be followed: it, or a function it calls, looks at identities."""
     try:
-        tree = ast.parse(inspect.getsource(inspect.getmodule(launcher) or launcher))
+        tree = syntax_tree(inspect.getsource(inspect.getmodule(launcher) or launcher))
     except (OSError, TypeError, SyntaxError):
         return "its source is not known"
     looks = (

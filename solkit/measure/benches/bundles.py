@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from solkit.core.parsing import syntax_tree
 from solkit.errors import InputError
 
 __all__ = ["Bundle", "bundle_of"]
@@ -135,7 +136,7 @@ def _imported(module: Path, root: Path) -> Iterator[Path]:
     if module.suffix != ".py":
         return
     try:
-        tree = ast.parse(module.read_bytes())
+        tree = syntax_tree(module.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return  # loading it says what is wrong
     for node in ast.walk(tree):

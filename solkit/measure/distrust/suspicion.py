@@ -12,6 +12,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from typing import Union
 
+from solkit.core.parsing import syntax_tree
 from solkit.measure.distrust.findings import Finding
 
 __all__ = ["Finding", "suspicions"]
@@ -76,7 +77,7 @@ def suspicions(source: str, path: str) -> tuple[Finding, ...]:
     Raises:
         SyntaxError: it is not valid Python.
     """
-    tree = ast.parse(source, path)
+    tree = syntax_tree(source, path)
     whole, own = _Reader(tree, path), _Reader(_candidates(tree), path)
     found = [each for rule in _RULES for each in rule(own)]
     found += [each for rule in _RULES for each in rule(whole) if each[1].is_proof]
