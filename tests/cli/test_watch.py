@@ -214,13 +214,17 @@ def kernel(x, *, BLOCK=1024, num_warps=4):
 
 @pytest.fixture
 def watching(kernel):
-    """A watched kernel: its file, and a function that reads its pages up to a line with a text."""
+    """A watched kernel: its file, and a function that reads its pages up to a line with a text.
+
+    A shell's background jobs ignore Ctrl-C, and what they start does too: so it is turned on again.
+    """
     kernel.write_text(ADD)
     kernel.with_name("scale.py").write_text("FACTOR = 3.0\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "solkit", "watch", str(kernel), "--device", "h100"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}, cwd=Path.cwd(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     killing = threading.Timer(LIMIT_S, process.kill)
     killing.start()
