@@ -1,19 +1,25 @@
 """How much of the gap of plain kernels `solkit evolve` closes, on this machine's GPU.
 
     python bench/evolve_naive.py bench/naive/*.py --out found                   # the rewriter alone
-    python bench/evolve_naive.py K.py --order random --seeds 5 --gpu-seconds 30 # at random
+    python bench/evolve_naive.py K.py --order surrogate random --seeds 5 --gpu-seconds 30
 
 For each kernel: the gap before and after the gate, and whether it held at held-out shapes. Then
 the share of the summed log gaps that was closed. With several seeds each kernel is searched once a
-seed. A result is in the folder of `--out`, as ``NAME-ORDER-SEED.json``, before the next one starts.
+seed. With two orders, both start from the same kernel and seed one after the other, and the
+summary gives the ratio of their best times in the search, the geometric mean over kernels and
+seeds, with an interval from a bootstrap over these pairs. A result is in the folder of `--out`, as
+``NAME-ORDER-SEED.json``, before the next one starts.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
+import random
+import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,10 +55,20 @@ def line(path: str, found: Evolved, gaps: Closed | None) -> str:
     return f"{Path(path).stem:28} {told}  {held:11} {counts}  {kind}"
 
 
-def searched(asked: argparse.Namespace) -> Iterator[tuple[str, Evolved]]:
+@dataclass(frozen=True)
+class Search:
+    """One search of a kernel."""
+
+    path: str
+    seed: int
+    order: str
+    found: Evolved
+
+
+def searched(asked: argparse.Namespace) -> Iterator[Search]:
     for path in asked.kernels:
-        for seed in range(asked.seeds):
-            how = EvolveSettings(seed=seed, order=asked.order, stop_at=asked.stop_at)
+        for seed, order in itertools.product(range(asked.seeds), asked.order):
+            how = EvolveSettings(seed=seed, order=order, stop_at=asked.stop_at)
             parts = EvolveParts(
                 advise=advise, show=lambda told: print(evolution.line(told), file=sys.stderr)
             )
@@ -62,31 +78,55 @@ def searched(asked: argparse.Namespace) -> Iterator[tuple[str, Evolved]]:
                 print(f"{Path(path).stem:28} {error}", flush=True)
                 continue
             if asked.out is not None:
-                name = f"{Path(path).stem}-{asked.order}-{seed}.json"
+                name = f"{Path(path).stem}-{order}-{seed}.json"
                 (asked.out / name).write_text(evolution.dumps(found))
-            yield path, found
+            yield Search(path, seed, order, found)
+
+
+def paired(searches: Sequence[Search], first: str, second: str) -> str:
+    """The best time of one order over the other's, and a 95 % interval."""
+    best = {(each.path, each.seed, each.order): each.found.best_params.time_ms for each in searches}
+    logs = [
+        math.log(time_ms / other)
+        for (path, seed, order), time_ms in best.items()
+        if order == first and time_ms and (other := best.get((path, seed, second)))
+    ]
+    if not logs:
+        return "no pairs"
+    chance = random.Random(0)
+    means = sorted(statistics.fmean(chance.choices(logs, k=len(logs))) for _ in range(10_000))
+    low, high = math.exp(means[250]), math.exp(means[9750])
+    ratio = math.exp(statistics.fmean(logs))
+    return (
+        f"best time of {first} over that of {second}: {ratio:.3f} "
+        f"({low:.3f} to {high:.3f}), {len(logs)} pairs"
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("kernels", nargs="+", help="kernel files")
     parser.add_argument("--gpu-seconds", type=float, default=120.0)
-    parser.add_argument("--order", choices=[each.value for each in Order], default="surrogate")
+    orders = [each.value for each in Order]
+    parser.add_argument("--order", nargs="+", choices=orders, default=["surrogate"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--stop-at", type=float, default=0.95)
     parser.add_argument("--out", type=Path, default=None, help="a folder for the results")
     asked = parser.parse_args()
     if asked.out is not None:
         asked.out.mkdir(parents=True, exist_ok=True)
-    all_gaps = []
-    for path, found in searched(asked):
-        gaps = closed(found)
-        print(line(path, found, gaps), flush=True)
-        all_gaps += [] if gaps is None else [gaps]
+    all_gaps, searches = [], []
+    for each in searched(asked):
+        gaps = closed(each.found)
+        print(f"{each.order:9} {each.seed} {line(each.path, each.found, gaps)}", flush=True)
+        searches.append(each)
+        all_gaps += [gaps] if gaps is not None and each.order == asked.order[0] else []
     whole = sum(math.log(each.before) for each in all_gaps)
     if whole > 0:
         won = sum(math.log(each.before / each.after) for each in all_gaps)
         print(f"closed {won / whole:.2f} of the summed log gaps of {len(all_gaps)} searches")
+    if len(asked.order) == 2:
+        print(paired(searches, *asked.order))
     return 0
 
 

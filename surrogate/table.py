@@ -64,7 +64,9 @@ class Table:
         repeat_log2: (rows,), log2 of the last repeat over the median of the others; NaN if timed
             once.
         about: columns of `Outcome`, by name, a value for each row: `kernel_id`, `problem_id`,
-            `params`, `device`, `family`, `kind`, `origin`, `implementation`, `triton_version`.
+            `params`, `device`, `family`, `kind`, `origin`, `implementation`, `triton_version`,
+            `shape`.
+        sources: texts of kernel files by `kernel_id`.
     """
 
     names: tuple[str, ...]
@@ -74,6 +76,7 @@ class Table:
     sol_ms: Array
     about: Mapping[str, Array]
     repeat_log2: Array
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.time_ms)
@@ -88,6 +91,7 @@ class Table:
             self.sol_ms[rows],
             {name: column[rows] for name, column in self.about.items()},
             self.repeat_log2[rows],
+            self.sources,
         )
 
     @property
@@ -112,7 +116,7 @@ class Entry:
         device: where.
         kernels: its launches, as deeply as they were analysed.
         params: its tuning parameters.
-        about: the texts of `Table.about`, ``params`` and ``device`` aside.
+        about: the texts of `Table.about`; ``params``, ``device`` and ``shape`` aside.
         time_ms: NaN if it was not timed.
         repeat_log2: log2 of its last repeat over the median of those before; NaN if there are none.
         source: the text of its file; empty if unknown.
@@ -131,6 +135,8 @@ class Entry:
         """A column of `Table.about`."""
         if name == "device":
             return self.device.key
+        if name == "shape":
+            return canonical(self.problem.shape)
         return canonical(self.params) if name == "params" else str(self.about.get(name, ""))
 
 
@@ -166,8 +172,9 @@ def tabled(entries: Sequence[Entry]) -> Table:
         np.array([entry.time_ms for entry in ordered], float),
         np.array([math.nan if each is None else each for each in modelled], float),
         np.array([entry.problem.sol_ms for entry in ordered], float),
-        {name: np.array([entry.told(name) for entry in ordered]) for name in _TOLD},
+        {name: np.array([entry.told(name) for entry in ordered]) for name in (*_TOLD, "shape")},
         np.array([entry.repeat_log2 for entry in ordered], float),
+        {entry.told("kernel_id"): entry.source for entry in ordered},
     )
 
 

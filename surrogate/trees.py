@@ -50,10 +50,12 @@ __all__ = [
     "Settings",
     "Trees",
     "columns_of",
+    "drawn",
     "ensemble",
     "is_modelled",
     "out_of_family",
     "target",
+    "useful",
     "weights",
     "xgboost",
 ]
@@ -238,7 +240,7 @@ class Trees:
         """
         names, members = ensemble(table, settings, seed)
         values, wanted = columns_of(table, names), target(table)
-        rows = _drawn(table, settings.most)
+        rows = drawn(table, settings.most)
         weight = weights(table[rows], settings.focus, settings.crowd)
         mean = _believed(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
@@ -341,7 +343,7 @@ class Grown:
         return np.asarray(self.booster.predict(xgboost().DMatrix(values), pred_contribs=True))
 
 
-def _useful(table: Table, settings: Settings) -> list[str]:
+def useful(table: Table, settings: Settings) -> list[str]:
     """Names of features that vary; of parameters those that several families have."""
     families = np.unique(table.about["family"], return_inverse=True)[1]
     found = []
@@ -392,8 +394,8 @@ def ensemble(
     table: Table, settings: Settings = DEFAULTS, seed: int = 0
 ) -> tuple[tuple[str, ...], tuple[Grown, ...]]:
     """The features that are worth using, and models that learned a table's rows by them."""
-    table = table[_drawn(table, settings.most)]
-    names = tuple(_useful(table, settings))
+    table = table[drawn(table, settings.most)]
+    names = tuple(useful(table, settings))
     grow = _Growing(table, names, settings, 1000 * seed)
     folds = group_folds(table.about["family"], settings.members)
     return names, tuple(
@@ -409,10 +411,10 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
     which differ as members differ on what none of them knows; with one member a single one. Where
     there are no other families, 0 is expected.
     """
-    names = tuple(_useful(table, settings))
+    names = tuple(useful(table, settings))
     folds = group_folds(table.about["family"])
-    drawn = np.flatnonzero(_drawn(table, settings.most))
-    grow = _Growing(table[drawn], names, settings, 1000 * seed)
+    learned = np.flatnonzero(drawn(table, settings.most))
+    grow = _Growing(table[learned], names, settings, 1000 * seed)
     values = columns_of(table, names)
     if settings.members > 1:
         pairs = list(itertools.combinations(range(GROUPS), 2))
@@ -420,7 +422,7 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
         pairs = [(fold, fold) for fold in range(GROUPS)]
     parts: defaultdict[int, list[Array]] = defaultdict(list)
     for place, pair in enumerate(pairs):
-        known = ~np.isin(folds[drawn], pair)
+        known = ~np.isin(folds[learned], pair)
         if not known.any():
             continue
         grown = grow(known, place)
@@ -472,7 +474,7 @@ def is_modelled(table: Table) -> Array:
     return ~np.isnan(table.modelled_ms)
 
 
-def _drawn(table: Table, most: int) -> Array:
+def drawn(table: Table, most: int) -> Array:
     """Which rows are learned from: at most `most` of a kernel at a shape on a GPU, (rows,)."""
     found = np.ones(len(table), bool)
     for rows in cells_of(table):

@@ -20,7 +20,7 @@ ORDER = (
     ("kernelfiles",),
     ("analysis",),
     ("measure",),
-    ("collect", "calibrate", "profiling"),
+    ("collect", "calibrate", "profiling", "llm"),
     ("surrogate",),
     ("tuner",),
     ("pipeline",),

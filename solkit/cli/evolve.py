@@ -16,10 +16,10 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Evolved, EvolveSettings, EvolveStatus, Value
+    from solkit.llm.chat import Chat
+    from solkit.llm.exchanges import Exchange
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.proposers import Proposer
-    from solkit.tuner.proposers.chat import Chat
-    from solkit.tuner.proposers.exchanges import Exchange
 
 __all__ = ["EPILOG", "evolve"]
 
@@ -251,8 +251,8 @@ def _proposers(asked: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Pr
 
 def _model(chat: Chat, asked: _Asked, seed: int) -> Proposer:
     """The proposer that asks a model; what an exchanges file holds counts as spent."""
-    from solkit.tuner.proposers.budget import Budget
-    from solkit.tuner.proposers.exchanges import Exchanges, read_exchanges
+    from solkit.llm.budget import Budget
+    from solkit.llm.exchanges import Exchanges, read_exchanges
     from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
     earlier: tuple[Exchange, ...] = ()
@@ -272,13 +272,13 @@ def _model(chat: Chat, asked: _Asked, seed: int) -> Proposer:
 def _chat(asked: _Asked) -> Chat | None:
     """The model, whichever way it is reached; ``None`` if none was asked for."""
     if asked.answers is not None:
-        from solkit.tuner.proposers.exchanges import Replayed
+        from solkit.llm.exchanges import Replayed
 
         if asked.llm or asked.model:
             raise InputError("--answers replaces a model: leave out --llm and --model")
         return Replayed(asked.answers)
     if asked.llm is not None:
-        from solkit.tuner.proposers.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
+        from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
 
         if asked.model is None:
             raise InputError("--llm: name the endpoint's model with --model")
@@ -288,7 +288,7 @@ def _chat(asked: _Asked) -> Chat | None:
         raise InputError("--key is for an endpoint: give --llm URL as well")
     if asked.model is None:
         return None
-    from solkit.tuner.proposers.local import LocalModel
+    from solkit.llm.local import LocalModel
 
     return LocalModel(asked.model)
 

@@ -63,6 +63,7 @@ def table(rows=400, families=8, seed=0, noise=0.05, devices=("h100-sxm",)):
         "origin": np.full(rows, "zoo"),
         "implementation": np.full(rows, "x"),
         "triton_version": np.full(rows, "3.6.0"),
+        "shape": np.full(rows, "{}"),
     }
     names = ("model.a", "machine.b", "requests.c")
     return Table(names, values, modelled * 2.0**truth, modelled, modelled / 2, about, repeats)

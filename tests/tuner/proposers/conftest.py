@@ -1,8 +1,9 @@
-"""What these tests share lies beside them: `hostile_answers`, `model_fakes`."""
+"""What these tests share lies beside them, `hostile_answers`, and in tests/llm: `model_fakes`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # conftest.py is all that pytest can import here
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "llm")]

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from solkit.errors import InputError, UnsupportedError
+from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.forkserver import python, python_path
-from solkit.tuner.proposers.chat import Answered, Failure, Reply, Request, Trouble
 
 __all__ = ["LocalModel"]
 
-_WORKER = "solkit.tuner.proposers._generation"
+_WORKER = "solkit.llm._generation"
 _QUIET = {
     "TOKENIZERS_PARALLELISM": "false",  # it warns when it cannot have it
     "TQDM_DISABLE": "1",

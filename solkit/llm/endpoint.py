@@ -3,7 +3,7 @@
 The other side may be slow, broken or hostile. An attempt has a time limit as a whole, and a body is
 cut at a number of bytes. Redirects are not followed, since they could carry the source to a host
 that was not named, and bodies must come uncompressed, since a small one could unpack to a huge one.
-The client's own retries are off: `solkit.tuner.proposers.llm` counts every attempt.
+The client's own retries are off: `solkit.llm.asking` counts every attempt.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solkit.errors import InputError, UnsupportedError
-from solkit.tuner.proposers.chat import Answered, Failure, Reply, Request, Trouble, is_here
-from solkit.tuner.proposers.keys import Key, take_key
+from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble, is_here
+from solkit.llm.keys import Key, take_key
 
 __all__ = ["DEFAULT_KEY_VARIABLE", "Endpoint", "Limits"]
 
@@ -54,7 +54,7 @@ class Endpoint:
         base_url: as for the `openai` client: ``"https://host/v1"``.
         model: its name.
         key_variable: the environment variable with the key, which is taken out of the environment
-            (`solkit.tuner.proposers.keys`); ``None`` for no key. The default may be unset if the
+            (`solkit.llm.keys`); ``None`` for no key. The default may be unset if the
             host is this machine.
         limits: of one attempt.
 

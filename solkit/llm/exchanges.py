@@ -14,8 +14,8 @@ from typing import Literal, Union
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from solkit.errors import InputError, TraceError
-from solkit.tuner.proposers.budget import Spent
-from solkit.tuner.proposers.chat import Answered, Failure, Reply, Request
+from solkit.llm.budget import Spent
+from solkit.llm.chat import Answered, Failure, Reply, Request
 
 __all__ = ["Exchange", "Exchanges", "Replayed", "read_exchanges"]
 

@@ -13,10 +13,10 @@ import pytest
 from model_fakes import REQUEST, brief_of
 
 from solkit.errors import InputError, UnsupportedError
-from solkit.tuner.proposers.chat import Reply, Trouble
-from solkit.tuner.proposers.exchanges import Exchanges, read_exchanges
+from solkit.llm.chat import Reply, Trouble
+from solkit.llm.exchanges import Exchanges, read_exchanges
+from solkit.llm.local import LocalModel
 from solkit.tuner.proposers.llm import LanguageModel, Sampling
-from solkit.tuner.proposers.local import LocalModel
 
 SMALL = replace(REQUEST, max_tokens=12)
 
@@ -126,7 +126,7 @@ def test_without_transformers_the_error_says_what_to_install(tmp_path, monkeypat
 def test_the_caller_imports_neither_torch_nor_transformers_nor_openai():
     code = """
 import sys
-import solkit.tuner.proposers.llm, solkit.tuner.proposers.local, solkit.tuner.proposers.endpoint
+import solkit.tuner.proposers.llm, solkit.llm.local, solkit.llm.endpoint
 print([name for name in ("torch", "triton", "transformers", "openai") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from solkit.core import Brief
+from solkit.llm.chat import Answered, Message, Reply, Request
 from solkit.roofline import devices
-from solkit.tuner.proposers.chat import Answered, Message, Reply, Request
 
 CANARY_KEY = "sk-canary-0123456789abcdef"
 MESSAGES = (Message("system", "Be brief."), Message("user", "Write a kernel."))

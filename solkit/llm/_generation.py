@@ -1,4 +1,4 @@
-"""The process that holds a local model: `solkit.tuner.proposers.local` starts it.
+"""The process that holds a local model: `solkit.llm.local` starts it.
 
 It reads requests from a socket and answers each. Only here are torch and transformers imported.
 """

@@ -12,9 +12,9 @@ import pytest
 from model_fakes import CANARY_KEY, REQUEST, completion, says, serving
 
 from solkit.errors import InputError, UnsupportedError
-from solkit.tuner.proposers import keys
-from solkit.tuner.proposers.chat import Failure, Reply, Trouble
-from solkit.tuner.proposers.endpoint import Endpoint, Limits
+from solkit.llm import keys
+from solkit.llm.chat import Failure, Reply, Trouble
+from solkit.llm.endpoint import Endpoint, Limits
 
 pytest.importorskip("openai")
 
@@ -213,7 +213,7 @@ def test_children_do_not_see_the_key():
 import os, subprocess, sys
 from pathlib import Path
 from solkit.processes.jobs import Jobs
-from solkit.tuner.proposers.endpoint import Endpoint
+from solkit.llm.endpoint import Endpoint
 
 endpoint = Endpoint("http://127.0.0.1:9/v1", "m")
 assert endpoint._key.reveal() == {CANARY_KEY!r}

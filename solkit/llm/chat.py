@@ -2,7 +2,7 @@
 
 A `Chat` makes one attempt at a time and never raises for what the other side does: it answers with
 a `Reply` or a `Failure`. Retries, budgets and records are the caller's
-(`solkit.tuner.proposers.llm`), so they are the same for all.
+(`solkit.llm.asking`), so they are the same for all.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from solkit.errors import InputError
-from solkit.tuner.proposers.budget import Budget, BudgetSpentError
+from solkit.llm.budget import Budget, BudgetSpentError
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -1,0 +1,191 @@
+"""Is `solkit evolve` faster than torch.compile, from references of KernelBench alone? On a GPU.
+
+    python bench/evolve_references.py KERNELBENCH --out found [--problems 20] [--seed 0]
+                                      [--levels 1 2] [--gpu-seconds 30] [--minutes 20]
+
+Problems are drawn by seed among those whose Triton kernels take at least 30 % of what torch.compile
+(default mode) runs on the GPU; a child process finds the share. Each is searched, and what was
+found is timed in turns with torch.compile itself, in the same precision. The summary gives the
+geometric mean of the speed-ups, of all and of those whose program is far from the speed of light,
+and which are slower. The folder keeps a file for each problem: the command goes on there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kernelbench_suite import Problem, find_problems
+from kernelbench_times import candidate_text
+
+import solkit
+from solkit.core import Evolved, EvolveSettings, MeasureSettings, TuneVerdict
+from solkit.errors import SolkitError
+from solkit.report import evolution
+
+LEAST_SHARE = 0.3
+FAR_FROM_SOL = 1.5
+COMPILED = "compiled"
+"""The variant of a reference that torch.compile runs, without tf32."""
+_SHARE_LIMIT_S = 180.0
+
+
+def share_of(path: str) -> float:
+    """The share of the GPU time of torch.compile's program that Triton's kernels take.
+
+    Args:
+        path: of a KernelBench problem. It runs in this process.
+    """
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    space: dict[str, Any] = {}
+    exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), space)
+    torch.manual_seed(0)
+    model = torch.compile(space["Model"](*space["get_init_inputs"]()).cuda())
+    inputs = [each.cuda() if hasattr(each, "cuda") else each for each in space["get_inputs"]()]
+    with torch.no_grad():
+        for _ in range(3):
+            model(*inputs)
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CUDA]) as found:
+            for _ in range(3):
+                model(*inputs)
+            torch.cuda.synchronize()
+    times = {each.key: each.self_device_time_total for each in found.key_averages()}
+    whole = sum(times.values())
+    return sum(us for name, us in times.items() if name.startswith("triton_")) / whole
+
+
+def share_in_child(problem: Problem) -> float | None:
+    """`share_of` in a process of its own; ``None`` if it fails."""
+    asked = [sys.executable, __file__, "--share-of", problem.path]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=_SHARE_LIMIT_S)
+        return float(done.stdout.split()[-1])
+    except (subprocess.TimeoutExpired, ValueError, IndexError):
+        return None
+
+
+def searched(problem: Problem, share: float, gpu_seconds: float, folder: Path) -> dict[str, Any]:
+    """Search one problem, and time what was found in turns with torch.compile."""
+    told: dict[str, Any] = {"problem": problem.label, "share": share}
+    try:
+        found = solkit.evolve(
+            problem.path, gpu_seconds=gpu_seconds, settings=EvolveSettings(seed=0)
+        )
+    except SolkitError as error:
+        return told | {"error": str(error)}
+    (folder / f"{problem.name}.evolve.json").write_text(evolution.dumps(found))
+    told |= {
+        "sol_ms": found.sol_ms,
+        "original_ms": found.original.time_ms,
+        "verdict": found.verdict.value,
+        "kind": found.winner.variant.kind,
+        "measured": found.measured,
+        "gpu_s": found.gpu_s,
+        "speed_up": 1.0,
+    }
+    if found.verdict is TuneVerdict.FASTER:
+        told |= in_turns(problem, found)
+    return told
+
+
+def in_turns(problem: Problem, found: Evolved) -> dict[str, Any]:
+    """What was found beside torch.compile's own run of the reference."""
+    with tempfile.TemporaryDirectory() as folder:
+        peer, ours = Path(folder, "peer.py"), Path(folder, "ours.py")
+        peer.write_text(candidate_text(problem, COMPILED))
+        ours.write_text(found.winner.variant.source)
+        report = solkit.compare(
+            str(peer),
+            str(ours),
+            reference=problem.path,
+            params=found.best_params.params,
+            settings=MeasureSettings(time_limit_s=240.0),
+        )
+    told = report.comparisons[0]
+    if told.ratio is None:
+        return {"error": "; ".join(told.errors) or told.difference.value}
+    return {
+        "speed_up": 1 / told.ratio.value,
+        "speed_up_low": 1 / told.ratio.high,
+        "speed_up_high": 1 / told.ratio.low,
+    }
+
+
+def mean_of(speed_ups: Sequence[float]) -> str:
+    if not speed_ups:
+        return "none"
+    mean = math.exp(sum(map(math.log, speed_ups)) / len(speed_ups))
+    return f"{mean:.3f} ({len(speed_ups)})"
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
+    done = [each for each in rows if "error" not in each]
+    far = [
+        each["speed_up"]
+        for each in done
+        if each["sol_ms"] and each["original_ms"] / each["sol_ms"] > FAR_FROM_SOL
+    ]
+    slower = [each["problem"] for each in done if each.get("speed_up_high", 1.0) < 1.0]
+    all_of = mean_of([each["speed_up"] for each in done])
+    return [
+        f"geometric mean of the speed-ups over torch.compile: {all_of}",
+        f"where the gap was over {FAR_FROM_SOL}: {mean_of(far)}",
+        f"slower: {', '.join(slower) or 'none'}; failed: {len(rows) - len(done)}",
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("checkout", nargs="?", type=Path, help="KernelBench")
+    parser.add_argument("--out", type=Path, help="a folder for the results")
+    parser.add_argument("--levels", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--problems", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--gpu-seconds", type=float, default=30.0)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after these")
+    parser.add_argument("--share-of", metavar="FILE", help="print the share of one problem alone")
+    asked = parser.parse_args()
+    if asked.share_of:
+        print(share_of(asked.share_of))
+        return 0
+    if asked.checkout is None or asked.out is None:
+        parser.error("name KernelBench's folder, and one for the results with --out")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    ends = time.monotonic() + 60 * asked.minutes
+    problems = find_problems(asked.checkout, asked.levels)
+    random.Random(asked.seed).shuffle(problems)
+    rows: list[dict[str, Any]] = []
+    for problem in problems:
+        if len(rows) >= asked.problems or time.monotonic() > ends:
+            break
+        path = asked.out / f"{problem.name}.json"
+        if path.exists():
+            told = json.loads(path.read_text())
+        else:
+            share = share_in_child(problem)
+            if share is None or share < LEAST_SHARE:
+                told = {"problem": problem.label, "share": share}
+            else:
+                told = searched(problem, share, asked.gpu_seconds, asked.out)
+            path.write_text(json.dumps(told, indent=1))
+        if told["share"] is not None and told["share"] >= LEAST_SHARE:
+            rows.append(told)
+            print(json.dumps(told), flush=True)
+    print("\n".join(summary(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

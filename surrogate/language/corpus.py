@@ -1,0 +1,182 @@
+"""A table's rows and texts as tensors, from which batches are drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from solkit.surrogate.features import Array
+from solkit.surrogate.language.network import Batch, Rows, Texts, stacked
+from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_of
+from solkit.surrogate.language.text import Writer, kernel_text
+from solkit.surrogate.language.tokens import Encoded, encode
+from solkit.surrogate.table import Table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["Corpus", "texts_of"]
+
+_WORD = 4  # tokens of a value that is a word
+
+
+@dataclass
+class Corpus:
+    """Rows and the texts that they are of.
+
+    Attributes:
+        tokenizer: of the texts.
+        texts: distinct ones.
+        names: of the values that rows of a text have, for each text.
+        text_of: the text of each row, (rows,).
+        features, unknown: (rows, features) each.
+        named_of: which of the distinct sets of named values each row has, (rows,).
+        name, value, word, size, present: of the distinct sets: see `Rows`.
+        most: tokens of a text that are read.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    texts: list[str]
+    names: list[tuple[str, ...]]
+    text_of: Array
+    features: Tensor
+    unknown: Tensor
+    named_of: Array
+    name: Tensor
+    value: Tensor
+    word: Tensor
+    size: Tensor
+    present: Tensor
+    most: int
+    _encoded: dict[int, Encoded] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def of(
+        table: Table, tokenizer: PreTrainedTokenizerBase, scale: Scale, most: int = 1024
+    ) -> Corpus:
+        """Of a table's rows.
+
+        Args:
+            table: with the texts of its kernels.
+            tokenizer: of the texts.
+            scale: of the features.
+            most: tokens of a text that are read.
+        """
+        texts, text_of = texts_of(table)
+        keys = np.char.add(
+            np.char.add(table.about["params"].astype(str), "\n"), table.about["shape"]
+        )
+        keys = np.char.add(np.char.add(text_of.astype(str), "\n"), keys)
+        distinct, first, named_of_row = np.unique(keys, return_index=True, return_inverse=True)
+        sets = [
+            named_of(str(table.about["params"][row]), str(table.about["shape"][row]))
+            for row in first
+        ]
+        names: list[dict[str, int]] = [{} for _ in texts]
+        number = len(distinct)
+        name = np.zeros((number, MOST_NAMED), np.int64)
+        value = np.zeros((number, MOST_NAMED, VALUE_SIZE), np.float32)
+        word = np.zeros((number, MOST_NAMED, _WORD), np.int64)
+        size, present = np.zeros((2, number, MOST_NAMED), bool)
+        spelled: dict[str, list[int]] = {}
+        for at, (row, each) in enumerate(zip(first, sets, strict=True)):
+            known = names[text_of[row]]
+            count = len(each.names)
+            name[at, :count] = [known.setdefault(n, len(known)) for n in each.names]
+            value[at, :count], size[at, :count], present[at, :count] = each.values, each.sizes, True
+            for place, text in enumerate(each.words):
+                if text:
+                    ids = spelled.setdefault(text, _ids(tokenizer, text))
+                    word[at, place, : len(ids)] = ids
+        features, unknown = scale.scaled(table)
+        return Corpus(
+            tokenizer,
+            texts,
+            [tuple(each) for each in names],
+            text_of,
+            torch.from_numpy(features),
+            torch.from_numpy(unknown),
+            named_of_row.reshape(-1),
+            torch.from_numpy(name),
+            torch.from_numpy(value),
+            torch.from_numpy(word),
+            torch.from_numpy(size),
+            torch.from_numpy(present),
+            most,
+        )
+
+    def to(self, device: torch.device | str) -> Corpus:
+        """With its tensors on a device."""
+        return replace(
+            self,
+            features=self.features.to(device),
+            unknown=self.unknown.to(device),
+            name=self.name.to(device),
+            value=self.value.to(device),
+            word=self.word.to(device),
+            size=self.size.to(device),
+            present=self.present.to(device),
+        )
+
+    def encoded(self, text: int) -> Encoded:
+        """A text's tokens."""
+        if text not in self._encoded:
+            found = encode(self.tokenizer, self.texts[text], self.names[text], self.most)
+            self._encoded[text] = found
+        return self._encoded[text]
+
+    def variant(self, text: int, writer: Writer, chance: random.Random) -> Encoded:
+        """The tokens of another text that means the same."""
+        written, renamed = writer.variant(self.texts[text], chance)
+        names = [renamed.get(name, name) for name in self.names[text]]
+        return encode(self.tokenizer, written, names, self.most)
+
+    def batch(self, rows: Array, variants: Mapping[int, Encoded] | None = None) -> Batch:
+        """Some rows and their texts, on the device of the rows' tensors."""
+        texts, text_of = np.unique(self.text_of[rows], return_inverse=True)
+        chosen = [(variants or {}).get(int(each)) or self.encoded(int(each)) for each in texts]
+        return Batch(self.together(chosen), self.rows(rows, text_of.reshape(-1)))
+
+    def together(self, chosen: Sequence[Encoded]) -> Texts:
+        """Texts side by side, on the device of the rows' tensors."""
+        device = self.features.device
+        ids, known = stacked([each.ids for each in chosen])
+        most = max((len(each.places) for each in chosen), default=0)
+        weights = torch.zeros(len(chosen), max(most, 1), ids.shape[1])
+        for at, each in enumerate(chosen):
+            for place, tokens in enumerate(each.places):
+                weights[at, place, list(tokens)] = 1.0
+        return Texts(ids, known, weights).to(device)
+
+    def rows(self, rows: Array, text_of: Array) -> Rows:
+        """Some rows, whose texts are at some places."""
+        device = self.features.device
+        at = torch.as_tensor(rows, device=device)
+        named = torch.as_tensor(self.named_of[rows], device=device)
+        longest = max(int(self.present[named].sum(1).max()), 1) if len(rows) else 1
+        return Rows(
+            torch.as_tensor(text_of, device=device),
+            self.features[at],
+            self.unknown[at],
+            *(each[named, :longest] for each in (self.name, self.value, self.word)),
+            *(each[named, :longest] for each in (self.size, self.present)),
+        )
+
+
+def texts_of(table: Table) -> tuple[list[str], Array]:
+    """The distinct texts of a table's kernels, and which of them each row is of, (rows,)."""
+    ids, where = np.unique(table.about["kernel_id"].astype(str), return_inverse=True)
+    read = [kernel_text(table.sources.get(each, "")) for each in ids]
+    places = {text: place for place, text in enumerate(dict.fromkeys(read))}
+    return list(places), np.array([places[each] for each in read], int)[where.reshape(-1)]
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+    return ids[:_WORD]

@@ -1,0 +1,121 @@
+"""A backbone that reads text and a decoder that reads rows, as one model of `transformers`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
+
+from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Sizes, Texts
+
+__all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
+
+
+def small_backbone(vocabulary: int, width: int = 256, layers: int = 6) -> PretrainedConfig:
+    """The default backbone: an encoder that is trained here from nothing.
+
+    ModernBERT's architecture (Warner et al., "Smarter, better, faster, longer", 2024): rotary
+    positions, two layers that look 64 tokens around for each that sees all.
+    """
+    return AutoConfig.for_model(
+        "modernbert",
+        vocab_size=vocabulary,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(width // 64, 1),
+        intermediate_size=3 * width // 2,
+        max_position_embeddings=4096,
+        global_attn_every_n_layers=3,
+        local_attention=128,
+        pad_token_id=0,
+        bos_token_id=None,
+        eos_token_id=None,
+        cls_token_id=None,
+        sep_token_id=None,
+        attention_dropout=0.0,
+        mlp_dropout=0.1,
+    )
+
+
+class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
+    """What it takes to build a `LanguageModel`.
+
+    Attributes:
+        backbone: the configuration of the backbone, as JSON values.
+        sizes: of the decoder, as `Sizes` has them.
+        frozen: whether the backbone stays as it was loaded.
+    """
+
+    model_type = "solkit-language"
+
+    def __init__(
+        self,
+        backbone: dict[str, Any] | None = None,
+        sizes: dict[str, Any] | None = None,
+        frozen: bool = False,
+        **rest: Any,
+    ) -> None:
+        self.backbone = backbone or {}
+        self.sizes = sizes or {}
+        self.frozen = frozen
+        super().__init__(**rest)
+
+
+class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Forecasts log2(time / base) of rows, and facts that a compiler would tell."""
+
+    config_class = LanguageConfig
+    base_model_prefix = "backbone"
+    main_input_name = "ids"
+    backbone: Any
+    decoder: Decoder
+
+    def __init__(self, config: LanguageConfig, backbone: nn.Module | None = None) -> None:
+        super().__init__(config)
+        if backbone is None:
+            told = dict(config.backbone)
+            made = AutoConfig.for_model(told.pop("model_type"), **told)
+            backbone = AutoModel.from_config(made)  # type: ignore[no-untyped-call]
+        self.backbone = backbone
+        self.decoder = Decoder(Sizes(**config.sizes))
+        if config.frozen:
+            self.backbone.requires_grad_(False)
+        self.post_init()  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def sized(backbone: PretrainedConfig, sizes: Sizes, frozen: bool = False) -> LanguageConfig:
+        """A configuration."""
+        return LanguageConfig(backbone.to_dict(), asdict(sizes), frozen)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Parts initialise themselves."""
+
+    def states(self, texts: Texts) -> Tensor:
+        """What the backbone makes of each token, (texts, tokens, width)."""
+        told = self.backbone(input_ids=texts.ids, attention_mask=texts.known.long())
+        return told.last_hidden_state  # type: ignore[no-any-return]
+
+    def read(self, texts: Texts) -> Reading:
+        """What texts say."""
+        return self.decoder.reading(self.states(texts), texts.known, texts.names)
+
+    def words(self, rows: Rows) -> Tensor:
+        """A vector of each value that is a word: the mean of its tokens' embeddings."""
+        there = (rows.word > 0).to(self.dtype)[..., None]
+        spelled = self.backbone.get_input_embeddings()(rows.word)
+        return (spelled * there).sum(-2) / there.sum(-2).clamp(min=1)  # type: ignore[no-any-return]
+
+    def told(self, reading: Reading, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Logits of bins and guesses of facts: see `Decoder.forward`."""
+        return self.decoder(reading, rows, self.words(rows))  # type: ignore[no-any-return]
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """As `told`, of texts that are read first."""
+        return self.told(self.read(batch.texts), batch.rows)
+
+    def spelled(self, states: Tensor) -> Tensor:
+        """Logits of the token that stands at each state: what masked tokens are learned by."""
+        return F.linear(states, self.backbone.get_input_embeddings().weight)

@@ -1,0 +1,297 @@
+"""The network: a text is read once, and its rows ask it.
+
+An encoder reads the kernel's text. What it says goes two ways: a few latent vectors that learned
+queries draw from it (Jaegle et al., "Perceiver IO", 2021), and a vector for each name that a row
+gives a value to: the mean of the encoder's states where the name stands. So a parameter that was
+never seen is known by what the text does with it.
+
+A row's tokens are one of all features together, and one of each named value. They attend to each
+other and to the latents. The first of them answers: a distribution over bins of the target (Imani
+and White, "Improving regression performance with distributional losses", 2018), and guesses of
+facts that only a compiler knows, which are asked for in training alone. Features enter through
+sines and cosines (Gorishniy et al., "On embeddings for numerical features in tabular deep
+learning", 2022).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "pooled"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of the part that reads rows.
+
+    Attributes:
+        text: width of the encoder's states.
+        features: numbers of a row.
+        value: numbers that tell a named value.
+        facts: that are guessed.
+        width: of the tokens.
+        layers, heads: of the attention.
+        latents: vectors that a text is summed up in.
+        waves, feature: frequencies, and width, of a feature's embedding.
+        bins: of the target, from `low` to `high`, in log2.
+        dropout: in training.
+    """
+
+    text: int
+    features: int
+    value: int
+    facts: int
+    width: int = 192
+    layers: int = 2
+    heads: int = 4
+    latents: int = 8
+    waves: int = 12
+    feature: int = 12
+    bins: int = 67
+    low: float = -5.0
+    high: float = 6.0
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Some texts as tensors.
+
+    Attributes:
+        ids: (texts, tokens).
+        known: which tokens are no padding, (texts, tokens).
+        names: weights of the tokens that each name's vector is the mean of, (texts, names, tokens);
+            0 where a name does not occur.
+    """
+
+    ids: Tensor
+    known: Tensor
+    names: Tensor
+
+    def to(self, device: torch.device | str) -> Texts:
+        """On a device."""
+        return Texts(*(each.to(device, non_blocking=True) for each in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows as tensors.
+
+    Attributes:
+        text: which text each is of, (rows,).
+        features, unknown: (rows, features) each.
+        name: the name of each value, a place in its text's names, (rows, named).
+        value: (rows, named, numbers).
+        word: tokens of a value that is a word, (rows, named, tokens); padded with 0.
+        size: which are sizes of the problem, (rows, named).
+        present: which places hold a value, (rows, named).
+    """
+
+    text: Tensor
+    features: Tensor
+    unknown: Tensor
+    name: Tensor
+    value: Tensor
+    word: Tensor
+    size: Tensor
+    present: Tensor
+
+    def to(self, device: torch.device | str) -> Rows:
+        """On a device."""
+        return Rows(*(each.to(device, non_blocking=True) for each in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts and their rows."""
+
+    texts: Texts
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What texts say.
+
+    Attributes:
+        latents: (texts, latents, width).
+        names: (texts, names, width).
+    """
+
+    latents: Tensor
+    names: Tensor
+
+    def without(self, share: float) -> Reading:
+        """With a share of the texts unread, drawn anew."""
+        shape = (len(self.latents), 1, 1)
+        kept = (torch.rand(shape, device=self.latents.device) >= share).to(self.latents.dtype)
+        return Reading(self.latents * kept, self.names * kept)
+
+
+def pooled(states: Tensor, weights: Tensor) -> Tensor:
+    """Means of states (texts, tokens, width) by weights (texts, names, tokens)."""
+    total = weights.sum(-1, keepdim=True).clamp(min=1.0)
+    return torch.bmm(weights.to(states.dtype), states) / total.to(states.dtype)
+
+
+class _Features(nn.Module):
+    """Each feature through its own sines and cosines; what is unknown has a vector of its own."""
+
+    def __init__(self, sizes: Sizes, spread: float = 0.3) -> None:
+        super().__init__()
+        number, waves, width = sizes.features, sizes.waves, sizes.feature
+        self.waves = nn.Parameter(torch.randn(number, waves) * spread)
+        self.weight = nn.Parameter(torch.randn(number, 2 * waves + 1, width) / math.sqrt(2 * waves))
+        self.bias = nn.Parameter(torch.zeros(number, width))
+        self.unknown = nn.Parameter(torch.randn(number, width) * 0.02)
+
+    def forward(self, features: Tensor, unknown: Tensor) -> Tensor:
+        angles = 2 * math.pi * features[..., None] * self.waves
+        parts = torch.cat([angles.sin(), angles.cos(), features[..., None]], -1)
+        found = F.relu(torch.einsum("rfp,fpw->rfw", parts, self.weight) + self.bias)
+        return torch.where(unknown[..., None], self.unknown, found).flatten(1)
+
+
+class _Block(nn.Module):
+    """Tokens attend to each other, then to what the text says, then each is thought over."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.own = _Attention(sizes)
+        self.text = _Attention(sizes)
+        self.think = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, 2 * width),
+            nn.GELU(),
+            nn.Dropout(sizes.dropout),
+            nn.Linear(2 * width, width),
+            nn.Dropout(sizes.dropout),
+        )
+
+    def forward(self, tokens: Tensor, present: Tensor, latents: Tensor) -> Tensor:
+        tokens = tokens + self.own(tokens, tokens, present)
+        tokens = tokens + self.text(tokens, latents, None)
+        return tokens + self.think(tokens)  # type: ignore[no-any-return]
+
+
+class _Attention(nn.Module):
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.heads, self.dropout = sizes.heads, sizes.dropout
+        self.norm, self.norm_of = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.ask, self.tell = nn.Linear(width, width), nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor, of: Tensor, present: Tensor | None) -> Tensor:
+        rows, number, width = tokens.shape
+        ask = self.ask(self.norm(tokens)).view(rows, number, self.heads, -1).transpose(1, 2)
+        keys, told = self.tell(self.norm_of(of)).chunk(2, -1)
+        keys = keys.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
+        told = told.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
+        mask = None if present is None else present[:, None, None, :]
+        found = F.scaled_dot_product_attention(
+            ask, keys, told, attn_mask=mask, dropout_p=self.dropout if self.training else 0.0
+        )
+        return self.out(found.transpose(1, 2).reshape(rows, number, width))  # type: ignore[no-any-return]
+
+
+class Decoder(nn.Module):
+    """Reads rows: their features, their named values, and what their text says."""
+
+    bins: Tensor
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.sizes = sizes
+        self.queries = nn.Parameter(torch.randn(sizes.latents, width) * 0.02)
+        self.from_text = nn.Linear(sizes.text, width)
+        self.draw = _Attention(sizes)
+        self.from_name = nn.Linear(sizes.text, width)
+        self.features = _Features(sizes)
+        self.together = nn.Sequential(
+            nn.Linear(sizes.features * sizes.feature, width),
+            _thinking(sizes),
+            _thinking(sizes),
+        )
+        self.from_value = nn.Sequential(
+            nn.Linear(sizes.value, width), nn.GELU(), nn.Linear(width, width)
+        )
+        self.from_word = nn.Linear(sizes.text, width)
+        self.kinds = nn.Embedding(2, width)
+        self.blocks = nn.ModuleList(_Block(sizes) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(width)
+        self.answer = nn.Linear(width, sizes.bins)
+        self.facts = nn.Linear(width, sizes.facts)
+        bins = torch.linspace(sizes.low, sizes.high, sizes.bins)
+        self.register_buffer("bins", bins, persistent=False)
+
+    def reading(self, states: Tensor, known: Tensor, names: Tensor) -> Reading:
+        """What texts say, from their states (texts, tokens, width)."""
+        told = self.from_text(states)
+        queries = self.queries.expand(len(states), -1, -1)
+        latents = queries + self.draw(queries, told, known)
+        return Reading(latents, self.from_name(pooled(states, names)))
+
+    def forward(self, reading: Reading, rows: Rows, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of bins (rows, bins) and guesses of facts (rows, facts).
+
+        Args:
+            reading: of the rows' texts.
+            rows: to read.
+            words: a vector of each named value that is a word, (rows, named, text width).
+        """
+        first = self.together(self.features(rows.features, rows.unknown))
+        of_name = reading.names[rows.text[:, None], rows.name]
+        named = of_name + self.from_value(rows.value) + self.kinds(rows.size.long())
+        named = named + self.from_word(words)
+        tokens = torch.cat([first[:, None], named], 1)
+        present = torch.cat([torch.ones_like(rows.present[:, :1]), rows.present], 1)
+        latents = reading.latents[rows.text]
+        for block in self.blocks:
+            tokens = block(tokens, present, latents)
+        told = self.norm(tokens[:, 0])
+        return self.answer(told), self.facts(told)
+
+    def expected(self, logits: Tensor) -> Tensor:
+        """The mean of the distribution, (rows,)."""
+        return (logits.float().softmax(-1) * self.bins).sum(-1)
+
+
+class _thinking(nn.Module):  # noqa: N801 - a part of a sequence, not a type
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.inner = nn.Sequential(
+            nn.LayerNorm(width),
+            nn.Linear(width, 2 * width),
+            nn.GELU(),
+            nn.Dropout(sizes.dropout),
+            nn.Linear(2 * width, width),
+            nn.Dropout(sizes.dropout),
+        )
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return tokens + self.inner(tokens)  # type: ignore[no-any-return]
+
+
+def stacked(sequences: Sequence[Sequence[int]], device: Any = None) -> tuple[Tensor, Tensor]:
+    """Token ids padded with 0, and which are known, (texts, tokens) each."""
+    longest = max((len(each) for each in sequences), default=1)
+    ids = torch.zeros(len(sequences), max(longest, 1), dtype=torch.long, device=device)
+    known = torch.zeros_like(ids, dtype=torch.bool)
+    for place, each in enumerate(sequences):
+        ids[place, : len(each)] = torch.tensor(each, dtype=torch.long)
+        known[place, : len(each)] = True
+    return ids, known

@@ -1,0 +1,499 @@
+"""How the language regressor learns: first to read kernels, then what they take.
+
+A step takes rows of a few groups of kernels, a group being what was written for one purpose, so
+that each text that is read serves many rows. The loss has three parts: how far the distribution is
+from the true bin and its neighbours, in which order rows of one problem are (RankNet: Burges et
+al., "Learning to rank using gradient descent", 2005), and facts that only a compiler knows, as far
+as they are known. Each text is read in one of several variants (`solkit.surrogate.language.text`).
+
+The order of the data follows from the seed and the step alone, so that a run that was interrupted
+goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from solkit.errors import InputError
+from solkit.surrogate.features import Array
+from solkit.surrogate.language.corpus import Corpus, texts_of
+from solkit.surrogate.language.model import small_backbone
+from solkit.surrogate.language.network import Batch, Rows
+from solkit.surrogate.language.numbers import FACTS, Scale
+from solkit.surrogate.language.regressor import LanguageRegressor
+from solkit.surrogate.language.text import Writer
+from solkit.surrogate.language.tokens import Encoded, train_tokenizer
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import DEFAULTS, drawn, target, useful, weights
+
+__all__ = ["Learning", "Pretraining", "facts_of", "fit", "fresh", "pretrained", "scale_of"]
+
+_CLIP = 4.0  # standard deviations of a fact
+_PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
+_STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2
+_BLUR = 0.25  # of the true bin, in log2: about what a good model is off by
+_KEEP_S = 20  # steps between two checkpoints
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a model learns.
+
+    Attributes:
+        passes: how often each row is seen.
+        rows: of a step, about.
+        piece: rows of one problem that a step takes together.
+        groups: of kernels that a step draws from.
+        rate: learning rate of the decoder at its highest.
+        backbone_rate: that of the backbone, as a share.
+        decay: weight decay.
+        order: weight of the order within a problem.
+        facts: weight of the facts that are guessed.
+        variants: of each text; 0 reads texts as they are.
+        unread: share of the texts that are hidden, so that numbers alone are understood, too.
+        unknown: share of the features that are hidden.
+        most: tokens of a text that are read.
+        seed: of everything that is drawn.
+    """
+
+    passes: float = 8.0
+    rows: int = 768
+    piece: int = 32
+    groups: int = 12
+    rate: float = 1e-3
+    backbone_rate: float = 0.5
+    decay: float = 0.05
+    order: float = 0.5
+    facts: float = 0.3
+    variants: int = 6
+    unread: float = 0.1
+    unknown: float = 0.0
+    most: int = 1024
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Pretraining:
+    """How a backbone learns to read kernels before it is told any time.
+
+    Attributes:
+        steps: of `texts` texts each.
+        texts: of a step.
+        hidden: share of the tokens that are hidden, in spans.
+        span: mean length of these.
+        rate: learning rate at its highest.
+        most: tokens of a text that are read.
+        seed: of everything that is drawn.
+    """
+
+    steps: int = 1500
+    texts: int = 32
+    hidden: float = 0.2
+    span: float = 3.0
+    rate: float = 1e-3
+    most: int = 1024
+    seed: int = 0
+
+
+def facts_of(table: Table, compiled: Table) -> Array:
+    """What the compiled depth knows of a table's rows, (rows, `FACTS`); NaN where nothing."""
+    names = ("kernel_id", "problem_id", "params", "device", "triton_version")
+
+    def keys(of: Table) -> list[tuple[str, ...]]:
+        return list(zip(*(of.about[name].astype(str).tolist() for name in names), strict=True))
+
+    place = {key: at for at, key in enumerate(keys(compiled))}
+    rows = np.array([place.get(key, -1) for key in keys(table)], int)
+    found = np.full((len(table), len(FACTS)), np.nan, np.float32)
+    for at, name in enumerate(FACTS):
+        if name in compiled.names:
+            found[rows >= 0, at] = compiled.column(name)[rows[rows >= 0]]
+    return found
+
+
+# ---------------------------------------------------------------------------------- pretraining
+
+
+def pretrained(
+    texts: Sequence[str],
+    model: LanguageRegressor,
+    how: Pretraining = Pretraining(),
+    tell: Callable[[str], None] = lambda _: None,
+) -> LanguageRegressor:
+    """A regressor whose backbone has learned to fill in what is hidden of texts.
+
+    Args:
+        texts: from `solkit.surrogate.language.text.kernel_text`; none of what is left out of a
+            fold.
+        model: from `fresh`, or loaded; it is changed.
+        how: it learns.
+        tell: receives what is done.
+    """
+    network, tokenizer = model.network, model.tokenizer
+    device = next(network.parameters()).device
+    parts = [each for each in network.backbone.parameters() if each.requires_grad]
+    optimizer = torch.optim.AdamW(parts, lr=how.rate, weight_decay=0.01)
+    schedule = _schedule(optimizer, how.steps)
+    chance, writer = random.Random(how.seed), Writer()
+    generator = torch.Generator().manual_seed(how.seed)
+    mask = int(tokenizer.mask_token_id)
+    network.train()
+    for step in range(how.steps):
+        chosen = chance.sample(range(len(texts)), min(how.texts, len(texts)))
+        written = [writer.variant(texts[each], chance)[0] for each in chosen]
+        ids = [tokenizer(t, add_special_tokens=False, verbose=False)["input_ids"] for t in written]
+        batch = _padded([each[: how.most] for each in ids])
+        hidden = _spans(batch, how, generator)
+        shown = torch.where(hidden, mask, batch).to(device)
+        with _precision(device):
+            states = network.backbone(input_ids=shown, attention_mask=(shown != 0).long())
+            at = hidden.to(device)
+            logits = network.spelled(states.last_hidden_state[at])
+        loss = F.cross_entropy(logits.float(), batch.to(device)[at])
+        _learn(loss, parts, optimizer, schedule)
+        if (step + 1) % 100 == 0 or step + 1 == how.steps:
+            tell(f"read {step + 1} of {how.steps} steps: {loss.item():.2f} nats a token")
+    network.train(False)
+    return model
+
+
+def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
+    """Which tokens are hidden, (texts, tokens): spans of geometric length, no padding."""
+    starts = torch.rand(ids.shape, generator=generator) < how.hidden / how.span
+    hidden, going = torch.zeros_like(starts), torch.zeros(len(ids), dtype=torch.bool)
+    goes_on = torch.rand(ids.shape, generator=generator) < 1 - 1 / how.span
+    for at in range(ids.shape[1]):
+        going = starts[:, at] | (going & goes_on[:, at])
+        hidden[:, at] = going
+    return hidden & (ids != 0)
+
+
+def _padded(sequences: Sequence[Sequence[int]]) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(each, dtype=torch.long) for each in sequences], batch_first=True
+    )
+
+
+# ------------------------------------------------------------------------------------- learning
+
+
+def fresh(
+    table: Table,
+    *,
+    device: str = "cpu",
+    vocabulary: int = 4096,
+    width: int = 256,
+    layers: int = 6,
+    sizes: Mapping[str, Any] | None = None,
+    texts: Sequence[str] | None = None,
+    seed: int = 0,
+) -> LanguageRegressor:
+    """A regressor that has learned nothing but its tokenizer, and the scale of a table's features.
+
+    Args:
+        table: whose rows it will learn.
+        device: where it learns.
+        vocabulary: tokens, at most.
+        width: of the backbone's states.
+        layers: of the backbone.
+        sizes: of the decoder, where they differ from `Sizes`.
+        texts: for the tokenizer; those of the table by default.
+        seed: of the weights.
+    """
+    tokenizer = train_tokenizer(texts_of(table)[0] if texts is None else texts, vocabulary)
+    torch.manual_seed(seed)
+    return LanguageRegressor.around(
+        small_backbone(len(tokenizer), width, layers), tokenizer, scale_of(table), sizes, device
+    )
+
+
+def scale_of(table: Table) -> Scale:
+    """The scale of the features that the trees would use."""
+    return Scale.of(table, useful(table, DEFAULTS))
+
+
+def fit(
+    table: Table,
+    model: LanguageRegressor,
+    how: Learning = Learning(),
+    facts: Array | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> LanguageRegressor:
+    """Learn a table's rows.
+
+    Args:
+        table: with times, and the texts of its kernels.
+        model: from `fresh` or `pretrained`; it is changed.
+        how: it learns.
+        facts: from `facts_of`; ``None`` if there are none.
+        checkpoint: a file that holds how far it is; if it exists, learning goes on from there.
+        tell: receives what is done.
+
+    Raises:
+        InputError: there is nothing to learn from.
+    """
+    table = table[(chosen := np.flatnonzero(drawn(table, DEFAULTS.most)))]
+    if not len(table):
+        raise InputError("the language regressor has no rows to learn from")
+    told = None if facts is None else facts[chosen]
+    return _Learner(table, model, how, told, tell).run(Path(checkpoint) if checkpoint else None)
+
+
+class _Learner:
+    """One run of `fit`."""
+
+    def __init__(
+        self,
+        table: Table,
+        model: LanguageRegressor,
+        how: Learning,
+        facts: Array | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.model, self.how, self.tell = model, how, tell
+        self.network = model.network
+        self.device = next(self.network.parameters()).device
+        self.corpus = Corpus.of(table, model.tokenizer, model.scale, how.most).to(self.device)
+        self.wanted = self._tensor(target(table)).clamp(*model.range)
+        self.base = self._tensor(np.log2(table.base_ms))
+        weight = weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+        self.weight = self._tensor(weight / weight.mean())
+        self.problem = _numbered(table, ("problem_id", "device"))
+        self.problems = torch.as_tensor(self.problem, device=self.device)
+        self.groups = _groups(table)
+        self.facts, self.known = self._facts(facts, len(table))
+        self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
+        self.writer = Writer()
+        self._variants: dict[tuple[int, int], Encoded] = {}
+
+    def run(self, checkpoint: Path | None) -> LanguageRegressor:
+        """Learn all steps, from a checkpoint on if there is one."""
+        parts = [each for each in self.network.parameters() if each.requires_grad]
+        backbone = {id(each) for each in self.network.backbone.parameters()}
+        rates = {True: self.how.rate * self.how.backbone_rate, False: self.how.rate}
+        optimizer = torch.optim.AdamW(
+            [
+                {"params": those, "lr": rates[reads]}
+                for reads in (True, False)
+                if (those := [each for each in parts if (id(each) in backbone) is reads])
+            ],
+            weight_decay=self.how.decay,
+        )
+        schedule = _schedule(optimizer, self.steps)
+        first = self._resumed(checkpoint, optimizer, schedule)
+        self.network.train()
+        for step, rows in enumerate(self._batches()):
+            if step == self.steps:
+                break
+            if step < first:
+                continue
+            loss = self._loss(rows, step)
+            _learn(loss, parts, optimizer, schedule)
+            if (step + 1) % 50 == 0 or step + 1 == self.steps:
+                self.tell(f"learned {step + 1} of {self.steps} steps: loss {loss.item():.3f}")
+            if checkpoint is not None and (step + 1) % _KEEP_S == 0:
+                self._keep(checkpoint, step + 1, optimizer, schedule)
+        self.network.train(False)
+        self.model.forget()
+        return self.model
+
+    # ---------------------------------------------------------------------------------- batches
+
+    def _batches(self) -> Iterator[Array]:
+        """Rows of each step, for ever; each row comes once before any comes again."""
+        chance = np.random.default_rng(self.how.seed)
+        names = list(self.groups)
+        while True:
+            chance.shuffle(names)
+            for first in range(0, len(names), self.how.groups):
+                pieces = []
+                for name in names[first : first + self.how.groups]:
+                    for rows in self.groups[name]:
+                        mixed = chance.permutation(rows)
+                        size = self.how.piece
+                        pieces += [mixed[at : at + size] for at in range(0, len(mixed), size)]
+                chance.shuffle(pieces)
+                yield from _filled(pieces, self.how.rows)
+
+    def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
+        """A variant of each text of some rows."""
+        if not self.how.variants:
+            return {}
+        chance = random.Random(f"{self.how.seed} {step}")
+        found = {}
+        for text in np.unique(self.corpus.text_of[rows]).tolist():
+            which = chance.randrange(self.how.variants)
+            if (text, which) not in self._variants:
+                own = random.Random(f"{self.how.seed} {text} {which}")
+                self._variants[text, which] = self.corpus.variant(text, self.writer, own)
+            found[text] = self._variants[text, which]
+        return found
+
+    # ------------------------------------------------------------------------------------- loss
+
+    def _loss(self, rows: Array, step: int) -> Tensor:
+        torch.manual_seed(1_000_003 * self.how.seed + step)
+        batch = self.corpus.batch(rows, self._texts(rows, step))
+        batch = Batch(batch.texts, self._hidden(batch.rows))
+        with _precision(self.device):
+            reading = self.network.read(batch.texts)
+            if self.how.unread:
+                reading = reading.without(self.how.unread)
+            logits, guesses = self.network.told(reading, batch.rows)
+        at = torch.as_tensor(rows, device=self.device)
+        logits, wanted, weight = logits.float(), self.wanted[at], self.weight[at]
+        bins = self.network.decoder.bins
+        off = -(_blurred(wanted, bins) * logits.log_softmax(-1)).sum(-1)
+        loss = (off * weight).mean()
+        expected = self.network.decoder.expected(logits)
+        if self.how.order:
+            order = _order(
+                expected + self.base[at], wanted + self.base[at], self.problems[at], weight
+            )
+            loss = loss + self.how.order * order
+        known = self.known[at]
+        if self.how.facts and known.any():
+            guess = F.smooth_l1_loss(guesses.float()[known], self.facts[at][known])
+            loss = loss + self.how.facts * guess
+        return loss
+
+    def _hidden(self, rows: Rows) -> Rows:
+        """With some features hidden."""
+        if not self.how.unknown:
+            return rows
+        hidden = torch.rand(rows.features.shape, device=self.device) < self.how.unknown
+        features = rows.features.masked_fill(hidden, 0.0)
+        return replace(rows, features=features, unknown=rows.unknown | hidden)
+
+    def _facts(self, facts: Array | None, rows: int) -> tuple[Tensor, Tensor]:
+        """Facts in standard deviations, and which are known, (rows, facts) each."""
+        number = self.network.decoder.sizes.facts
+        told = np.full((rows, number), np.nan) if facts is None else facts.astype(float)
+        known = ~np.isnan(told)
+        for column, there in zip(told.T, known.T, strict=True):
+            if there.any():
+                column -= column[there].mean()
+                column /= column[there].std() + 1e-6
+        scaled = np.nan_to_num(np.clip(told, -_CLIP, _CLIP))
+        return self._tensor(scaled), torch.as_tensor(known, device=self.device)
+
+    def _tensor(self, values: Array) -> Tensor:
+        return torch.as_tensor(values, dtype=torch.float32, device=self.device)
+
+    # ------------------------------------------------------------------------------ checkpoints
+
+    def _keep(self, file: Path, step: int, optimizer: Any, schedule: Any) -> None:
+        draft = file.with_suffix(".tmp")
+        kept = {
+            "step": step,
+            "how": vars(self.how),
+            "network": self.network.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "schedule": schedule.state_dict(),
+        }
+        torch.save(kept, draft)
+        draft.replace(file)
+
+    def _resumed(self, file: Path | None, optimizer: Any, schedule: Any) -> int:
+        """How many steps were learned before.
+
+        Raises:
+            InputError: the file is of another run.
+        """
+        if file is None or not file.exists():
+            return 0
+        kept = torch.load(file, map_location=self.device, weights_only=True)
+        if kept["how"] != vars(self.how):
+            raise InputError(f"{file} is the checkpoint of a run with other settings; remove it")
+        self.network.load_state_dict(kept["network"])
+        optimizer.load_state_dict(kept["optimizer"])
+        schedule.load_state_dict(kept["schedule"])
+        return int(kept["step"])
+
+
+def _learn(loss: Tensor, parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(parts, 1.0)
+    optimizer.step()
+    schedule.step()
+
+
+def _schedule(optimizer: Any, steps: int) -> Any:
+    """Up to the rates of the optimizer for a tenth of the steps, then down along a cosine."""
+    highest = [float(each["lr"]) for each in optimizer.param_groups]
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, highest, total_steps=max(steps, 2), pct_start=0.1
+    )
+
+
+def _blurred(wanted: Tensor, bins: Tensor) -> Tensor:
+    """The true bin and its neighbours, (rows, bins): a normal distribution around it."""
+    half = (bins[1] - bins[0]) / 2
+    edges = torch.cat([bins - half, bins[-1:] + half])
+    below = torch.special.ndtr((edges - wanted[:, None]) / _BLUR)
+    share: Tensor = below[:, 1:] - below[:, :-1]
+    return share / share.sum(-1, keepdim=True)
+
+
+def _order(expected: Tensor, wanted: Tensor, problem: Tensor, weight: Tensor) -> Tensor:
+    """The mean loss of pairs of rows of one problem that differ, as times in log2."""
+    slower = wanted[:, None] - wanted[None] > _PAIR_LOG2
+    pairs = slower & (problem[:, None] == problem[None])
+    counts = (weight[:, None] * weight[None]).sqrt() * pairs
+    off = F.softplus(-_STEEP * (expected[:, None] - expected[None]))
+    return (off * counts).sum() / counts.sum().clamp(min=1.0)
+
+
+def _precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """bf16 on a GPU; a CPU computes in fp32."""
+    if device.type != "cuda":
+        return contextlib.nullcontext()
+    return torch.autocast("cuda", torch.bfloat16)
+
+
+def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
+    """Pieces joined to about as many rows each."""
+    whole = sum(map(len, pieces))
+    number = max(round(whole / rows), 1)
+    for part in range(number):
+        chosen = pieces[part::number]
+        if chosen:
+            yield np.concatenate(chosen)
+
+
+def _groups(table: Table) -> dict[str, list[Array]]:
+    """Rows by what they were written for, then by problem and device.
+
+    A family of the zoo is a group; of Inductor's kernels each is its own.
+    """
+    about = table.about
+    own = np.where(about["origin"] == "inductor", about["kernel_id"], about["family"])
+    by_problem: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    problems = _numbered(table, ("problem_id", "device"))
+    for row, (name, problem) in enumerate(zip(own.tolist(), problems.tolist(), strict=True)):
+        by_problem[str(name), problem].append(row)
+    found: defaultdict[str, list[Array]] = defaultdict(list)
+    for (name, _), rows in by_problem.items():
+        found[name].append(np.array(rows))
+    return dict(found)
+
+
+def _numbered(table: Table, names: Sequence[str]) -> Array:
+    """A number for each combination of some columns, (rows,)."""
+    keys = ["\n".join(each) for each in zip(*(table.about[n].astype(str) for n in names))]
+    return np.unique(keys, return_inverse=True)[1].reshape(-1)
