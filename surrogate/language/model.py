@@ -14,13 +14,13 @@ from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Siz
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
 
 
-def small_backbone(vocabulary: int, width: int = 256, layers: int = 6) -> PretrainedConfig:
+def small_backbone(vocabulary: int, width: int = 256, layers: int = 6) -> PreTrainedModel:
     """The default backbone: an encoder that is trained here from nothing.
 
     ModernBERT's architecture (Warner et al., "Smarter, better, faster, longer", 2024): rotary
     positions, two layers that look 64 tokens around for each that sees all.
     """
-    return AutoConfig.for_model(
+    config = AutoConfig.for_model(
         "modernbert",
         vocab_size=vocabulary,
         hidden_size=width,
@@ -38,6 +38,11 @@ def small_backbone(vocabulary: int, width: int = 256, layers: int = 6) -> Pretra
         attention_dropout=0.0,
         mlp_dropout=0.1,
     )
+    return _from(config)
+
+
+def _from(config: PretrainedConfig) -> PreTrainedModel:
+    return AutoModel.from_config(config)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
@@ -46,7 +51,8 @@ class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
     Attributes:
         backbone: the configuration of the backbone, as JSON values.
         sizes: of the decoder, as `Sizes` has them.
-        frozen: whether the backbone stays as it was loaded.
+        adapt: what of the backbone learns, of `solkit.surrogate.language.backbones.Adapt`.
+        backbone_path: where the backbone's own weights are; empty if they are among the model's.
     """
 
     model_type = "solkit-language"
@@ -55,12 +61,14 @@ class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
         self,
         backbone: dict[str, Any] | None = None,
         sizes: dict[str, Any] | None = None,
-        frozen: bool = False,
+        adapt: str = "full",
+        backbone_path: str = "",
         **rest: Any,
     ) -> None:
         self.backbone = backbone or {}
         self.sizes = sizes or {}
-        self.frozen = frozen
+        self.adapt = adapt
+        self.backbone_path = backbone_path
         super().__init__(**rest)
 
 
@@ -77,18 +85,17 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         super().__init__(config)
         if backbone is None:
             told = dict(config.backbone)
-            made = AutoConfig.for_model(told.pop("model_type"), **told)
-            backbone = AutoModel.from_config(made)  # type: ignore[no-untyped-call]
+            backbone = _from(AutoConfig.for_model(told.pop("model_type"), **told))
         self.backbone = backbone
         self.decoder = Decoder(Sizes(**config.sizes))
-        if config.frozen:
-            self.backbone.requires_grad_(False)
         self.post_init()  # type: ignore[no-untyped-call]
 
     @staticmethod
-    def sized(backbone: PretrainedConfig, sizes: Sizes, frozen: bool = False) -> LanguageConfig:
+    def configured(
+        backbone: PretrainedConfig, sizes: Sizes, adapt: str = "full", path: str = ""
+    ) -> LanguageConfig:
         """A configuration."""
-        return LanguageConfig(backbone.to_dict(), asdict(sizes), frozen)
+        return LanguageConfig(backbone.to_dict(), asdict(sizes), adapt, path)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Parts initialise themselves."""
@@ -96,7 +103,8 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     def states(self, texts: Texts) -> Tensor:
         """What the backbone makes of each token, (texts, tokens, width)."""
         told = self.backbone(input_ids=texts.ids, attention_mask=texts.known.long())
-        return told.last_hidden_state  # type: ignore[no-any-return]
+        states: Tensor = told.last_hidden_state
+        return states.detach() if self.config.adapt == "frozen" else states
 
     def read(self, texts: Texts) -> Reading:
         """What texts say."""

@@ -1,41 +1,32 @@
-"""A trained language regressor: it forecasts, it is saved and read again.
-
-A folder of it holds what `transformers` writes of a model and a tokenizer (``config.json``,
-``model.safetensors`` in fp16, ``tokenizer.json``), and ``solkit.json``: the scale of the features
-and what it learned from.
-"""
+"""The language regressor as it is used: it learns, forecasts, is saved and read again."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
-from solkit.errors import InputError
+from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.model import LanguageConfig, LanguageModel
-from solkit.surrogate.language.network import Reading, Sizes
-from solkit.surrogate.language.numbers import FACTS, VALUE_SIZE, Scale
-from solkit.surrogate.language.tokens import transformers
+from solkit.surrogate.language import parts as files
+from solkit.surrogate.language import training
+from solkit.surrogate.language.backbones import Adapt, Backbone, opened
+from solkit.surrogate.language.corpus import Corpus, texts_of
+from solkit.surrogate.language.model import small_backbone
+from solkit.surrogate.language.network import Reading
+from solkit.surrogate.language.parts import Parts
+from solkit.surrogate.language.tokens import train_tokenizer
+from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.table import Table
 
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+__all__ = ["LanguageRegressor", "Shape", "Told"]
 
-__all__ = ["SCHEMA", "LanguageRegressor", "Told"]
-
-SCHEMA = "solkit.language/1"
-_ABOUT, _WEIGHTS = "solkit.json", "model.safetensors"
 _READINGS = 512  # texts whose readings are kept
 _ROWS = 1024  # that are asked at once
 
@@ -53,126 +44,188 @@ class Told:
     spread: Array
 
 
-@dataclass
-class LanguageRegressor:
-    """Reads a kernel's text once, and forecasts any number of its configurations.
+@dataclass(frozen=True)
+class Shape:
+    """Of the default model.
 
     Attributes:
-        network: the model.
-        tokenizer: of kernel text.
-        scale: of the features.
-        card: what it learned from, and figures, as JSON values.
+        vocabulary: tokens, at most.
+        width: of the backbone's states.
+        layers: of the backbone.
+        decoder: sizes of the decoder, where they differ from
+            `solkit.surrogate.language.network.Sizes`.
         most: tokens of a text that are read.
     """
 
-    network: LanguageModel
-    tokenizer: PreTrainedTokenizerBase = field(repr=False)
-    scale: Scale = field(repr=False)
-    card: dict[str, Any] = field(default_factory=dict)
+    vocabulary: int = 4096
+    width: int = 256
+    layers: int = 6
+    decoder: Mapping[str, Any] | None = None
     most: int = 1024
-    _readings: OrderedDict[tuple[str, tuple[str, ...]], Reading] = field(
-        default_factory=OrderedDict, repr=False
-    )
 
-    @staticmethod
-    def around(
-        backbone: PretrainedConfig,
-        tokenizer: PreTrainedTokenizerBase,
-        scale: Scale,
-        sizes: Mapping[str, Any] | None = None,
-        device: str = "cpu",
-        module: torch.nn.Module | None = None,
-        frozen: bool = False,
+
+class LanguageRegressor:
+    """Reads a kernel's text once, and forecasts any number of its configurations.
+
+    ::
+
+        model = LanguageRegressor().fit(table)                   # the default, from nothing
+        model = LanguageRegressor(backbone="folder").fit(table)  # a model of transformers, frozen
+        told = model.forecast(other)                             # told.mean: log2(time / base)
+
+    Args:
+        backbone: a folder, a GGUF file or a hub id of an encoder or decoder of `transformers`;
+            ``None`` for the default model.
+        adapt: what of such a backbone learns: ``"frozen"``, ``"lora"`` or ``"full"``.
+        shape: of the default model, and of the decoder.
+        device: where it computes; a GPU if there is one.
+        seed: of the weights.
+        local_files_only: whether nothing may be downloaded.
+
+    Raises:
+        InputError: there is no such way to adapt.
+    """
+
+    def __init__(
+        self,
+        backbone: str | os.PathLike[str] | None = None,
+        *,
+        adapt: Adapt | str = Adapt.FROZEN,
+        shape: Shape | None = None,
+        device: str | None = None,
+        seed: int = 0,
+        local_files_only: bool = True,
+    ) -> None:
+        try:
+            self._adapt = Adapt(adapt)
+        except ValueError:
+            valid = ", ".join(each.value for each in Adapt)
+            raise InputError(f"adapt {adapt!r} is unknown: choose one of {valid}") from None
+        self._backbone = None if backbone is None else os.fspath(backbone)
+        self._shape, self._seed = shape or Shape(), seed
+        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._local_files_only = local_files_only
+        self._parts: Parts | None = None
+        self._readings: OrderedDict[tuple[str, tuple[str, ...]], Reading] = OrderedDict()
+        self.card: dict[str, Any] = {}
+
+    # --------------------------------------------------------------------------------- learning
+
+    def fit(
+        self,
+        table: Table,
+        learning: Learning | None = None,
+        *,
+        facts: Array | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> LanguageRegressor:
-        """A regressor that has not learned.
+        """Learn a table's rows, after what was learned before; returns itself.
 
         Args:
-            backbone: the configuration of what reads text.
-            tokenizer: of the backbone.
-            scale: of the features.
-            sizes: of the decoder, where they differ from `Sizes`.
-            device: where it computes.
-            module: the backbone with its weights; built from the configuration by default.
-            frozen: whether the backbone stays as it is.
+            table: with times, and the texts of its kernels.
+            learning: how.
+            facts: what `solkit.surrogate.language.training.facts_of` tells of the rows.
+            checkpoint: a file that holds how far it is; if it exists, learning goes on from there.
+            tell: receives what is done.
+
+        Raises:
+            InputError: there is nothing to learn from, or the backbone cannot be loaded.
+            UnsupportedError: a package is missing.
         """
-        told = Sizes(
-            text=int(backbone.hidden_size),
-            features=len(scale.names),
-            value=VALUE_SIZE,
-            facts=len(FACTS),
-            **(sizes or {}),
-        )
-        network = LanguageModel(LanguageModel.sized(backbone, told, frozen), module)
-        return LanguageRegressor(_moved(network, device), tokenizer, scale)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Of log2(time / base) that it can tell."""
-        sizes = self.network.decoder.sizes
-        return sizes.low, sizes.high
-
-    def forget(self) -> None:
-        """Forget what texts said: the network has changed."""
+        parts = self.prepared(table)
+        training.fit(table, parts, learning or Learning(), facts, checkpoint, tell)
         self._readings.clear()
+        return self
+
+    def pretrain(
+        self,
+        table: Table,
+        pretraining: Pretraining | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> LanguageRegressor:
+        """Learn to read the kernels of a table, without their times; returns itself."""
+        parts, how = self.prepared(table), pretraining or Pretraining()
+        training.pretrain(texts_of(table)[0], parts, how, tell)
+        self._readings.clear()
+        return self
+
+    def prepared(self, table: Table) -> Parts:
+        """Its parts, made for a table's features and texts if there are none yet."""
+        if self._parts is None:
+            scale = training.scale_of(table)
+            torch.manual_seed(self._seed)
+            if self._backbone is None:
+                tokenizer = train_tokenizer(texts_of(table)[0], self._shape.vocabulary)
+                backbone = small_backbone(len(tokenizer), self._shape.width, self._shape.layers)
+                found = Backbone(backbone.config, tokenizer, backbone)
+                adapt = Adapt.FULL
+            else:
+                found = opened(self._backbone, local_files_only=self._local_files_only)
+                adapt = self._adapt
+            self._parts = files.built(
+                found,
+                scale,
+                sizes=self._shape.decoder,
+                most=self._shape.most,
+                adapt=adapt,
+                path=self._backbone or "",
+                device=self._device,
+            )
+        return self._parts
+
+    # ------------------------------------------------------------------------------ forecasting
 
     def forecast(self, table: Table) -> Told:
-        """What it expects of a table's rows, whose own times are not read."""
+        """What it expects of a table's rows, whose own times are not read.
+
+        Raises:
+            UnsupportedError: it has learned nothing yet.
+        """
+        parts = self._learned()
         mean, spread = np.full((2, len(table)), np.nan)
         if not len(table):
             return Told(mean, spread)
-        device = next(self.network.parameters()).device
-        corpus = Corpus.of(table, self.tokenizer, self.scale, self.most).to(device)
-        self.network.train(False)
+        network = parts.network
+        corpus = Corpus.of(table, parts.tokenizer, parts.scale, parts.most).to(parts.device)
+        network.train(False)
         with torch.inference_mode():
             for text, rows in _by_text(corpus.text_of):
-                reading = self._read(corpus, text)
+                reading = self._read(parts, corpus, text)
                 for part in np.array_split(rows, -(-len(rows) // _ROWS)):
                     asked = corpus.rows(part, np.zeros(len(part), int))
-                    logits, _ = self.network.told(reading, asked)
-                    share = logits.float().softmax(-1)
-                    bins = self.network.decoder.bins
+                    logits, _ = network.told(reading, asked)
+                    share, bins = logits.float().softmax(-1), network.decoder.bins
                     expected = (share * bins).sum(-1)
                     off = (share * (bins - expected[:, None]).square()).sum(-1).sqrt()
                     mean[part], spread[part] = expected.cpu().numpy(), off.cpu().numpy()
         return Told(mean, spread)
 
-    def _read(self, corpus: Corpus, text: int) -> Reading:
+    def _read(self, parts: Parts, corpus: Corpus, text: int) -> Reading:
         key = corpus.texts[text], corpus.names[text]
         if key not in self._readings:
-            read = self.network.read(corpus.together([corpus.encoded(text)]))
+            read = parts.network.read(corpus.together([corpus.encoded(text)]))
             self._readings[key] = read
             if len(self._readings) > _READINGS:
                 self._readings.popitem(last=False)
         self._readings.move_to_end(key)
         return self._readings[key]
 
+    def _learned(self) -> Parts:
+        if self._parts is None:
+            raise UnsupportedError("this language regressor has learned nothing: call fit")
+        return self._parts
+
     # ------------------------------------------------------------------------------------ files
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write it to a folder.
+        """Write it to a folder: see `solkit.surrogate.language.parts`.
 
         Raises:
             InputError: the folder cannot be written.
+            UnsupportedError: it has learned nothing yet.
         """
-        path = Path(folder)
-        about = {
-            "schema": SCHEMA,
-            "card": self.card,
-            "most": self.most,
-            "features": list(self.scale.names),
-            "levels": [[float(f"{v:.5g}") for v in row] for row in self.scale.levels],
-            "mean": [float(f"{v:.5g}") for v in self.scale.mean],
-            "spread": [float(f"{v:.5g}") for v in self.scale.spread],
-        }
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            (path / _ABOUT).write_text(json.dumps(about, indent=None, sort_keys=True))
-            self.network.config.save_pretrained(path)
-            self.tokenizer.save_pretrained(path)
-            weights = {k: v.to("cpu", torch.float16) for k, v in self.network.state_dict().items()}
-            save_file(weights, path / _WEIGHTS)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from error
+        files.write(self._learned(), Path(folder), self.card)
 
     @staticmethod
     def load(folder: str | os.PathLike[str], device: str = "cpu") -> LanguageRegressor:
@@ -180,29 +233,11 @@ class LanguageRegressor:
 
         Raises:
             InputError: the folder is missing, or holds no regressor of this format.
-            UnsupportedError: transformers is not installed.
+            UnsupportedError: a package is missing.
         """
-        found, path = transformers(), Path(folder)
-        try:
-            about = json.loads((path / _ABOUT).read_text())
-            if about.get("schema") != SCHEMA:
-                raise InputError(f"{path} holds {about.get('schema')!r}, not {SCHEMA!r}")
-            network = LanguageModel(LanguageConfig.from_pretrained(path))
-            weights = load_file(path / _WEIGHTS)
-            network.load_state_dict({name: each.float() for name, each in weights.items()})
-            tokenizer = found.PreTrainedTokenizerFast.from_pretrained(path)
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise InputError(f"{path} holds no language regressor: {error}") from error
-        levels, mean, spread = (np.array(about[name]) for name in ("levels", "mean", "spread"))
-        scale = Scale(tuple(about["features"]), levels, mean, spread)
-        network = _moved(network, device)
-        network.train(False)
-        return LanguageRegressor(network, tokenizer, scale, about["card"], about["most"])
-
-
-def _moved(network: LanguageModel, device: str) -> LanguageModel:
-    """On a device, in place."""
-    return network.to(device)  # type: ignore[arg-type, no-any-return]
+        found = LanguageRegressor(device=device)
+        found._parts, found.card = files.read(Path(folder), device)
+        return found
 
 
 def _by_text(text_of: Array) -> Iterator[tuple[int, Array]]:

@@ -17,7 +17,7 @@ import math
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,17 +29,16 @@ from torch import Tensor
 
 from solkit.errors import InputError
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.corpus import Corpus, texts_of
-from solkit.surrogate.language.model import small_backbone
-from solkit.surrogate.language.network import Batch, Rows
+from solkit.surrogate.language.corpus import Corpus
+from solkit.surrogate.language.network import Batch, Rows, Texts
 from solkit.surrogate.language.numbers import FACTS, Scale
-from solkit.surrogate.language.regressor import LanguageRegressor
+from solkit.surrogate.language.parts import Parts
 from solkit.surrogate.language.text import Writer
-from solkit.surrogate.language.tokens import Encoded, train_tokenizer
+from solkit.surrogate.language.tokens import Encoded
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, drawn, target, useful, weights
 
-__all__ = ["Learning", "Pretraining", "facts_of", "fit", "fresh", "pretrained", "scale_of"]
+__all__ = ["Learning", "Pretraining", "facts_of", "fit", "pretrain", "scale_of"]
 
 _CLIP = 4.0  # standard deviations of a fact
 _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
@@ -127,25 +126,24 @@ def facts_of(table: Table, compiled: Table) -> Array:
 # ---------------------------------------------------------------------------------- pretraining
 
 
-def pretrained(
+def pretrain(
     texts: Sequence[str],
-    model: LanguageRegressor,
-    how: Pretraining = Pretraining(),
+    parts: Parts,
+    how: Pretraining,
     tell: Callable[[str], None] = lambda _: None,
-) -> LanguageRegressor:
-    """A regressor whose backbone has learned to fill in what is hidden of texts.
+) -> None:
+    """Teach a backbone to fill in what is hidden of texts.
 
     Args:
         texts: from `solkit.surrogate.language.text.kernel_text`; none of what is left out of a
             fold.
-        model: from `fresh`, or loaded; it is changed.
+        parts: whose network learns.
         how: it learns.
         tell: receives what is done.
     """
-    network, tokenizer = model.network, model.tokenizer
-    device = next(network.parameters()).device
-    parts = [each for each in network.backbone.parameters() if each.requires_grad]
-    optimizer = torch.optim.AdamW(parts, lr=how.rate, weight_decay=0.01)
+    network, tokenizer, device = parts.network, parts.tokenizer, parts.device
+    learns = [each for each in network.backbone.parameters() if each.requires_grad]
+    optimizer = torch.optim.AdamW(learns, lr=how.rate, weight_decay=0.01)
     schedule = _schedule(optimizer, how.steps)
     chance, writer = random.Random(how.seed), Writer()
     generator = torch.Generator().manual_seed(how.seed)
@@ -163,11 +161,10 @@ def pretrained(
             at = hidden.to(device)
             logits = network.spelled(states.last_hidden_state[at])
         loss = F.cross_entropy(logits.float(), batch.to(device)[at])
-        _learn(loss, parts, optimizer, schedule)
+        _learn(loss, learns, optimizer, schedule)
         if (step + 1) % 100 == 0 or step + 1 == how.steps:
             tell(f"read {step + 1} of {how.steps} steps: {loss.item():.2f} nats a token")
     network.train(False)
-    return model
 
 
 def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
@@ -190,36 +187,6 @@ def _padded(sequences: Sequence[Sequence[int]]) -> Tensor:
 # ------------------------------------------------------------------------------------- learning
 
 
-def fresh(
-    table: Table,
-    *,
-    device: str = "cpu",
-    vocabulary: int = 4096,
-    width: int = 256,
-    layers: int = 6,
-    sizes: Mapping[str, Any] | None = None,
-    texts: Sequence[str] | None = None,
-    seed: int = 0,
-) -> LanguageRegressor:
-    """A regressor that has learned nothing but its tokenizer, and the scale of a table's features.
-
-    Args:
-        table: whose rows it will learn.
-        device: where it learns.
-        vocabulary: tokens, at most.
-        width: of the backbone's states.
-        layers: of the backbone.
-        sizes: of the decoder, where they differ from `Sizes`.
-        texts: for the tokenizer; those of the table by default.
-        seed: of the weights.
-    """
-    tokenizer = train_tokenizer(texts_of(table)[0] if texts is None else texts, vocabulary)
-    torch.manual_seed(seed)
-    return LanguageRegressor.around(
-        small_backbone(len(tokenizer), width, layers), tokenizer, scale_of(table), sizes, device
-    )
-
-
 def scale_of(table: Table) -> Scale:
     """The scale of the features that the trees would use."""
     return Scale.of(table, useful(table, DEFAULTS))
@@ -227,30 +194,30 @@ def scale_of(table: Table) -> Scale:
 
 def fit(
     table: Table,
-    model: LanguageRegressor,
-    how: Learning = Learning(),
+    parts: Parts,
+    how: Learning,
     facts: Array | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> LanguageRegressor:
-    """Learn a table's rows.
+) -> None:
+    """Teach a network a table's rows.
 
     Args:
         table: with times, and the texts of its kernels.
-        model: from `fresh` or `pretrained`; it is changed.
+        parts: whose network learns.
         how: it learns.
         facts: from `facts_of`; ``None`` if there are none.
         checkpoint: a file that holds how far it is; if it exists, learning goes on from there.
         tell: receives what is done.
 
     Raises:
-        InputError: there is nothing to learn from.
+        InputError: there is nothing to learn from, or the checkpoint is of another run.
     """
     table = table[(chosen := np.flatnonzero(drawn(table, DEFAULTS.most)))]
     if not len(table):
         raise InputError("the language regressor has no rows to learn from")
     told = None if facts is None else facts[chosen]
-    return _Learner(table, model, how, told, tell).run(Path(checkpoint) if checkpoint else None)
+    _Learner(table, parts, how, told, tell).run(Path(checkpoint) if checkpoint else None)
 
 
 class _Learner:
@@ -259,16 +226,16 @@ class _Learner:
     def __init__(
         self,
         table: Table,
-        model: LanguageRegressor,
+        parts: Parts,
         how: Learning,
         facts: Array | None,
         tell: Callable[[str], None],
     ) -> None:
-        self.model, self.how, self.tell = model, how, tell
-        self.network = model.network
-        self.device = next(self.network.parameters()).device
-        self.corpus = Corpus.of(table, model.tokenizer, model.scale, how.most).to(self.device)
-        self.wanted = self._tensor(target(table)).clamp(*model.range)
+        self.how, self.tell = how, tell
+        self.network, self.device = parts.network, parts.device
+        corpus = Corpus.of(table, parts.tokenizer, parts.scale, min(how.most, parts.most))
+        self.corpus = corpus.to(self.device)
+        self.wanted = self._tensor(target(table)).clamp(*parts.range)
         self.base = self._tensor(np.log2(table.base_ms))
         weight = weights(table, DEFAULTS.focus, DEFAULTS.crowd)
         self.weight = self._tensor(weight / weight.mean())
@@ -279,8 +246,9 @@ class _Learner:
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self.writer = Writer()
         self._variants: dict[tuple[int, int], Encoded] = {}
+        self._read: dict[tuple[int, ...], Tensor] = {}
 
-    def run(self, checkpoint: Path | None) -> LanguageRegressor:
+    def run(self, checkpoint: Path | None) -> None:
         """Learn all steps, from a checkpoint on if there is one."""
         parts = [each for each in self.network.parameters() if each.requires_grad]
         backbone = {id(each) for each in self.network.backbone.parameters()}
@@ -308,8 +276,6 @@ class _Learner:
             if checkpoint is not None and (step + 1) % _KEEP_S == 0:
                 self._keep(checkpoint, step + 1, optimizer, schedule)
         self.network.train(False)
-        self.model.forget()
-        return self.model
 
     # ---------------------------------------------------------------------------------- batches
 
@@ -350,7 +316,9 @@ class _Learner:
         batch = self.corpus.batch(rows, self._texts(rows, step))
         batch = Batch(batch.texts, self._hidden(batch.rows))
         with _precision(self.device):
-            reading = self.network.read(batch.texts)
+            reading = self.network.decoder.reading(
+                self._states(batch), batch.texts.known, batch.texts.names
+            )
             if self.how.unread:
                 reading = reading.without(self.how.unread)
             logits, guesses = self.network.told(reading, batch.rows)
@@ -370,6 +338,20 @@ class _Learner:
             guess = F.smooth_l1_loss(guesses.float()[known], self.facts[at][known])
             loss = loss + self.how.facts * guess
         return loss
+
+    def _states(self, batch: Batch) -> Tensor:
+        """What the backbone makes of texts; of a frozen one it is computed once for each."""
+        if self.network.config.adapt != "frozen":
+            return self.network.states(batch.texts)
+        found = []
+        for ids, known in zip(batch.texts.ids, batch.texts.known, strict=True):
+            key = tuple(ids[known].tolist())
+            if key not in self._read:
+                alone = Texts(ids[known][None], known[known][None], batch.texts.names[:1])
+                with torch.no_grad():
+                    self._read[key] = self.network.states(alone)[0].to(torch.float16)
+            found.append(self._read[key].float())
+        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
 
     def _hidden(self, rows: Rows) -> Rows:
         """With some features hidden."""

@@ -1,0 +1,115 @@
+"""Backbones from elsewhere: any encoder or decoder of `transformers`.
+
+Nothing is downloaded unless that is asked for, and code that comes with a model is never run.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate.language.tokens import transformers
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+__all__ = ["Adapt", "Backbone", "adapted", "opened"]
+
+_RANK = 8  # of LoRA's matrices
+
+
+class Adapt(str, enum.Enum):
+    """What of a backbone learns."""
+
+    FULL = "full"
+    FROZEN = "frozen"
+    """Nothing: what it makes of a text is computed once."""
+    LORA = "lora"
+    """Small matrices beside its own: Hu et al., "LoRA" (2021)."""
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A model that reads text.
+
+    Attributes:
+        config: of the architecture.
+        tokenizer: of its texts; a fast one, which tells where tokens come from.
+        module: with its weights.
+    """
+
+    config: PretrainedConfig
+    tokenizer: PreTrainedTokenizerBase
+    module: nn.Module
+
+
+def opened(path: str, *, local_files_only: bool = True) -> Backbone:
+    """A backbone with its weights, in fp32.
+
+    Args:
+        path: a folder as `save_pretrained` writes it, a GGUF file, or a hub id.
+        local_files_only: whether nothing may be downloaded; a hub id must then be in the cache.
+
+    Raises:
+        InputError: there is no such model here, or it has no fast tokenizer.
+        UnsupportedError: a package is missing.
+    """
+    found = transformers()
+    name, options = path, {"local_files_only": local_files_only}
+    is_file = Path(path).suffix == ".gguf"
+    if not Path(path).exists() and (is_file or path.startswith((".", "/", "~"))):
+        raise InputError(f"{path}: no such model; expected a folder, a GGUF file or a hub id")
+    if is_file:
+        name, options["gguf_file"] = str(Path(path).parent), Path(path).name  # type: ignore[assignment]
+    try:
+        import torch
+
+        tokenizer = found.AutoTokenizer.from_pretrained(name, trust_remote_code=False, **options)
+        module = found.AutoModel.from_pretrained(
+            name, trust_remote_code=False, dtype=torch.float32, **options
+        )
+    except ImportError as error:
+        raise UnsupportedError(f"{path} needs a package: {error}") from error
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path} cannot be loaded: {error}") from error
+    if not tokenizer.is_fast:
+        raise InputError(f"{path} has no fast tokenizer, which tells where tokens come from")
+    if is_file:
+        module = _plain(module)
+    return Backbone(module.config, tokenizer, module)
+
+
+def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
+    """A backbone of which the right parts learn.
+
+    Raises:
+        UnsupportedError: peft is missing.
+    """
+    if adapt is Adapt.FROZEN:
+        module.requires_grad_(False)
+    if adapt is not Adapt.LORA:
+        return module
+    try:
+        import peft
+    except ImportError as error:
+        raise UnsupportedError(
+            "LoRA needs peft: pip install peft; or leave the backbone frozen"
+        ) from error
+    asked = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
+    found: nn.Module = peft.get_peft_model(module, asked)
+    return found
+
+
+def _plain(module: Any) -> nn.Module:
+    """A copy that knows nothing of the GGUF that it came from: LoRA refuses those as quantised."""
+    config = module.config
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    copy: nn.Module = type(module)(config)
+    copy.load_state_dict(module.state_dict())
+    return copy

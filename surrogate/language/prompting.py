@@ -1,0 +1,354 @@
+"""A forecaster by prompt: a language model says which of two candidates is faster, and how sure.
+
+The model gives a probability for each of some bins of the speed-up. Each pair is asked in both
+orders, since models favour what they read first, and both answers are averaged. What a model calls
+80 % may come true more rarely: `Calibration` is learned from pairs whose times are known.
+
+Prompts are files, ``prompts/<version>``; a version never changes once it has been released.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from string import Template
+
+import numpy as np
+
+from solkit.core import Device, KernelAnalysis, canonical
+from solkit.core.quantities import binary_bytes, duration, significant
+from solkit.errors import InputError
+from solkit.llm.asking import Asking, Read, Unread
+from solkit.llm.chat import Message, Request
+from solkit.surrogate.features import Array, Problem
+from solkit.surrogate.language.text import kernel_text
+from solkit.surrogate.table import Entry
+
+__all__ = ["BINS", "Bin", "Calibration", "Compared", "PromptedForecaster", "bin_of", "read_answer"]
+
+PROMPT_VERSION = "v1"
+
+_MOST_ANSWER = 20_000  # characters
+_SUM_OFF = 0.02  # that probabilities may miss 1 by
+_LEAST = 1e-3  # no bin is impossible
+_MOST_TEXT = 12_000  # characters of a kernel
+_THOUGHT = ("<think>", "</think>")
+_TEMPERATURES = np.geomspace(0.25, 16.0, 49)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A range of A's speed-up over B.
+
+    Attributes:
+        name: as the model writes it.
+        least: time of B over time of A from which on it holds.
+        centre: of the bin, in log2.
+    """
+
+    name: str
+    least: float
+    centre: float
+
+
+BINS = (
+    Bin("A takes over 2 times as long", 0.0, -1.5),
+    Bin("A takes 1.2 to 2 times as long", 1 / 2, -0.6),
+    Bin("A takes 1.05 to 1.2 times as long", 1 / 1.2, -0.16),
+    Bin("equal within 5 %", 1 / 1.05, 0.0),
+    Bin("B takes 1.05 to 1.2 times as long", 1.05, 0.16),
+    Bin("B takes 1.2 to 2 times as long", 1.2, 0.6),
+    Bin("B takes over 2 times as long", 2.0, 1.5),
+)
+"""From A much slower to A much faster; mirrored, they are those of B over A."""
+
+_CENTRES = np.array([each.centre for each in BINS])
+
+
+def bin_of(speed_up: float) -> int:
+    """The place in `BINS` of a speed-up of A over B: time of B over time of A."""
+    return max(place for place, each in enumerate(BINS) if speed_up >= each.least)
+
+
+# --------------------------------------------------------------------------------- calibration
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a model's probabilities are worth: p ** (1 / temperature), scaled to add up to 1.
+
+    Guo et al., "On calibration of modern neural networks" (2017).
+
+    Attributes:
+        temperature: above 1 if the model is too sure of itself.
+    """
+
+    temperature: float = 1.0
+
+    def of(self, told: Array) -> Array:
+        """Calibrated probabilities, (..., bins)."""
+        powered = np.maximum(told, _LEAST) ** (1 / self.temperature)
+        return np.asarray(powered / powered.sum(axis=-1, keepdims=True))
+
+    @staticmethod
+    def fit(told: Array, true: Sequence[int]) -> Calibration:
+        """The temperature at which known outcomes are most likely.
+
+        Args:
+            told: probabilities, (pairs, bins).
+            true: the bin that came true, (pairs,).
+
+        Raises:
+            InputError: there are no pairs.
+        """
+        if not len(told):
+            raise InputError("a calibration needs pairs whose times are known; got none")
+        rows = np.arange(len(told))
+
+        def loss(temperature: float) -> float:
+            likely = Calibration(temperature).of(np.asarray(told))[rows, np.asarray(true)]
+            return float(-np.log(likely).mean())
+
+        return Calibration(float(min(_TEMPERATURES, key=loss)))
+
+
+# ------------------------------------------------------------------------------------- answers
+
+
+def read_answer(text: str) -> Read[Array] | Unread:
+    """An answer's probabilities, (bins,); it raises for no text."""
+    text = _without_thought(text).strip()
+    if len(text) > _MOST_ANSWER:
+        return Unread("oversized", f"the answer has {len(text)} characters")
+    try:
+        told = json.loads(_unfenced(text), object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return Unread("no_json", f"the answer is not one JSON object: {error}")
+    names = [each.name for each in BINS]
+    if not isinstance(told, dict) or set(told) != set(names):
+        return Unread("other_keys", "the answer's keys are not the bins")
+    values = [told[name] for name in names]
+    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
+        return Unread("no_numbers", "a probability is no number")
+    if any(not 0 <= v <= 1 for v in values) or abs(sum(values) - 1) > _SUM_OFF:
+        return Unread("no_probabilities", "the values are no probabilities that add up to 1")
+    found = np.array(values, float)
+    return Read(found / found.sum())
+
+
+def _without_thought(text: str) -> str:
+    start, end = _THOUGHT
+    head, found, rest = text.partition(end)
+    return rest if found and head.lstrip().startswith(start) else text
+
+
+def _unfenced(text: str) -> str:
+    lines = text.splitlines()
+    if len(lines) > 2 and lines[0].startswith("```") and lines[-1] == "```":
+        return "\n".join(lines[1:-1])
+    return text
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+# ---------------------------------------------------------------------------------- forecaster
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a model says of two candidates.
+
+    Attributes:
+        probabilities: of `BINS`, calibrated, (bins,).
+        answers: how many orders were answered, 1 or 2.
+    """
+
+    probabilities: Array
+    answers: int
+
+    @property
+    def speed_up_log2(self) -> float:
+        """The expected log2 of the first one's speed-up over the second."""
+        return float(self.probabilities @ _CENTRES)
+
+    @property
+    def faster(self) -> float:
+        """The probability that the first is faster; half of what is equal counts."""
+        half = len(BINS) // 2
+        return float(self.probabilities[half + 1 :].sum() + self.probabilities[half] / 2)
+
+
+@dataclass(frozen=True)
+class PromptedForecaster:
+    """Asks a language model how candidates compare.
+
+    Attributes:
+        asking: the model, with budget, retries and record.
+        calibration: of its answers.
+        both: whether each pair is asked in both orders.
+        max_tokens: the longest answer.
+        seed: of the sampling; the temperature is 0.
+        version: of the prompts.
+    """
+
+    asking: Asking
+    calibration: Calibration = field(default_factory=Calibration)
+    both: bool = True
+    max_tokens: int = 4096
+    seed: int = 0
+    version: str = PROMPT_VERSION
+
+    def compare(self, first: Entry, second: Entry) -> Compared | None:
+        """How two candidates for one problem compare; ``None`` if no answer can be used.
+
+        Raises:
+            BudgetSpentError: the next answer may cost more than is left.
+            ModelGoneError: the model gives no text.
+            InputError: they are of different problems, or there are no such prompts.
+        """
+        told = self._told(first, second)
+        if not told:
+            return None
+        return Compared(self.calibration.of(np.mean(told, axis=0)), len(told))
+
+    def order(self, candidates: Sequence[Entry], incumbent: Entry) -> list[int]:
+        """Places of the candidates, the one expected to be fastest first.
+
+        Each is compared with the incumbent. One without an answer stands with the incumbent.
+
+        Raises:
+            BudgetSpentError, ModelGoneError, InputError: as `compare`.
+        """
+        found = [self.compare(each, incumbent) for each in candidates]
+        gains = [each.speed_up_log2 if each else 0.0 for each in found]
+        return sorted(range(len(candidates)), key=lambda place: (-gains[place], place))
+
+    def calibrated(self, pairs: Sequence[tuple[Entry, Entry]]) -> PromptedForecaster:
+        """One whose probabilities were compared with pairs that were timed.
+
+        Raises:
+            InputError: no pair was answered; a time is missing.
+        """
+        told, true = [], []
+        for first, second in pairs:
+            if math.isnan(first.time_ms) or math.isnan(second.time_ms):
+                raise InputError("a calibration needs pairs whose times are known")
+            if answers := self._told(first, second):
+                told.append(np.mean(answers, axis=0))
+                true.append(bin_of(second.time_ms / first.time_ms))
+        return replace(self, calibration=Calibration.fit(np.array(told), true))
+
+    def _told(self, first: Entry, second: Entry) -> list[Array]:
+        if first.problem != second.problem or first.device != second.device:
+            raise InputError("two candidates can be compared only for one problem on one GPU")
+        found = []
+        if (told := self._asked(first, second)) is not None:
+            found.append(told)
+        if self.both and (told := self._asked(second, first)) is not None:
+            found.append(told[::-1])
+        return found
+
+    def _asked(self, first: Entry, second: Entry) -> Array | None:
+        request = Request(
+            model=self.asking.name,
+            messages=messages_for(first, second, self.version),
+            max_tokens=self.max_tokens,
+            temperature=0.0,
+            seed=self.seed,
+        )
+        return self.asking.ask(request, read_answer)
+
+
+# ------------------------------------------------------------------------------------- prompts
+
+
+def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> tuple[Message, ...]:
+    """The conversation that asks how two candidates compare.
+
+    Raises:
+        InputError: there is no such version.
+    """
+    bins = "\n".join(f'- "{each.name}"' for each in BINS)
+    rules = _prompt(version, "system.md").substitute(bins=bins)
+    text = _prompt(version, "user.md").substitute(
+        device="\n".join(_device(first.device)),
+        problem="\n".join(_problem(first.problem)),
+        first="\n".join(_candidate(first)),
+        second="\n".join(_candidate(second)),
+    )
+    return Message("system", rules), Message("user", text)
+
+
+@functools.lru_cache
+def _prompt(version: str, name: str) -> Template:
+    folder = resources.files("solkit.surrogate.language").joinpath("prompts")
+    known = sorted(each.name for each in folder.iterdir() if each.is_dir())
+    if version not in known:
+        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(known)}")
+    return Template((folder / version / name).read_text(encoding="utf-8"))
+
+
+def _device(device: Device) -> Iterator[str]:
+    yield f"- {device.name}: {device.sm_count} SMs, {binary_bytes(device.l2_bytes)} of L2"
+    for name, ceiling in sorted(device.ceilings.items()):
+        yield f"- {name}: {significant(ceiling.value)} {ceiling.unit}"
+
+
+def _problem(problem: Problem) -> Iterator[str]:
+    yield f"- Speed of light: {duration(problem.sol_ms)}, limited by {problem.limiter}"
+    yield f"- Sizes: {canonical(problem.shape)}"
+    for name, amount in sorted(_amounts(problem).items()):
+        yield f"- {name}: {significant(amount)}"
+
+
+def _amounts(problem: Problem) -> Mapping[str, float]:
+    moved = {"bytes read at least": problem.read_bytes, "bytes written": problem.write_bytes}
+    return moved | {f"operations, {pipe}": n for pipe, n in problem.operations.items()}
+
+
+def _candidate(entry: Entry) -> Iterator[str]:
+    yield f"Parameters: {canonical(entry.params)}"
+    for kernel in entry.kernels:
+        yield from _launch(kernel)
+    text = kernel_text(entry.source)
+    cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "\n... (cut)"
+    fence = "`" * max(3, 1 + max((len(run) for run in _runs(cut)), default=0))
+    yield f"{fence}python\n{cut}\n{fence}"
+
+
+def _launch(kernel: KernelAnalysis) -> Iterator[str]:
+    launch, facts = kernel.launch, kernel.facts
+    grid = " x ".join(map(str, launch.grid))
+    yield f"- Launch {launch.name}: grid {grid}, {launch.num_warps} warps, {launch.count} times"
+    if facts.registers is not None:
+        yield f"  registers {facts.registers}, spills {facts.spills or 0}"
+    if facts.shared_bytes is not None:
+        yield f"  shared memory {binary_bytes(facts.shared_bytes)} a block"
+    if kernel.occupancy is not None:
+        yield f"  occupancy {kernel.occupancy.fraction:.0%}, {kernel.occupancy.waves:.1f} waves"
+    if kernel.model is not None:
+        yield f"  modelled time {duration(kernel.model.time_ms)}"
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Runs of backticks."""
+    run = ""
+    for letter in text + " ":
+        if letter == "`":
+            run += letter
+        elif run:
+            yield run
+            run = ""

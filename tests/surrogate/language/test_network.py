@@ -1,0 +1,80 @@
+"""The network: what it reads does not depend on what else is in the batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kernels import table, tiny
+
+from solkit.surrogate.language.corpus import Corpus
+from solkit.surrogate.language.network import pooled, stacked
+
+
+@pytest.fixture(scope="module")
+def made():
+    return table(6)
+
+
+@pytest.fixture(scope="module")
+def corpus(made):
+    parts = tiny().prepared(made)
+    parts.network.train(False)
+    return parts, Corpus.of(made, parts.tokenizer, parts.scale)
+
+
+def told(parts, batch):
+    with torch.inference_mode():
+        return parts.network(batch)[0]
+
+
+def test_means_of_states_are_of_the_tokens_named():
+    states = torch.arange(12.0).view(1, 4, 3)
+    weights = torch.tensor([[[1.0, 0, 1, 0], [0, 0, 0, 0]]])
+    np.testing.assert_allclose(pooled(states, weights)[0], [[3, 4, 5], [0, 0, 0]])
+
+
+def test_padding_is_marked():
+    ids, known = stacked([[5, 6], [7]])
+    assert ids.tolist() == [[5, 6], [7, 0]]
+    assert known.tolist() == [[True, True], [True, False]]
+
+
+def test_a_row_alone_gets_what_it_gets_among_others(corpus):
+    parts, rows = corpus
+    long = rows.texts[0] + "\nx = 1" * 40  # others are padded beside it
+    rows.texts.append(long)
+    rows.names.append(rows.names[0])
+    everything = told(parts, rows.batch(np.arange(24)))
+    for row in (0, 7, 23):
+        alone = told(parts, rows.batch(np.array([row])))
+        torch.testing.assert_close(alone[0], everything[row], atol=1e-4, rtol=1e-4)
+
+
+def test_a_parameters_value_counts(corpus):
+    parts, rows = corpus
+    batch = rows.batch(np.array([0, 1]))  # of one kernel, PART is 1 and 2
+    batch.rows.features[1] = batch.rows.features[0]
+    found = told(parts, batch)
+    assert (found[0] - found[1]).abs().max() > 1e-4
+    batch.rows.value[1] = batch.rows.value[0]
+    same = told(parts, batch)
+    torch.testing.assert_close(same[0], same[1])
+
+
+def test_an_unread_text_says_nothing(corpus):
+    parts, rows = corpus
+    batch = rows.batch(np.arange(8))
+    reading = parts.network.read(batch.texts)
+    none = reading.without(1.0)
+    assert none.latents.abs().max() == none.names.abs().max() == 0
+    torch.testing.assert_close(reading.without(0.0).latents, reading.latents)
+
+
+def test_the_mean_is_that_of_the_distribution(corpus):
+    parts, _ = corpus
+    decoder = parts.network.decoder
+    logits = torch.full((1, len(decoder.bins)), -1e9)
+    logits[0, 3] = logits[0, 5] = 0.0
+    expected = (decoder.bins[3] + decoder.bins[5]) / 2
+    torch.testing.assert_close(decoder.expected(logits)[0], expected)

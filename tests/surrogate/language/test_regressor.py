@@ -1,0 +1,150 @@
+"""A regressor as it is used: forecasts, files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from kernels import SHAPE, table, tiny
+from safetensors.torch import load_file
+
+from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate.language.corpus import texts_of
+from solkit.surrogate.language.regressor import LanguageRegressor
+from solkit.surrogate.language.tokens import train_tokenizer
+from solkit.surrogate.language.training import Learning
+
+QUICK = Learning(passes=2, rows=32, piece=4, groups=4, rate=4e-3, variants=0, most=256)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return table(8)
+
+
+def learned(made):
+    model = tiny()
+    model.prepared(made)
+    return model
+
+
+def test_a_forecast_does_not_depend_on_the_other_rows(made):
+    model = learned(made)
+    whole = model.forecast(made)
+    order = np.random.default_rng(0).permutation(len(made))
+    mixed = model.forecast(made[order])
+    np.testing.assert_allclose(mixed.mean, whole.mean[order], atol=1e-4)
+    np.testing.assert_allclose(model.forecast(made[[5]]).mean, whole.mean[[5]], atol=1e-4)
+    assert len(model.forecast(made[np.arange(0)]).mean) == 0
+
+
+def test_a_text_is_read_once(made, monkeypatch):
+    model = learned(made)
+    network, texts = model.prepared(made).network, []
+    read = network.read
+    monkeypatch.setattr(network, "read", lambda each: texts.append(1) or read(each))
+    for _ in range(3):
+        model.forecast(made)
+    assert len(texts) == 8
+    model.fit(made, replace(QUICK, passes=1))  # it reads otherwise now
+    texts.clear()
+    model.forecast(made[np.arange(4)])
+    assert len(texts) == 1
+
+
+def test_a_saved_one_forecasts_the_same(made, tmp_path):
+    model = learned(made)
+    model.card["trained_on"] = "kernels"
+    model.save(tmp_path / "saved")
+    again = LanguageRegressor.load(tmp_path / "saved")
+    np.testing.assert_allclose(again.forecast(made).mean, model.forecast(made).mean, atol=0.02)
+    assert again.card == {"trained_on": "kernels"}
+    names = {each.name for each in (tmp_path / "saved").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "solkit.json"} <= names
+
+
+def test_what_is_no_regressor_is_refused(made, tmp_path):
+    with pytest.raises(InputError, match="holds no language regressor"):
+        LanguageRegressor.load(tmp_path / "nothing")
+    model = learned(made)
+    model.save(tmp_path)
+    about = json.loads((tmp_path / "solkit.json").read_text())
+    (tmp_path / "solkit.json").write_text(json.dumps(about | {"schema": "solkit.language/9"}))
+    with pytest.raises(InputError, match=r"'solkit\.language/9', not 'solkit\.language/1'"):
+        LanguageRegressor.load(tmp_path)
+    (tmp_path / "solkit.json").write_text(json.dumps(about))
+    (tmp_path / "model.safetensors").write_bytes(b"\0" * 100)
+    with pytest.raises(InputError, match="holds no language regressor"):
+        LanguageRegressor.load(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(made, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        learned(made).save(tmp_path / "file")
+
+
+def test_what_has_not_learned_says_so(made, tmp_path):
+    for use in (lambda: tiny().forecast(made), lambda: tiny().save(tmp_path)):
+        with pytest.raises(UnsupportedError, match="has learned nothing: call fit"):
+            use()
+
+
+# ---------------------------------------------------------------------- backbones from elsewhere
+
+
+@pytest.fixture(scope="module", params=["bert", "llama"])
+def folder(request, made, tmp_path_factory):
+    """A tiny encoder, or decoder, with weights drawn at random, as transformers saves it."""
+    path = tmp_path_factory.mktemp(request.param)
+    torch.manual_seed(0)
+    small = {"vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 48}
+    config = transformers.AutoConfig.for_model(request.param, **small, num_attention_heads=2)
+    transformers.AutoModel.from_config(config).save_pretrained(path)
+    train_tokenizer(texts_of(made)[0], 320).save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("adapt", ["frozen", "lora", "full"])
+def test_any_backbone_is_adapted_saved_and_read_again(folder, adapt, made, tmp_path):
+    if adapt == "lora":
+        pytest.importorskip("peft")
+    model = LanguageRegressor(folder, adapt=adapt, shape=SHAPE, device="cpu")
+    network = model.prepared(made).network
+    before = {name: each.clone() for name, each in network.backbone.named_parameters()}
+    model.fit(made, replace(QUICK, passes=4))
+    changed = {
+        name for name, each in network.backbone.named_parameters()
+        if not torch.equal(each, before[name])
+    }  # fmt: skip
+    assert bool(changed) is (adapt != "frozen")
+    assert all("lora" in name for name in changed) or adapt == "full"
+    model.save(tmp_path)
+    again = LanguageRegressor.load(tmp_path)
+    np.testing.assert_allclose(again.forecast(made).mean, model.forecast(made).mean, atol=0.02)
+    kept = load_file(tmp_path / "model.safetensors")
+    assert any(name.startswith("backbone.") for name in kept) is (adapt != "frozen")
+
+
+def test_a_frozen_backbone_reads_each_text_once(folder, made, monkeypatch):
+    model = LanguageRegressor(folder, shape=SHAPE, device="cpu")
+    network, read = model.prepared(made).network, []
+    states = network.states
+    monkeypatch.setattr(
+        network, "states", lambda texts: read.append(len(texts.ids)) or states(texts)
+    )
+    model.fit(made, replace(QUICK, passes=6))
+    assert sum(read) == 8
+
+
+def test_what_cannot_be_loaded_is_named(tmp_path, made):
+    with pytest.raises(InputError, match=r"nowhere: no such model"):
+        LanguageRegressor(tmp_path / "nowhere").prepared(made)
+    with pytest.raises(InputError, match=r"cannot be loaded"):
+        LanguageRegressor(tmp_path).prepared(made)
+    with pytest.raises(InputError, match=r"adapt 'some' is unknown: choose one of full, frozen"):
+        LanguageRegressor(tmp_path, adapt="some")

@@ -1,0 +1,141 @@
+"""Learning: from text alone, again from a checkpoint, and the same each time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from kernels import table, tiny
+
+from solkit.errors import InputError
+from solkit.surrogate.language import training
+from solkit.surrogate.language.corpus import Corpus
+from solkit.surrogate.language.numbers import FACTS
+from solkit.surrogate.language.training import Learning, Pretraining
+
+QUICK = Learning(passes=30, rows=32, piece=4, groups=4, rate=4e-3, variants=2, unread=0.0, most=256)
+
+
+def weights_of(model, made):
+    network = model.prepared(made).network
+    return torch.cat([each.flatten() for each in network.state_dict().values()])
+
+
+def test_what_only_the_text_says_is_learned_and_holds_for_kernels_never_seen():
+    made, unseen = table(16), table(8, seed=1)
+    unseen.sources.update(
+        {f"kernel{k}": text.replace("work", "other") for k, text in unseen.sources.items()}
+    )
+    model = tiny().fit(made, QUICK)
+    told = model.forecast(unseen)
+    truth = np.log2(unseen.time_ms / unseen.base_ms)
+    assert np.median(np.abs(told.mean - truth)) < 0.5  # the times are 2 apart, in log2
+    assert (told.spread > 0).all()
+
+
+def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path):
+    made, file = table(8), tmp_path / "run.pt"
+
+    def stop(text):
+        if "50 of" in text:
+            raise KeyboardInterrupt
+
+    longer = replace(QUICK, passes=60)
+    whole = tiny().fit(made, longer)
+    with pytest.raises(KeyboardInterrupt):
+        tiny().fit(made, longer, checkpoint=file, tell=stop)
+    assert file.exists()
+    resumed = tiny(seed=5).fit(made, longer, checkpoint=file)
+    torch.testing.assert_close(
+        weights_of(resumed, made), weights_of(whole, made), atol=1e-5, rtol=1e-4
+    )
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    made, file = table(8), tmp_path / "run.pt"
+    tiny().fit(made, replace(QUICK, passes=24), checkpoint=file)
+    with pytest.raises(InputError, match=r"run.pt is the checkpoint of a run with other settings"):
+        tiny().fit(made, replace(QUICK, passes=25), checkpoint=file)
+
+
+def test_the_same_seed_gives_the_same_weights():
+    made = table(4)
+    how = replace(QUICK, passes=3)
+    first, again = (tiny().fit(made, how) for _ in range(2))
+    other = tiny().fit(made, replace(how, seed=1))
+    torch.testing.assert_close(weights_of(first, made), weights_of(again, made), atol=0, rtol=0)
+    assert not torch.equal(weights_of(first, made), weights_of(other, made))
+
+
+def test_facts_are_guessed_of_kernels_never_seen_though_most_are_unknown():
+    made, unseen = table(16), table(8, seed=1)
+    facts = np.full((len(made), len(FACTS)), np.nan, np.float32)
+    place, slow = FACTS.index("machine.registers"), np.log2(made.time_ms / made.base_ms) > 1
+    facts[::2, place] = np.where(slow, 200, 32)[::2]
+    model = tiny().fit(made, replace(QUICK, facts=2.0), facts=facts)
+    parts = model.prepared(made)
+    corpus = Corpus.of(unseen, parts.tokenizer, parts.scale)
+    with torch.inference_mode():
+        guesses = parts.network(corpus.batch(np.arange(len(unseen))))[1][:, place].numpy()
+    assert (guesses > 0).tolist() == (np.log2(unseen.time_ms / unseen.base_ms) > 1).tolist()
+
+
+def test_facts_are_those_of_the_same_configuration():
+    made = table(4)
+    deep = replace(made, names=("machine.registers", "model.gap"))
+    deep = deep[np.arange(len(deep))[::-1]][1:]  # in another order, one missing
+    found = training.facts_of(made, deep)
+    place = FACTS.index("machine.registers")
+    np.testing.assert_array_equal(found[:-1, place], made.values[:-1, 0])
+    assert np.isnan(found[-1]).all()
+    assert np.isnan(found[:, FACTS.index("machine.spills")]).all()
+
+
+def test_hidden_tokens_are_learned():
+    made, told = table(8), []
+    model = tiny()
+    before = weights_of(model, made).clone()
+    model.pretrain(made, Pretraining(steps=150, texts=8, rate=4e-3, most=256), told.append)
+    first, last = (float(each.split()[-4]) for each in (told[0], told[-1]))
+    assert last < first < np.log(320)
+    assert not torch.equal(before, weights_of(model, made))
+
+
+def test_hidden_spans_are_as_many_as_asked_for_and_no_padding():
+    ids = torch.ones(64, 400, dtype=torch.long)
+    ids[:, 300:] = 0
+    hidden = training._spans(
+        ids, Pretraining(hidden=0.2, span=3.0), torch.Generator().manual_seed(0)
+    )
+    assert hidden[:, :300].float().mean().item() == pytest.approx(0.2, abs=0.03)
+    assert not hidden[:, 300:].any()
+
+
+def test_the_order_within_a_problem_is_what_pairs_of_it_say():
+    expected = torch.tensor([0.0, 1.0, 5.0])
+    wanted = torch.tensor([0.0, 1.0, -3.0])
+    alike = torch.ones(3)
+    apart = torch.tensor([0, 0, 1])
+    loss = training._order(expected, wanted, apart, alike)  # one pair, and it is right
+    assert loss.item() == pytest.approx(np.log1p(np.exp(-4.0)))
+    wrong = training._order(-expected, wanted, apart, alike)
+    assert wrong.item() == pytest.approx(np.log1p(np.exp(4.0)))
+
+
+def test_each_row_comes_once_before_any_comes_again():
+    made = table(12)
+    learner = training._Learner(made, tiny().prepared(made), QUICK, None, print)
+    batches, seen = learner._batches(), []
+    while len(seen) < len(made):
+        seen += next(batches).tolist()
+    assert sorted(seen) == list(range(len(made)))
+
+
+def test_nothing_to_learn_from_is_an_error():
+    made = table(4)
+    model = tiny()
+    model.prepared(made)
+    with pytest.raises(InputError, match="no rows to learn from"):
+        model.fit(made[np.arange(0)], QUICK)
