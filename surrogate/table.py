@@ -9,9 +9,12 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,7 @@ from solkit.core import Depth, Device, Facts, KernelAnalysis, Launch, Value, can
 from solkit.datasets.facts import facts_from_json, facts_key, made_with, reached
 from solkit.datasets.store import RIGHT, Store
 from solkit.datasets.version1 import LAUNCHES
+from solkit.errors import InputError
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 from solkit.roofline.kernel.described import described
@@ -47,6 +51,9 @@ _READ = (
     *("bound_ms", "limiter", "operations", "read_bytes", "write_bytes", "shape"),
     *("source_sha256", "torch_version", "cuda_version"),
 )
+_NUMBERS = ("values", "time_ms", "modelled_ms", "sol_ms", "repeat_log2")
+_KNOWN, _PLACE = "known.", "place."
+"""Of a table's file: the distinct values of a column of `Table.about`, and which each row has."""
 _RAN = ("live_launches", LAUNCHES)
 """Columns that hold the launches of a row without facts."""
 
@@ -105,6 +112,41 @@ class Table:
     def column(self, name: str) -> Array:
         """One feature, (rows,)."""
         return np.asarray(self.values[:, self.names.index(name)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file: making it anew from stores takes minutes.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        texts = {"names": self.names, "sources": self.sources}
+        arrays = {name: getattr(self, name) for name in _NUMBERS}
+        for name, column in self.about.items():
+            arrays[f"{_KNOWN}{name}"], arrays[f"{_PLACE}{name}"] = np.unique(
+                column.astype(str), return_inverse=True
+            )
+        try:
+            with Path(path).open("wb") as file:
+                np.savez_compressed(file, texts=np.array(json.dumps(texts)), **arrays)
+        except OSError as error:
+            raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Table:
+        """Read one that `save` wrote.
+
+        Raises:
+            InputError: the file is missing, or holds no table.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                texts = json.loads(str(file["texts"]))
+                columns = [name.removeprefix(_KNOWN) for name in file if name.startswith(_KNOWN)]
+                about = {name: file[_KNOWN + name][file[_PLACE + name]] for name in columns}
+                numbers = {name: file[name] for name in _NUMBERS}
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise InputError(f"{os.fspath(path)} holds no table: {error}") from error
+        return Table(tuple(texts["names"]), about=about, sources=texts["sources"], **numbers)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from synthetic import KERNEL
 from solkit.core import Depth, Facts, Launch, LiveLaunch, Outcome, Source, StoredFacts, Verdict
 from solkit.datasets.facts import facts_id, facts_to_json
 from solkit.datasets.store import Store
-from solkit.surrogate.table import table_of
+from solkit.errors import InputError
+from solkit.surrogate.table import Table, table_of
 
 pytest.importorskip("polars")
 
@@ -104,3 +105,24 @@ def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
 
     assert registers(Depth.LOWERED) == {"t": 80, "c": 40}
     assert registers(Depth.COMPILED) == {"t": 100, "a": 60, "c": 40}
+
+
+def test_a_table_is_written_and_read_again(store, tmp_path):
+    table = table_of([store], Depth.CAPTURED)
+    table.save(tmp_path / "table.npz")
+    again = Table.load(tmp_path / "table.npz")
+    assert (again.names, again.sources) == (table.names, table.sources)
+    for name in ("values", "time_ms", "modelled_ms", "sol_ms", "repeat_log2", "base_ms"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(table, name))
+    assert set(again.about) == set(table.about)
+    for name, column in table.about.items():
+        np.testing.assert_array_equal(again.about[name], column)
+    assert again.about["shape"].tolist() == [f'{{"N":{SIZE}}}'] * 2
+    assert again.sources == {"k": KERNEL}
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    (tmp_path / "other.npz").write_bytes(b"other")
+    for name in ("other.npz", "none.npz"):
+        with pytest.raises(InputError, match=f"{name} holds no table"):
+            Table.load(tmp_path / name)

@@ -1,0 +1,227 @@
+"""What the language regressor adds to the trees, on kernels that neither has seen.
+
+    python bench/language.py tables TABLES                   # of the shipped sets, some minutes
+    python bench/language.py folds TABLES OUT --split families --depth captured [--folds 0 1]
+    python bench/language.py judge TABLES OUT --split families --depth captured
+
+TABLES is a folder with a file for each depth. `folds` trains a model for each fold, which takes
+about a minute on a GPU, and writes its forecasts to OUT; what is there is not trained again.
+`--numbers-only` hides the texts, `--text-only` the numbers, `--backbone PATH` takes a model of
+transformers in place of the default one. `judge` needs no GPU. It trains the trees on the same
+folds, stacks both, and prints: Spearman (median and tenth percentile) in problem and kernel pools,
+regret of the first 1, 3, 5 and 8, time error, pairs, Spearman of time over all rows; then the
+differences to the trees with 95 % intervals of a paired bootstrap over families. A stack's weights
+for a fold are learned on the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from solkit.core import Depth
+from solkit.datasets.shipped import LEARNED_FROM
+from solkit.datasets.store import shipped
+from solkit.surrogate.evaluation.evaluate import judged
+from solkit.surrogate.evaluation.figures import FIRST, spearman
+from solkit.surrogate.evaluation.paired import paired
+from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.splits import FOLDS, folds_of
+from solkit.surrogate.stack import Stack
+from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.trees import (
+    DEFAULTS,
+    Belief,
+    Forecasts,
+    columns_of,
+    ensemble,
+    is_modelled,
+    target,
+    weights,
+)
+
+
+def tables(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    stores = [shipped(name) for name in LEARNED_FROM]
+    for depth in Depth:
+        table_of(stores, depth).save(folder / f"{depth.value}.npz")
+        print(f"{depth.value} done", flush=True)
+
+
+# ---------------------------------------------------------------------------------- the language
+
+
+def train_folds(asked: argparse.Namespace) -> None:
+    from solkit.surrogate.language.regressor import LanguageRegressor, Shape
+    from solkit.surrogate.language.training import Learning, Pretraining, facts_of
+
+    table = Table.load(asked.tables / f"{asked.depth}.npz")
+    compiled = asked.tables / "compiled.npz"
+    facts = facts_of(table, Table.load(compiled)) if compiled.exists() else None
+    learning = Learning(
+        passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
+        variants=asked.variants, unread=1.0 if asked.numbers_only else asked.unread,
+        unknown=1.0 if asked.text_only else 0.0, decay=asked.decay, most=asked.most,
+    )  # fmt: skip
+    shape = Shape(
+        vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
+        decoder={"width": asked.decoder, "layers": asked.blocks, "dropout": asked.dropout},
+    )  # fmt: skip
+    asked.out.mkdir(parents=True, exist_ok=True)
+    for place, fold in enumerate(folds_of(table, asked.split)):
+        path = fold_file(asked, place)
+        if place not in asked.folds or path.exists() or not len(fold.test):
+            continue
+        began = time.monotonic()
+        known, unseen = table[fold.train], table[fold.test]
+        model = LanguageRegressor(asked.backbone, adapt=asked.adapt, shape=shape)
+        if asked.pretraining and asked.backbone is None and not asked.numbers_only:
+            how = Pretraining(steps=asked.pretraining, most=asked.most)
+            model.pretrain(known, how, say(began))
+        model.fit(
+            known, learning, facts=None if facts is None else facts[fold.train], tell=say(began)
+        )
+        if asked.text_only:
+            unseen = replace(unseen, values=np.full_like(unseen.values, np.nan))
+        told = model.forecast(unseen)
+        np.savez_compressed(path, rows=fold.test, mean=told.mean.astype(np.float32),
+                            spread=told.spread.astype(np.float32))  # fmt: skip
+        error = np.abs(told.mean - target(table[fold.test]))
+        ratio = float(np.expm1(np.median(error) * np.log(2)))
+        print(f"{path.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def say(began: float):
+    return lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr)
+
+
+def fold_file(asked: argparse.Namespace, place: int) -> Path:
+    return asked.out / f"{asked.name}-{asked.split}-{asked.depth}-{place}.npz"
+
+
+# ------------------------------------------------------------------------------------ judging
+
+
+def judge(asked: argparse.Namespace) -> None:
+    table = Table.load(asked.tables / f"{asked.depth}.npz")
+    language, fold_of = np.full(len(table), np.nan), np.full(len(table), -1)
+    for place in range(FOLDS):
+        if fold_file(asked, place).exists():
+            with np.load(fold_file(asked, place)) as file:
+                language[file["rows"]], fold_of[file["rows"]] = file["mean"], place
+    if (fold_of < 0).all():
+        sys.exit(f"nothing to judge: {fold_file(asked, 0)} and its like are missing")
+    grown = trees(asked, table, fold_of)
+    told = {
+        "trees": grown,
+        "language": language,
+        "stacked": stacked(table, grown, language, fold_of),
+    }
+    rows = np.flatnonzero(fold_of >= 0)
+    times = {name: table.base_ms * 2.0**each for name, each in told.items()}
+    print(f"{len(rows):,} rows of {len(set(table.about['family'][rows]))} families, folds "
+          f"{sorted(set(fold_of[rows].tolist()))}, {asked.split}, {asked.depth}")  # fmt: skip
+    for name, each in times.items():
+        print(f"{name:9}", figures(table, each, rows))
+    alone = spearman(table.sol_ms[rows], table.time_ms[rows])
+    print(f"speed of light alone: Spearman of time {alone:.3f}")
+    for kind in KINDS:
+        pools = list(pools_of(table, kind, rows))
+        for name in ("language", "stacked"):
+            found = paired(table, pools, times[name], times["trees"])
+            gain, lost = found.spearman, found.regret
+            print(f"{name} against trees, {kind} pools: Spearman {gain.value:+.3f} "
+                  f"({gain.low:+.3f} to {gain.high:+.3f}), regret of the top 3 times "
+                  f"{lost.value:.2f} ({lost.low:.2f} to {lost.high:.2f})")  # fmt: skip
+
+
+def trees(asked: argparse.Namespace, table: Table, fold_of: np.ndarray) -> np.ndarray:
+    """What the trees say of the same folds, relative to the base; kept beside the forecasts."""
+    path = asked.out / f"trees-{asked.split}-{asked.depth}.npz"
+    found = np.full(len(table), np.nan)
+    if path.exists():
+        found = np.load(path)["mean"]
+    for place, fold in enumerate(folds_of(table, asked.split)):
+        if place in fold_of and np.isnan(found[fold.test]).any():
+            unseen = table[fold.test]
+            names, members = ensemble(table[fold.train], replace(DEFAULTS, threads=0))
+            values = columns_of(unseen, names)
+            parts = np.array([each.predict(values) for each in members])
+            found[fold.test] = Belief.of(parts, is_modelled(unseen)).mean
+            np.savez_compressed(path, mean=found)
+    return np.where(fold_of >= 0, found, np.nan)
+
+
+def stacked(
+    table: Table, grown: np.ndarray, language: np.ndarray, fold_of: np.ndarray
+) -> np.ndarray:
+    """Both together; a fold's weights are learned on the others."""
+    wanted, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+    found = np.full(len(table), np.nan)
+    for place in sorted(set(fold_of.tolist()) - {-1}):
+        here = fold_of == place
+        others = (fold_of >= 0) & ~here
+        taught = others if others.any() else here
+        told = {"trees": grown, "language": language}
+        stack = Stack.fit(wanted[taught], {k: v[taught] for k, v in told.items()}, weight[taught])
+        found[here] = stack.mean({k: v[here] for k, v in told.items()})
+        print(f"fold {place}: " + ", ".join(f"{k} {v:.2f}" for k, v in stack.weights.items()))
+    return found
+
+
+def figures(table: Table, time_ms: np.ndarray, rows: np.ndarray) -> str:
+    found = judged(
+        table, Forecasts.of(np.where(np.isin(np.arange(len(table)), rows), time_ms, np.nan))
+    )
+    pools = "  ".join(
+        f"{kind} {each.spearman_median:.3f}/{each.spearman_p10:.2f} "
+        + "/".join(f"{100 * each.regrets[n]:.1f}" for n in FIRST)
+        for kind, each in found.pools.items()
+    )
+    pairs = "/".join(f"{each.right:.3f}" for each in found.pairs.values())
+    pooled = spearman(time_ms[rows], table.time_ms[rows])
+    return f"{pools}  error {found.time_error:.1%}  pairs {pairs}  pooled {pooled:.3f}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    what = parser.add_subparsers(dest="what", required=True)
+    made = what.add_parser("tables")
+    made.add_argument("tables", type=Path)
+    for name in ("folds", "judge"):
+        part = what.add_parser(name)
+        part.add_argument("tables", type=Path)
+        part.add_argument("out", type=Path)
+        part.add_argument("--split", default="families")
+        part.add_argument("--depth", default="captured", choices=[each.value for each in Depth])
+        part.add_argument("--name", default="language", help="of this variant's forecasts")
+        if name == "judge":
+            continue
+        part.add_argument("--folds", type=int, nargs="+", default=list(range(FOLDS)))
+        part.add_argument("--numbers-only", action="store_true")
+        part.add_argument("--text-only", action="store_true")
+        part.add_argument("--backbone")
+        part.add_argument("--adapt", default="frozen")
+        for option, value in {
+            **{"passes": 8.0, "order": 0.5, "facts": 0.3, "rate": 1e-3, "decay": 0.05},
+            **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 1000},
+            **{"vocabulary": 4096, "width": 256, "layers": 6, "decoder": 192, "blocks": 2},
+            **{"dropout": 0.1},
+        }.items():
+            part.add_argument(f"--{option}", type=type(value), default=value)
+    asked = parser.parse_args()
+    if asked.what == "tables":
+        tables(asked.tables)
+    else:
+        {"folds": train_folds, "judge": judge}[asked.what](asked)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

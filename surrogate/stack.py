@@ -1,0 +1,60 @@
+"""Several models' forecasts as one: each has a weight, learned where none knew the family.
+
+Members say log2(time / base). The kernel model's own word is 0: what the weights leave of 1 is its
+share, so a stack may draw its members towards it (Wolpert, "Stacked generalization", 1992; weights
+that are not negative: Breiman, "Stacked regressions", 1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from solkit.errors import InputError
+from solkit.surrogate.features import Array
+
+__all__ = ["Stack"]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What each member counts.
+
+    Attributes:
+        weights: by member; none is negative.
+    """
+
+    weights: Mapping[str, float]
+
+    @staticmethod
+    def fit(wanted: Array, told: Mapping[str, Array], weight: Array | None = None) -> Stack:
+        """The weights with the least squared error.
+
+        Args:
+            wanted: log2(time / base), (rows,).
+            told: what each member forecast of rows of families that it did not know, (rows,) each;
+                rows of which a member says nothing (NaN) do not count.
+            weight: of the rows, (rows,); all alike by default.
+
+        Raises:
+            InputError: no row has a word of every member.
+        """
+        from scipy.optimize import nnls
+
+        parts = np.stack(list(told.values()), axis=1)
+        known = ~np.isnan(parts).any(axis=1) & ~np.isnan(wanted)
+        if not known.any():
+            raise InputError(f"no row was forecast by all of {', '.join(told)}")
+        root = np.sqrt(np.ones(len(wanted)) if weight is None else weight)[known]
+        found, _ = nnls(parts[known] * root[:, None], wanted[known] * root)
+        return Stack({name: float(each) for name, each in zip(told, found, strict=True)})
+
+    def mean(self, told: Mapping[str, Array]) -> Array:
+        """What the members say together, (rows,).
+
+        Raises:
+            KeyError: a member with a weight says nothing.
+        """
+        return np.asarray(sum(weight * told[name] for name, weight in self.weights.items()))
