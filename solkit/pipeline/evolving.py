@@ -141,6 +141,7 @@ def evolve(
             found = found.recorded(bench, how)
         world = EvolveWorld(prepared, to, found, how, given.surrogate or shipped())
         world.checks = given.check or _checks(stack, bench)
+        stack.callback(world.close)
         world.advise = given.advise
         world.log = log = _log(stack, bench, found, gpu_seconds, how)
         run = _Run(world, found, gpu_seconds, how, given.show)

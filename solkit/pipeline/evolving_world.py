@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from solkit.analysis.pool import cores
 from solkit.core import (
     Bred,
     Brief,
@@ -61,6 +63,8 @@ Check = Callable[[str, Brief], tuple[Checked, str]]
 LINEAGE = "evolve"
 """In `Outcome.extra` of a log: where a variant came from."""
 
+_MOST_CHECKERS = 8
+"""Variants that are checked at a time, on as many cores."""
 _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
 _HELD = 24
@@ -241,6 +245,10 @@ class EvolveWorld:
     earlier_s: float = 0.0
     _own_s: float = 0.0
     _prospects: dict[int, Prospect] = field(default_factory=dict)
+    _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
+    _checkers: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(min(max(cores() - 1, 1), _MOST_CHECKERS))
+    )
 
     def spent_s(self) -> float:
         """GPU seconds that measuring took."""
@@ -382,10 +390,25 @@ class EvolveWorld:
 
     # ----------------------------------------------------------------------------------- proposing
 
+    def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
+        """Begin to check variants that may be measured soon, on the cores that have nothing to do.
+
+        The GPU need not wait for a check then, which takes seconds.
+        """
+        for variant, brief in variants:
+            if variant.id not in self._begun:
+                begun = self._checkers.submit(self.checks, variant.source, brief)
+                self._begun[variant.id] = begun
+
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """The variant with what can be found out of its results without a GPU."""
-        checked, why = self.checks(variant.source, brief)
+        self.expect([(variant, brief)])
+        checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
+
+    def close(self) -> None:
+        """Give up the checks that nobody waits for."""
+        self._checkers.shutdown(wait=False, cancel_futures=True)
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
         """What a proposer is told of a variant."""

@@ -93,6 +93,9 @@ class World(Protocol):
     def measure(self, point: Point, variant: Variant) -> Found:
         """Check a candidate and time it."""
 
+    def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
+        """Variants that may be checked soon, the most promising first, with their briefs."""
+
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """The variant with what can be found out of its results without a GPU.
 
@@ -274,12 +277,16 @@ class Breeding:
         for name, why in ranking.refused.items():
             self.archive.note(name, why=why)
             self._bandit.tell(self.archive[name].variant.kind, None)
-        for name in {each.variant for each in ranking.points}:
-            best = min((p for p in ranking.points if p.variant == name), key=lambda p: p.mean)
+        best_of: dict[str, Point] = {}
+        for point in sorted(ranking.points, key=lambda each: each.mean):
+            best_of.setdefault(point.variant, point)
+        for name, best in best_of.items():
             changes = {"forecast_ms": 2.0**best.mean}
             if self.archive[name].measured == 0:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
+        told = [self.archive[name].variant for name in best_of]
+        self._world.expect([(v, b) for v in told if (b := self._unchecked(v)) is not None])
 
     def _tried(self, parent: Bred) -> list[Tried]:
         """What was made of a parent, and what led to it, oldest first."""
@@ -307,14 +314,19 @@ class Breeding:
 
     def _checked(self, variant: Variant) -> Variant:
         """The variant with what is known of its results, which is found out once."""
-        brief = None if variant.parent is None else self._briefs.get(variant.parent)
-        if brief is None or variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
+        if (brief := self._unchecked(variant)) is None:
             return variant
         self._looked.add(variant.id)
         self.tell("checking")
         variant = self._world.check(variant, brief)
         self.archive.note(variant.id, variant=variant)
         return variant
+
+    def _unchecked(self, variant: Variant) -> Brief | None:
+        """The brief of a variant that is to be checked; ``None`` if it is not."""
+        if variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
+            return None
+        return None if variant.parent is None else self._briefs.get(variant.parent)
 
     def _told(self, point: Point, variant: Variant, found: Found) -> None:
         """Learn from a measurement."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -44,7 +45,7 @@ class _Parent:
 
 
 class Checker:
-    """Checks variants of one parent after another.
+    """Checks variants of one parent after another; threads may share it.
 
     Args:
         limit_s: seconds for a variant; then its process is killed and it stays unchecked.
@@ -55,6 +56,7 @@ class Checker:
         self._jobs: Jobs | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._parents: dict[tuple[str, str], _Parent] = {}
+        self._preparing = threading.Lock()
 
     def __enter__(self) -> Checker:
         return self
@@ -96,9 +98,10 @@ class Checker:
 
     def _parent(self, brief: Brief) -> _Parent:
         key = (brief.source, repr(sorted(brief.shape.items())))
-        if key not in self._parents:
-            self._parents[key] = self._prepared(brief)
-        return self._parents[key]
+        with self._preparing:  # once, whoever asks first
+            if key not in self._parents:
+                self._parents[key] = self._prepared(brief)
+            return self._parents[key]
 
     def _prepared(self, brief: Brief) -> _Parent:
         folder = self._new_folder()

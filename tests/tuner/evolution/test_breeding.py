@@ -33,7 +33,8 @@ class World:
     """Texts are ``"time WORD..."``; words say what is wrong. A BLOCK of 1 is half as fast as 2."""
 
     def __init__(self, wrong_forecasts=0.0):
-        self.measured, self.ranked, self.briefs, self.checked = [], [], [], []
+        self.measured, self.ranked, self.briefs = [], [], []
+        self.checked, self.expected = [], []
         self._wrong = wrong_forecasts
 
     def _time_ms(self, variant, params):
@@ -61,6 +62,9 @@ class World:
                 return Found(verdict, why=f"it is {word}")
         time_ms = self._time_ms(variant, point.configuration.params)
         return Found(Verdict.CORRECT, time_ms, (variant.source.split()[-1],))
+
+    def expect(self, variants):
+        self.expected += [variant.source for variant, _ in variants]
 
     def check(self, variant, brief):
         self.checked.append(variant.source)
@@ -181,7 +185,8 @@ def test_what_is_measured_next_is_checked_once_and_not_measured_if_it_is_wrong()
     slow = [f"{n}.0 slow" for n in range(20, 28)]
     proposer = Proposer("0.2 broken", "0.4 fuse", *slow, checked=Checked.UNCHECKED)
     breeding, _, world = bred(proposer)
-    assert world.checked[:2] == ["0.2 broken", "0.4 fuse"]
+    assert world.checked[:2] == world.expected[:2] == ["0.2 broken", "0.4 fuse"]
+    assert set(world.checked) <= set(world.expected)
     assert len(set(world.checked)) == len(world.checked) < len(slow)
     assert "0.2 broken" not in {source for source, _ in world.measured}
     wrong = breeding.archive[variant_id("0.2 broken")]

@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     replace_each,
     statements,
     with_body,
+    with_each,
 )
 
 __all__ = [
@@ -78,7 +79,7 @@ def changed(
             if new is None:
                 continue
             made = new
-            made = made.visit(_Swap(swaps)) if swaps else made  # type: ignore[assignment]
+            made = with_each(made, swaps)
         body.append(cast(cst.BaseStatement, made))
         if isinstance(statement, cst.FunctionDef):
             body += (added or {}).get(statement.name.value, [])
@@ -86,17 +87,6 @@ def changed(
     for each in parameters:
         tree = _with_parameter(tree, each)
     return tree.code
-
-
-class _Swap(cst.CSTTransformer):
-    def __init__(self, swaps: Mapping[int, list[cst.BaseStatement]]) -> None:
-        self._swaps = swaps
-
-    def on_leave(  # type: ignore[override]
-        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
-    ) -> cst.CSTNode | cst.FlattenSentinel[cst.CSTNode]:
-        new = self._swaps.get(id(original_node))
-        return updated_node if new is None else cst.FlattenSentinel(new)
 
 
 # ------------------------------------------------------------------------------- functions

@@ -6,6 +6,7 @@ Rewrites read a file through this module, and write it through
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -161,6 +162,7 @@ class KernelText:
         return found[0].value if len(found) == 1 else None
 
 
+@functools.lru_cache(64)
 def parse(source: str) -> KernelText | None:
     """Parse a kernel file; ``None`` if it has no function ``kernel`` or is no Python."""
     try:

@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     given,
     line,
     names,
+    nodes,
     number,
     replace_each,
     with_body,
@@ -80,19 +81,9 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
     return found
 
 
-class _Products(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.found: list[cst.BinaryOperation] = []
-
-    def visit_BinaryOperation(self, node: cst.BinaryOperation) -> None:  # noqa: N802
-        if isinstance(node.operator, cst.Multiply):
-            self.found.append(node)
-
-
 def _products(node: cst.CSTNode) -> list[cst.BinaryOperation]:
-    visitor = _Products()
-    node.visit(visitor)
-    return visitor.found
+    found = (each for each in nodes(node) if isinstance(each, cst.BinaryOperation))
+    return [each for each in found if isinstance(each.operator, cst.Multiply)]
 
 
 def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) -> str:

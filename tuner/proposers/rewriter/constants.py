@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     expression,
     loop_of,
     names,
+    nodes,
     number,
     replace_each,
     walk,
@@ -191,18 +192,8 @@ def _in_grid(launch: Launch, tile: _Tile, name: str) -> list[tuple[cst.CSTNode, 
     ]
 
 
-class _Integers(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.found: list[cst.Integer] = []
-
-    def visit_Integer(self, node: cst.Integer) -> None:  # noqa: N802 - libcst's name
-        self.found.append(node)
-
-
 def _integers(node: cst.CSTNode) -> list[cst.Integer]:
-    visitor = _Integers()
-    node.visit(visitor)
-    return visitor.found
+    return [each for each in nodes(node) if isinstance(each, cst.Integer)]
 
 
 # ------------------------------------------------------------------------------- values

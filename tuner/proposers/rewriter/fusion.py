@@ -29,6 +29,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     given,
     line,
     names,
+    nodes,
     replace_each,
     substitute,
 )
@@ -119,18 +120,8 @@ def _is_straight(function: JitFunction) -> bool:
     return plain and len(written) == len(set(written))
 
 
-class _Counter(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        self._name, self.count = name, 0
-
-    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - libcst's name
-        self.count += node.value == self._name
-
-
 def _count(node: cst.CSTNode, name: str) -> int:
-    visitor = _Counter(name)
-    node.visit(visitor)
-    return visitor.count
+    return sum(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
 
 
 def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:

@@ -17,6 +17,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     given,
+    nodes,
     number,
     replace_each,
     walk,
@@ -125,7 +126,7 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
         made = assignment(statement)
         if made is not None:
             found.setdefault(made.target, []).append(made.value)
-    used = {name: len(_uses(node, name)) for name in found}
+    used = {name: _uses(node, name) for name in found}
     in_products = {
         name: sum(
             code(arg.value) in (name, f"tl.trans({name})")
@@ -144,19 +145,8 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     }
 
 
-class _Uses(cst.CSTVisitor):
-    def __init__(self, name: str) -> None:
-        self._name, self.found = name, [0][:0]
-
-    def visit_Name(self, node: cst.Name) -> None:  # noqa: N802 - libcst's name
-        if node.value == self._name:
-            self.found.append(1)
-
-
-def _uses(node: cst.CSTNode, name: str) -> list[int]:
-    visitor = _Uses(name)
-    node.visit(visitor)
-    return visitor.found
+def _uses(node: cst.CSTNode, name: str) -> int:
+    return sum(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
 
 
 def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
