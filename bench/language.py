@@ -67,11 +67,12 @@ def train_folds(asked: argparse.Namespace) -> None:
     learning = Learning(
         passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
         variants=asked.variants, unread=1.0 if asked.numbers_only else asked.unread,
-        unknown=1.0 if asked.text_only else 0.0, decay=asked.decay, most=asked.most,
+        unknown=1.0 if asked.text_only else asked.unknown, decay=asked.decay, most=asked.most,
     )  # fmt: skip
     shape = Shape(
         vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
-        decoder={"width": asked.decoder, "layers": asked.blocks, "dropout": asked.dropout},
+        decoder={"width": asked.decoder, "layers": asked.blocks, "dropout": asked.dropout,
+                 "latents": asked.latents, "narrow": asked.narrow},
     )  # fmt: skip
     asked.out.mkdir(parents=True, exist_ok=True)
     for place, fold in enumerate(folds_of(table, asked.split)):
@@ -212,7 +213,7 @@ def main() -> int:
             **{"passes": 8.0, "order": 0.5, "facts": 0.3, "rate": 1e-3, "decay": 0.05},
             **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 1000},
             **{"vocabulary": 4096, "width": 256, "layers": 6, "decoder": 192, "blocks": 2},
-            **{"dropout": 0.1},
+            **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0},
         }.items():
             part.add_argument(f"--{option}", type=type(value), default=value)
     asked = parser.parse_args()

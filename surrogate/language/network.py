@@ -40,7 +40,9 @@ class Sizes:
         facts: that are guessed.
         width: of the tokens.
         layers, heads: of the attention.
-        latents: vectors that a text is summed up in.
+        latents: vectors that a text is summed up in; 0 for none, so that only names are read.
+        narrow: numbers that a vector of a text has at its narrowest, so that kernels are not simply
+            recognised; 0 for no such limit.
         waves, feature: frequencies, and width, of a feature's embedding.
         bins: of the target, from `low` to `high`, in log2.
         dropout: in training.
@@ -54,6 +56,7 @@ class Sizes:
     layers: int = 2
     heads: int = 4
     latents: int = 8
+    narrow: int = 0
     waves: int = 12
     feature: int = 12
     bins: int = 67
@@ -180,7 +183,8 @@ class _Block(nn.Module):
 
     def forward(self, tokens: Tensor, present: Tensor, latents: Tensor) -> Tensor:
         tokens = tokens + self.own(tokens, tokens, present)
-        tokens = tokens + self.text(tokens, latents, None)
+        if latents.shape[1]:
+            tokens = tokens + self.text(tokens, latents, None)
         return tokens + self.think(tokens)  # type: ignore[no-any-return]
 
 
@@ -206,6 +210,15 @@ class _Attention(nn.Module):
         return self.out(found.transpose(1, 2).reshape(rows, number, width))  # type: ignore[no-any-return]
 
 
+def _narrowed(sizes: Sizes) -> nn.Module:
+    """From a text's states to the width of tokens."""
+    if not sizes.narrow:
+        return nn.Linear(sizes.text, sizes.width)
+    return nn.Sequential(
+        nn.Linear(sizes.text, sizes.narrow), nn.Tanh(), nn.Linear(sizes.narrow, sizes.width)
+    )
+
+
 class Decoder(nn.Module):
     """Reads rows: their features, their named values, and what their text says."""
 
@@ -216,9 +229,9 @@ class Decoder(nn.Module):
         width = sizes.width
         self.sizes = sizes
         self.queries = nn.Parameter(torch.randn(sizes.latents, width) * 0.02)
-        self.from_text = nn.Linear(sizes.text, width)
+        self.from_text = _narrowed(sizes)
         self.draw = _Attention(sizes)
-        self.from_name = nn.Linear(sizes.text, width)
+        self.from_name = _narrowed(sizes)
         self.features = _Features(sizes)
         self.together = nn.Sequential(
             nn.Linear(sizes.features * sizes.feature, width),
@@ -239,9 +252,9 @@ class Decoder(nn.Module):
 
     def reading(self, states: Tensor, known: Tensor, names: Tensor) -> Reading:
         """What texts say, from their states (texts, tokens, width)."""
-        told = self.from_text(states)
-        queries = self.queries.expand(len(states), -1, -1)
-        latents = queries + self.draw(queries, told, known)
+        latents = self.queries.expand(len(states), -1, -1)
+        if self.sizes.latents:
+            latents = latents + self.draw(latents, self.from_text(states), known)
         return Reading(latents, self.from_name(pooled(states, names)))
 
     def forward(self, reading: Reading, rows: Rows, words: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from kernels import table, tiny
+from kernels import SHAPE, TINY, table, tiny
 
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.network import pooled, stacked
+from solkit.surrogate.language.regressor import LanguageRegressor
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +81,20 @@ def test_the_mean_is_that_of_the_distribution(corpus):
     logits[0, 3] = logits[0, 5] = 0.0
     expected = (decoder.bins[3] + decoder.bins[5]) / 2
     torch.testing.assert_close(decoder.expected(logits)[0], expected)
+
+
+@pytest.mark.parametrize(("latents", "narrow"), [(0, 0), (2, 3), (0, 3)])
+def test_a_text_may_be_read_through_names_alone_or_narrowly(made, latents, narrow):
+    shape = replace(SHAPE, decoder={**TINY, "latents": latents, "narrow": narrow})
+    parts = LanguageRegressor(shape=shape, device="cpu").prepared(made)
+    parts.network.train(False)
+    rows = Corpus.of(made, parts.tokenizer, parts.scale)
+    batch = rows.batch(np.arange(4))
+    before = told(parts, batch)
+    batch.texts.names[:] = 0
+    assert not torch.allclose(told(parts, batch), before)  # the parameters' names count
+    if not latents:
+        batch.texts.ids[:] = 5
+        unnamed = told(parts, batch)
+        batch.texts.ids[:] = 7
+        torch.testing.assert_close(told(parts, batch), unnamed)  # and nothing else of the text
