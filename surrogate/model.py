@@ -8,8 +8,9 @@
 
 A file of a surrogate is a zip archive: ``card.json`` says what it learned from and how well it
 does, ``<depth>/about.json`` holds what goes with the trees, ``<depth>/*.ubj`` the trees, and
-``<depth>/compile_s.json`` and ``gpu_s.json`` what goes with those of costs. A depth is read when it
-is first asked for.
+``<depth>/compile_s.json`` and ``gpu_s.json`` what goes with those of costs. If a language regressor
+was trained, it is in ``language/``, and ``<depth>/stacked.json`` says what it counts beside the
+trees. A depth is read when it is first asked for, and so is the language regressor.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from __future__ import annotations
 import functools
 import json
 import os
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,9 +44,12 @@ from solkit.surrogate.features import (
     roughly,
 )
 from solkit.surrogate.intervals import Interval
+from solkit.surrogate.stack import Stack
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
+    Belief,
+    Calibration,
     Forecasts,
     Grown,
     Settings,
@@ -53,12 +59,16 @@ from solkit.surrogate.trees import (
     xgboost,
 )
 
-__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Surrogate"]
+if TYPE_CHECKING:
+    from solkit.surrogate.language.regressor import LanguageRegressor
+
+__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate"]
 
 SCHEMA = "solkit.surrogate/2"
 MODEL_FILE = "surrogate.solkit"
 """The shipped model's name, beside the shipped sets."""
 
+_LANGUAGE = "language/"
 _LEAF_DIGITS = 4
 """Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
 _ZEROED = ("base_weights", "loss_changes")
@@ -81,6 +91,19 @@ class Push:
 
 
 @dataclass(frozen=True)
+class Stacked:
+    """What the language regressor adds to a depth's trees.
+
+    Attributes:
+        stack: what ``"trees"`` and ``"language"`` count.
+        calibration: of what both say together.
+    """
+
+    stack: Stack
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
 class Surrogate:
     """A model of what kernels take beyond what the kernel model explains.
 
@@ -93,6 +116,8 @@ class Surrogate:
     memories: Mapping[Depth, Memory] = field(default_factory=dict)
     _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
     _costs: Callable[[Depth], CostModel] = field(repr=False, default=lambda _: CostModel({}))
+    _stacked: Callable[[Depth], Stacked | None] = field(repr=False, default=lambda _: None)
+    _language: Callable[[], LanguageRegressor | None] = field(repr=False, default=lambda: None)
 
     @staticmethod
     def fit(
@@ -114,6 +139,20 @@ class Surrogate:
         """The ensemble of a depth."""
         return self._trees(depth)
 
+    def stacked(self, depth: Depth) -> Stacked | None:
+        """What the language regressor adds at a depth; ``None`` if nothing."""
+        return self._stacked(depth)
+
+    def with_language(
+        self, language: LanguageRegressor, stacked: Mapping[Depth, Stacked]
+    ) -> Surrogate:
+        """With a language regressor that counts at some depths."""
+        return replace(self, _stacked=stacked.get, _language=lambda: language)
+
+    def without_language(self) -> Surrogate:
+        """The trees alone."""
+        return replace(self, _stacked=lambda _: None, _language=lambda: None)
+
     def cost_model(self, depth: Depth) -> CostModel:
         """What forecasts costs of candidates known to a depth; without parts if nothing does."""
         return self._costs(depth)
@@ -124,9 +163,8 @@ class Surrogate:
         """Times of candidates, with 90 % intervals; the table's own times are not read."""
         if not len(table):
             return Forecasts.of(np.empty(0))
-        trees = self.trees(depth)
-        values, base_ms = columns_of(table, trees.names), table.base_ms
-        belief = trees.believed(values, is_modelled(table))
+        trees, values, belief = self._believed(table, depth)
+        base_ms = table.base_ms
         shift: Array | float = 0.0
         narrower: Array | float = 1.0
         familiar = trees.familiar(table)
@@ -135,6 +173,21 @@ class Surrogate:
             shift, narrower = memory.recall(known, trees.size(values, belief))
             familiar |= memory.holds(known)
         return trees.told(values, belief, base_ms, shift, narrower, familiar)
+
+    def _believed(self, table: Table, depth: Depth) -> tuple[Trees, Array, Belief]:
+        """The trees of a depth, a table's features, and what is expected of log2(time / base)."""
+        trees, stacked = self._calibrated(depth), self.stacked(depth)
+        values = columns_of(table, trees.names)
+        belief = trees.believed(values, is_modelled(table))
+        if stacked is not None and (language := self._language()) is not None:
+            told = {"trees": belief.told, "language": language.forecast(table).mean}
+            belief = replace(belief, told=stacked.stack.mean(told))
+        return trees, values, belief
+
+    def _calibrated(self, depth: Depth) -> Trees:
+        """The trees, calibrated for what is asked beside them."""
+        trees, stacked = self.trees(depth), self.stacked(depth)
+        return trees if stacked is None else trees.recalibrated(stacked.calibration)
 
     def forecast_captured(
         self,
@@ -147,7 +200,7 @@ class Surrogate:
         """Forecasts of many captured candidates for one problem, given as arrays.
 
         Nothing is done one by one, so that tens of thousands take a second or two. What was learned
-        on the job is left out.
+        on the job is left out, and so is the language regressor.
 
         Args:
             problem: what they compute.
@@ -181,9 +234,8 @@ class Surrogate:
         if not len(rows):
             return self
         stale = np.broadcast_to(stale, len(table))[rows]
-        table, trees = table[rows], self.trees(depth)
-        values = columns_of(table, trees.names)
-        belief = trees.believed(values, is_modelled(table))
+        table = table[rows]
+        trees, values, belief = self._believed(table, depth)
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
         known = Known.of(table, trees.members[0].leaves(values))
         memory = Memory.of(trees.scatter, known, residual, trees.size(values, belief), stale)
@@ -196,7 +248,8 @@ class Surrogate:
 
         With 90 %, one within 2 % of the best is among them.
         """
-        return self.trees(depth).reach.number(np.log2(forecasts.time_ms), forecasts.size)
+        reach = self._calibrated(depth).reach
+        return reach.number(np.log2(forecasts.time_ms), forecasts.size)
 
     def costs(self, table: Table, depth: Depth) -> Costs:
         """Seconds to compile each candidate, and to measure it; NaN where the model cannot tell."""
@@ -247,7 +300,13 @@ class Surrogate:
         if card.get("schema") != SCHEMA:
             raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
         read = functools.cache(functools.partial(_read, path))
-        return Surrogate(card, {}, read, functools.cache(functools.partial(_spent, path)))
+        spent = functools.cache(functools.partial(_spent, path))
+        found = Surrogate(card, {}, read, spent)
+        if not card.get("language") or find_spec("transformers") is None:
+            return found
+        stacked = functools.cache(functools.partial(_read_stacked, path))
+        language = functools.cache(functools.partial(_read_language, path))
+        return replace(found, _stacked=stacked, _language=language)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -257,12 +316,17 @@ class Surrogate:
         Raises:
             InputError: the file cannot be written.
         """
+        language = self._language()
+        card = {**self.card, "language": True} if language is not None else self.card
         try:
             with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
-                _put(file, "card.json", _json(self.card))
+                _put(file, "card.json", _json(card))
                 for depth in self.depths:
                     _write(file, depth, self.trees(depth))
                     _write_costs(file, depth, self.cost_model(depth))
+                    _write_stacked(file, depth, self.stacked(depth))
+                if language is not None:
+                    _write_language(file, language)
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
@@ -282,16 +346,7 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
     about = {
         "names": trees.names,
         "members": len(trees.members),
-        "interval": [trees.interval.low, trees.interval.high],
-        "doubt": {
-            "size": trees.doubt.size,
-            "outside": trees.doubt.outside,
-            "low": [float(f"{each:.5g}") for each in trees.doubt.low],
-            "high": [float(f"{each:.5g}") for each in trees.doubt.high],
-        },
-        "reach": trees.reach.steps,
-        "scatter": asdict(trees.scatter),
-        "fallback": trees.fallback,
+        **_calibration_json(trees.calibration),
         "known": sorted(trees.known),
     }
     _put(file, f"{depth.value}/about.json", _json(about))
@@ -299,6 +354,37 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
         _put(file, f"{depth.value}/{place}.ubj", _packed(member))
     _put(file, f"{depth.value}/sizes.ubj", _packed(trees.interval.sizes))
     _put(file, f"{depth.value}/single.ubj", _packed(trees.single))
+
+
+def _calibration_json(found: Calibration) -> dict[str, Any]:
+    return {
+        "interval": [found.interval.low, found.interval.high],
+        "doubt": {
+            "size": found.doubt.size,
+            "outside": found.doubt.outside,
+            "low": [float(f"{each:.5g}") for each in found.doubt.low],
+            "high": [float(f"{each:.5g}") for each in found.doubt.high],
+        },
+        "reach": found.reach.steps,
+        "scatter": asdict(found.scatter),
+        "fallback": found.fallback,
+    }
+
+
+def _calibration(about: Mapping[str, Any], sizes: Grown) -> Calibration:
+    doubt = about["doubt"]
+    return Calibration(
+        Interval(sizes, *about["interval"]),
+        Doubt(
+            doubt["size"],
+            np.array(doubt["low"], np.float32),
+            np.array(doubt["high"], np.float32),
+            doubt["outside"],
+        ),
+        Reach(about["reach"]),
+        Scatter(**about["scatter"]),
+        tuple(about["fallback"]),
+    )
 
 
 def _read(path: Path, depth: Depth) -> Trees:
@@ -310,23 +396,49 @@ def _read(path: Path, depth: Depth) -> Trees:
         def grown(name: object) -> Grown:
             return _unpacked(file.read(f"{depth.value}/{name}.ubj"))
 
-        doubt = about["doubt"]
+        members = tuple(map(grown, range(about["members"])))
+        calibration = _calibration(about, grown("sizes"))
         return Trees(
             tuple(about["names"]),
-            tuple(map(grown, range(about["members"]))),
+            members,
             grown("single"),
-            Interval(grown("sizes"), *about["interval"]),
-            Doubt(
-                doubt["size"],
-                np.array(doubt["low"], np.float32),
-                np.array(doubt["high"], np.float32),
-                doubt["outside"],
-            ),
-            Reach(about["reach"]),
-            Scatter(**about["scatter"]),
-            tuple(about["fallback"]),
-            frozenset(about.get("known", ())),
+            **vars(calibration),
+            known=frozenset(about.get("known", ())),
         )
+
+
+def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None) -> None:
+    if stacked is not None:
+        about = {"weights": stacked.stack.weights, **_calibration_json(stacked.calibration)}
+        _put(file, f"{depth.value}/stacked.json", _json(about))
+        sizes = stacked.calibration.interval.sizes
+        _put(file, f"{depth.value}/stacked_sizes.ubj", _packed(sizes))
+
+
+def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
+    with zipfile.ZipFile(path) as file:
+        if f"{depth.value}/stacked.json" not in file.namelist():
+            return None
+        about = json.loads(file.read(f"{depth.value}/stacked.json"))
+        sizes = _unpacked(file.read(f"{depth.value}/stacked_sizes.ubj"))
+    return Stacked(Stack(about["weights"]), _calibration(about, sizes))
+
+
+def _write_language(file: zipfile.ZipFile, language: LanguageRegressor) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        language.save(folder)
+        for each in sorted(Path(folder).iterdir()):
+            _put(file, f"{_LANGUAGE}{each.name}", each.read_bytes())
+
+
+def _read_language(path: Path) -> LanguageRegressor:
+    from solkit.surrogate.language.regressor import LanguageRegressor
+
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
+        for name in file.namelist():
+            if name.startswith(_LANGUAGE):
+                Path(folder, Path(name).name).write_bytes(file.read(name))
+        return LanguageRegressor.load(folder)
 
 
 def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:

@@ -45,6 +45,7 @@ from solkit.surrogate.table import Table
 __all__ = [
     "DEFAULTS",
     "Belief",
+    "Calibration",
     "Forecasts",
     "Grown",
     "Settings",
@@ -194,6 +195,48 @@ class Forecasts:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """What forecasts are worth, learned from those of rows that were left out.
+
+    Attributes:
+        interval, doubt, reach, scatter, fallback: as of `Trees`.
+    """
+
+    interval: Interval
+    doubt: Doubt
+    reach: Reach
+    scatter: Scatter
+    fallback: tuple[float, float]
+
+    @staticmethod
+    def of(
+        table: Table, values: Array, told: Belief, settings: Settings = DEFAULTS, seed: int = 0
+    ) -> Calibration:
+        """Learn it.
+
+        Args:
+            table: with times.
+            values: features of its rows, (rows, names).
+            told: what was expected of each row by models that did not know its family.
+            settings: `Settings.threads` counts.
+            seed: of the model of sizes.
+        """
+        wanted, folds = target(table), group_folds(table.about["family"])
+        sizes = replace(_SIZES, threads=settings.threads)
+
+        def fit(known: Array, sized: Array) -> Grown:
+            return _grow(known, sized, None, sizes, seed)
+
+        residual = wanted - told.mean
+        interval, size = fit_interval(told.beside(values), residual, folds, fit)
+        doubt, abstains = fit_doubt(values, size, folds)
+        fallback = _around(wanted[abstains]) if abstains.any() else (-np.inf, np.inf)
+        forecast = np.log2(table.base_ms) + told.mean
+        reach, scatter = reach_of(table, forecast, size), scatter_of(table, residual, size)
+        return Calibration(interval, doubt, reach, scatter, fallback)
+
+
+@dataclass(frozen=True)
 class Trees:
     """A fitted ensemble.
 
@@ -239,36 +282,26 @@ class Trees:
             left_out: what `out_of_family` found for these rows, if that is at hand.
         """
         names, members = ensemble(table, settings, seed)
-        values, wanted = columns_of(table, names), target(table)
+        values = columns_of(table, names)
         rows = drawn(table, settings.most)
         weight = weights(table[rows], settings.focus, settings.crowd)
         mean = _believed(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
         single = _grow(values[rows], mean, weight, alike, seed)
-        folds = group_folds(table.about["family"])
         told = out_of_family(table, settings, seed) if left_out is None else left_out
-        sizes = replace(_SIZES, threads=settings.threads)
+        found = Calibration.of(table, values, told, settings, seed)
+        left_out_ms = table.base_ms * 2.0**told.mean
+        known = frozenset(_short(table))
+        return Trees(names, members, single, **vars(found), known=known, left_out_ms=left_out_ms)
 
-        def fit(known: Array, sized: Array) -> Grown:
-            return _grow(known, sized, None, sizes, seed)
+    def recalibrated(self, calibration: Calibration) -> Trees:
+        """The same models with other intervals and doubts."""
+        return replace(self, **vars(calibration))
 
-        residual = wanted - told.mean
-        interval, size = fit_interval(told.beside(values), residual, folds, fit)
-        doubt, abstains = fit_doubt(values, size, folds)
-        fallback = _around(wanted[abstains]) if abstains.any() else (-np.inf, np.inf)
-        forecast = np.log2(table.base_ms) + told.mean
-        return Trees(
-            names,
-            members,
-            single,
-            interval,
-            doubt,
-            reach_of(table, forecast, size),
-            scatter_of(table, residual, size),
-            fallback,
-            frozenset(_short(table)),
-            2.0**forecast,
-        )
+    @property
+    def calibration(self) -> Calibration:
+        """What goes with what the models expect."""
+        return Calibration(self.interval, self.doubt, self.reach, self.scatter, self.fallback)
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""

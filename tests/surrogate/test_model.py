@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from synthetic import table
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.doubt import Scatter
-from solkit.surrogate.model import SCHEMA, Surrogate
-from solkit.surrogate.trees import Settings
+from solkit.surrogate.model import SCHEMA, Stacked, Surrogate
+from solkit.surrogate.stack import Stack
+from solkit.surrogate.trees import Calibration, Settings, target
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0)
 DEPTH = Depth.COMPILED
@@ -135,3 +137,75 @@ def test_it_no_longer_abstains_once_points_of_the_family_were_measured(model, st
     taught = model.update(strange[np.arange(10)], DEPTH)
     told = taught.forecast(strange[np.arange(10, 40)], DEPTH)
     assert not told.abstains.any()
+
+
+# ------------------------------------------------------------------------- the language regressor
+
+
+class Reader:
+    """Says how far each row's time is from the trees' forecast, as a language regressor might."""
+
+    def __init__(self, known, spread=0.05):
+        self.truth = dict(zip(known.values[:, 0].tolist(), target(known).tolist()))
+        self.spread = spread
+
+    def forecast(self, table):
+        chance = np.random.default_rng(0)
+        mean = np.array([self.truth[each] for each in table.values[:, 0].tolist()])
+        return SimpleNamespace(mean=mean + self.spread * chance.normal(size=len(mean)))
+
+
+def stacked(model, known, reader, weights):
+    trees = model.trees(DEPTH)
+    values = known.values
+    told = trees.believed(values, np.ones(len(known), bool))
+    mean = weights["trees"] * told.told + weights["language"] * reader.forecast(known).mean
+    calibration = Calibration.of(known, values, replace(told, told=mean), QUICK)
+    return model.with_language(reader, {DEPTH: Stacked(Stack(weights), calibration)})
+
+
+def test_a_language_regressor_counts_by_its_weight(model, known):
+    reader = Reader(known)
+    both = stacked(model, known, reader, {"trees": 0.25, "language": 0.75})
+    told, alone = both.forecast(known, DEPTH), model.forecast(known, DEPTH)
+    belief = model.trees(DEPTH).believed(known.values, np.ones(len(known), bool))
+    mean = (0.25 * belief.told + 0.75 * reader.forecast(known).mean) * belief.trust
+    sure = ~told.abstains
+    np.testing.assert_allclose(told.time_ms[sure], (known.base_ms * 2.0**mean)[sure], rtol=1e-5)
+    widths = [np.median(np.log2(each.high_ms / each.low_ms)) for each in (told, alone)]
+    assert widths[0] < widths[1]  # intervals are those of both together
+    back = both.without_language().forecast(known, DEPTH)
+    np.testing.assert_array_equal(back.time_ms, alone.time_ms)
+
+
+def test_what_is_learned_on_the_job_is_what_both_missed(known):
+    rows = np.arange(20)
+    model = Surrogate.fit({DEPTH: known}, CARD, replace(QUICK, members=1))
+    both = stacked(model, known, Reader(known, 0.0), {"trees": 0.0, "language": 1.0})
+    updated = both.update(known[rows], DEPTH)
+    np.testing.assert_allclose(
+        updated.forecast(known, DEPTH).time_ms, both.forecast(known, DEPTH).time_ms, rtol=0.02
+    )
+
+
+def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    from solkit.surrogate.language.regressor import LanguageRegressor, Shape
+
+    tiny = Shape(vocabulary=300, width=32, layers=1, decoder={"width": 16, "layers": 1, "heads": 2})
+    texts = {name: f"def {name}(x): return x" for name in set(known.about["kernel_id"])}
+    params = np.array([f'{{"BLOCK": {n}}}' for n in range(len(known))])
+    known = replace(known, sources=texts, about={**known.about, "params": params})
+    language = LanguageRegressor(shape=tiny, device="cpu")
+    language.prepared(known)
+    calibration = model.trees(DEPTH).calibration
+    stack = Stack({"trees": 0.5, "language": 0.5})
+    both = model.with_language(language, {DEPTH: Stacked(stack, calibration)})
+    both.save(tmp_path / "both.solkit")
+    again = Surrogate.load(tmp_path / "both.solkit")
+    want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
+    sure = ~want.abstains & ~told.abstains
+    np.testing.assert_allclose(told.time_ms[sure], want.time_ms[sure], rtol=0.03)
+    monkeypatch.setattr("solkit.surrogate.model.find_spec", lambda _: None)  # no transformers
+    alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
+    np.testing.assert_allclose(alone.time_ms, model.forecast(known, DEPTH).time_ms, rtol=1e-3)
