@@ -9,8 +9,8 @@
 A file of a surrogate is a zip archive: ``card.json`` says what it learned from and how well it
 does, ``<depth>/about.json`` holds what goes with the trees, ``<depth>/*.ubj`` the trees, and
 ``<depth>/compile_s.json`` and ``gpu_s.json`` what goes with those of costs. If a language regressor
-was trained, it is in ``language/``, and ``<depth>/stacked.json`` says what it counts beside the
-trees. A depth is read when it is first asked for, and so is the language regressor.
+was trained for a depth, it is in ``<depth>/language/``, and ``<depth>/stacked.json`` says what it
+counts beside the trees. A depth is read when it is first asked for.
 """
 
 from __future__ import annotations
@@ -62,13 +62,12 @@ from solkit.surrogate.trees import (
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor
 
-__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate"]
+__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate", "together"]
 
 SCHEMA = "solkit.surrogate/2"
 MODEL_FILE = "surrogate.solkit"
 """The shipped model's name, beside the shipped sets."""
 
-_LANGUAGE = "language/"
 _LEAF_DIGITS = 4
 """Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
 _ZEROED = ("base_weights", "loss_changes")
@@ -95,12 +94,29 @@ class Stacked:
     """What the language regressor adds to a depth's trees.
 
     Attributes:
+        language: the regressor.
         stack: what ``"trees"`` and ``"language"`` count.
         calibration: of what both say together.
     """
 
+    language: LanguageRegressor
     stack: Stack
     calibration: Calibration
+
+    def belief(self, trees: Belief, language: Array) -> Belief:
+        """What is expected of rows.
+
+        Args:
+            trees: what they expect.
+            language: log2(time / base) by the language regressor, (rows,).
+        """
+        return together(self.stack, trees, language)
+
+
+def together(stack: Stack, trees: Belief, language: Array) -> Belief:
+    """What a stack of trees and language regressor expects: see `Stacked.belief`."""
+    mean = stack.mean({"trees": trees.mean, "language": language})
+    return replace(trees, told=mean / trees.trust)  # its own mean is drawn by the trust again
 
 
 @dataclass(frozen=True)
@@ -117,7 +133,6 @@ class Surrogate:
     _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
     _costs: Callable[[Depth], CostModel] = field(repr=False, default=lambda _: CostModel({}))
     _stacked: Callable[[Depth], Stacked | None] = field(repr=False, default=lambda _: None)
-    _language: Callable[[], LanguageRegressor | None] = field(repr=False, default=lambda: None)
 
     @staticmethod
     def fit(
@@ -143,15 +158,14 @@ class Surrogate:
         """What the language regressor adds at a depth; ``None`` if nothing."""
         return self._stacked(depth)
 
-    def with_language(
-        self, language: LanguageRegressor, stacked: Mapping[Depth, Stacked]
-    ) -> Surrogate:
-        """With a language regressor that counts at some depths."""
-        return replace(self, _stacked=stacked.get, _language=lambda: language)
+    def with_language(self, stacked: Mapping[Depth, Stacked]) -> Surrogate:
+        """With language regressors at some depths."""
+        card = {**self.card, "language": [each.value for each in stacked]}
+        return replace(self, card=card, _stacked=stacked.get)
 
     def without_language(self) -> Surrogate:
         """The trees alone."""
-        return replace(self, _stacked=lambda _: None, _language=lambda: None)
+        return replace(self, _stacked=lambda _: None)
 
     def cost_model(self, depth: Depth) -> CostModel:
         """What forecasts costs of candidates known to a depth; without parts if nothing does."""
@@ -179,9 +193,8 @@ class Surrogate:
         trees, stacked = self._calibrated(depth), self.stacked(depth)
         values = columns_of(table, trees.names)
         belief = trees.believed(values, is_modelled(table))
-        if stacked is not None and (language := self._language()) is not None:
-            told = {"trees": belief.told, "language": language.forecast(table).mean}
-            belief = replace(belief, told=stacked.stack.mean(told))
+        if stacked is not None:
+            belief = stacked.belief(belief, stacked.language.forecast(table).mean)
         return trees, values, belief
 
     def _calibrated(self, depth: Depth) -> Trees:
@@ -304,9 +317,7 @@ class Surrogate:
         found = Surrogate(card, {}, read, spent)
         if not card.get("language") or find_spec("transformers") is None:
             return found
-        stacked = functools.cache(functools.partial(_read_stacked, path))
-        language = functools.cache(functools.partial(_read_language, path))
-        return replace(found, _stacked=stacked, _language=language)
+        return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -316,17 +327,13 @@ class Surrogate:
         Raises:
             InputError: the file cannot be written.
         """
-        language = self._language()
-        card = {**self.card, "language": True} if language is not None else self.card
         try:
             with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
-                _put(file, "card.json", _json(card))
+                _put(file, "card.json", _json(self.card))
                 for depth in self.depths:
                     _write(file, depth, self.trees(depth))
                     _write_costs(file, depth, self.cost_model(depth))
                     _write_stacked(file, depth, self.stacked(depth))
-                if language is not None:
-                    _write_language(file, language)
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
@@ -408,37 +415,30 @@ def _read(path: Path, depth: Depth) -> Trees:
 
 
 def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None) -> None:
-    if stacked is not None:
-        about = {"weights": stacked.stack.weights, **_calibration_json(stacked.calibration)}
-        _put(file, f"{depth.value}/stacked.json", _json(about))
-        sizes = stacked.calibration.interval.sizes
-        _put(file, f"{depth.value}/stacked_sizes.ubj", _packed(sizes))
+    if stacked is None:
+        return
+    about = {"weights": stacked.stack.weights, **_calibration_json(stacked.calibration)}
+    _put(file, f"{depth.value}/stacked.json", _json(about))
+    _put(file, f"{depth.value}/stacked_sizes.ubj", _packed(stacked.calibration.interval.sizes))
+    with tempfile.TemporaryDirectory() as folder:
+        stacked.language.save(folder)
+        for each in sorted(Path(folder).iterdir()):
+            _put(file, f"{depth.value}/language/{each.name}", each.read_bytes())
 
 
 def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
-    with zipfile.ZipFile(path) as file:
+    from solkit.surrogate.language.regressor import LanguageRegressor
+
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
         if f"{depth.value}/stacked.json" not in file.namelist():
             return None
         about = json.loads(file.read(f"{depth.value}/stacked.json"))
         sizes = _unpacked(file.read(f"{depth.value}/stacked_sizes.ubj"))
-    return Stacked(Stack(about["weights"]), _calibration(about, sizes))
-
-
-def _write_language(file: zipfile.ZipFile, language: LanguageRegressor) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        language.save(folder)
-        for each in sorted(Path(folder).iterdir()):
-            _put(file, f"{_LANGUAGE}{each.name}", each.read_bytes())
-
-
-def _read_language(path: Path) -> LanguageRegressor:
-    from solkit.surrogate.language.regressor import LanguageRegressor
-
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
         for name in file.namelist():
-            if name.startswith(_LANGUAGE):
+            if name.startswith(f"{depth.value}/language/"):
                 Path(folder, Path(name).name).write_bytes(file.read(name))
-        return LanguageRegressor.load(folder)
+        language = LanguageRegressor.load(folder)
+    return Stacked(language, Stack(about["weights"]), _calibration(about, sizes))
 
 
 def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:

@@ -14,7 +14,7 @@ from synthetic import table
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.doubt import Scatter
-from solkit.surrogate.model import SCHEMA, Stacked, Surrogate
+from solkit.surrogate.model import SCHEMA, Stacked, Surrogate, together
 from solkit.surrogate.stack import Stack
 from solkit.surrogate.trees import Calibration, Settings, target
 
@@ -159,9 +159,9 @@ def stacked(model, known, reader, weights):
     trees = model.trees(DEPTH)
     values = known.values
     told = trees.believed(values, np.ones(len(known), bool))
-    mean = weights["trees"] * told.told + weights["language"] * reader.forecast(known).mean
-    calibration = Calibration.of(known, values, replace(told, told=mean), QUICK)
-    return model.with_language(reader, {DEPTH: Stacked(Stack(weights), calibration)})
+    belief = together(Stack(weights), told, reader.forecast(known).mean)
+    calibration = Calibration.of(known, values, belief, QUICK)
+    return model.with_language({DEPTH: Stacked(reader, Stack(weights), calibration)})
 
 
 def test_a_language_regressor_counts_by_its_weight(model, known):
@@ -169,7 +169,7 @@ def test_a_language_regressor_counts_by_its_weight(model, known):
     both = stacked(model, known, reader, {"trees": 0.25, "language": 0.75})
     told, alone = both.forecast(known, DEPTH), model.forecast(known, DEPTH)
     belief = model.trees(DEPTH).believed(known.values, np.ones(len(known), bool))
-    mean = (0.25 * belief.told + 0.75 * reader.forecast(known).mean) * belief.trust
+    mean = 0.25 * belief.mean + 0.75 * reader.forecast(known).mean
     sure = ~told.abstains
     np.testing.assert_allclose(told.time_ms[sure], (known.base_ms * 2.0**mean)[sure], rtol=1e-5)
     widths = [np.median(np.log2(each.high_ms / each.low_ms)) for each in (told, alone)]
@@ -178,9 +178,8 @@ def test_a_language_regressor_counts_by_its_weight(model, known):
     np.testing.assert_array_equal(back.time_ms, alone.time_ms)
 
 
-def test_what_is_learned_on_the_job_is_what_both_missed(known):
+def test_what_is_learned_on_the_job_is_what_both_missed(model, known):
     rows = np.arange(20)
-    model = Surrogate.fit({DEPTH: known}, CARD, replace(QUICK, members=1))
     both = stacked(model, known, Reader(known, 0.0), {"trees": 0.0, "language": 1.0})
     updated = both.update(known[rows], DEPTH)
     np.testing.assert_allclose(
@@ -200,7 +199,7 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
     language.prepared(known)
     calibration = model.trees(DEPTH).calibration
     stack = Stack({"trees": 0.5, "language": 0.5})
-    both = model.with_language(language, {DEPTH: Stacked(stack, calibration)})
+    both = model.with_language({DEPTH: Stacked(language, stack, calibration)})
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
     want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
