@@ -17,11 +17,12 @@ from solkit.errors import InputError
 from solkit.surrogate.costs import CostModel, asked_of, figures, spent_of
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.figures import FIRST
+from solkit.surrogate.features import Array
 from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees, xgboost
 
-__all__ = ["LEAST_ROWS", "train"]
+__all__ = ["LEAST_ROWS", "figures_of_left_out", "train"]
 
 LEAST_ROWS = 200
 """Fewer configurations teach nothing that could be checked on others."""
@@ -89,7 +90,7 @@ def _learned(
     trees = Trees.fit(table, settings, seed)
     spent, asked = spent_of(stores, table), asked_of(depth)
     about = _about(table) | {
-        "families_left_out": _figures(table, trees),
+        "families_left_out": figures_of_left_out(table, trees.left_out_ms),
         "costs_of_families_left_out": figures(table, spent, asked, seed),
     }
     return trees, CostModel.fit(table, spent, asked, seed), about
@@ -108,9 +109,14 @@ def _about(table: Table) -> dict[str, Any]:
     return told
 
 
-def _figures(table: Table, trees: Trees) -> Mapping[str, Any]:
-    """How well rows were forecast whose family was left out, by models that did not know it."""
-    found = judged(table, Forecasts.of(trees.left_out_ms))
+def figures_of_left_out(table: Table, left_out_ms: Array) -> Mapping[str, Any]:
+    """How well rows were forecast by models that did not know their family.
+
+    Args:
+        table: with times.
+        left_out_ms: the forecasts, (rows,).
+    """
+    found = judged(table, Forecasts.of(left_out_ms))
     pools = {
         kind: {
             "spearman_median": round(each.spearman_median, 4),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from solkit.cli import _base, _options, exit_codes
+
+if TYPE_CHECKING:
+    from solkit.core import Depth
+    from solkit.datasets.store import Store
+    from solkit.surrogate.model import Surrogate
 
 __all__ = ["train"]
 
@@ -21,12 +26,38 @@ _Stores = Annotated[
 ]
 _Out = Annotated[Path, typer.Option(metavar="FILE", help="The model's file, e.g. mine.solkit.")]
 _Seed = Annotated[int, typer.Option(min=0, help="Of the trees.")]
+_Language = Annotated[
+    bool,
+    typer.Option(
+        "--language",
+        help="Train a language regressor as well, which reads the kernels' text. Takes minutes on "
+        "a GPU, hours without one.",
+    ),
+]
+_Depths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--language-depth",
+        metavar="captured|lowered|compiled",
+        help="A depth at which it counts. May be given several times. Default: captured.",
+    ),
+]
+_Work = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where --language keeps what is finished: the same command goes on from there.",
+    ),
+]
 
 
 def train(
     out: _Out,
     stores: _Stores = None,
     seed: _Seed = 0,
+    language: _Language = False,
+    language_depth: _Depths = None,
+    work: _Work = None,
     json: _options.Json = None,
     verbose: _options.Tracebacks = False,
 ) -> None:
@@ -37,6 +68,7 @@ def train(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
+        depths = _depths(language, language_depth, work)
         import json as json_module
 
         from solkit.cli.data import opened
@@ -45,10 +77,44 @@ def train(
 
         opened_stores = [opened(name) for name in stores or LEARNED_FROM]
         model = training(opened_stores, seed=seed, tell=_base.complain)
+        if depths:
+            model = _with_language(model, opened_stores, depths, seed, work)
         model.save(out)
         if json != "-":
             _render(model.card, out)
         _base.write(json, lambda: json_module.dumps(model.card, indent=2))
+
+
+def _depths(language: bool, asked: list[str] | None, work: Path | None) -> list[Depth]:
+    """The depths at which a language regressor counts."""
+    from solkit.core import Depth
+    from solkit.errors import InputError
+
+    if not language and (asked or work):
+        raise InputError("--language-depth and --work are for --language")
+    valid = [each.value for each in Depth]
+    for each in asked or ():
+        if each not in valid:
+            raise InputError(f"--language-depth {each!r}: choose from {', '.join(valid)}")
+    return [Depth(each) for each in asked or ["captured"]] if language else []
+
+
+def _with_language(
+    model: Surrogate, stores: list[Store], depths: list[Depth], seed: int, work: Path | None
+) -> Surrogate:
+    from solkit.core import Depth
+    from solkit.surrogate.language.training import Pretraining
+    from solkit.surrogate.stacking import Reading, stacked
+    from solkit.surrogate.table import table_of
+
+    compiled = table_of(stores, Depth.COMPILED)
+    how = Reading(pretraining=Pretraining(), seed=seed)
+    for depth in depths:
+        table = compiled if depth is Depth.COMPILED else table_of(stores, depth)
+        model = stacked(
+            model, table, depth, how, compiled=compiled, folder=work, tell=_base.complain
+        )
+    return model
 
 
 def _render(card: Mapping[str, Any], out: Path) -> None:

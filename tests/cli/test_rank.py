@@ -105,3 +105,17 @@ def test_a_store_with_too_few_rows_teaches_nothing(folder):
     told = RUN.invoke(app, ["train", str(folder / "empty"), "--out", str(folder / "m.solkit")])
     assert told.exit_code == 2
     assert not (folder / "m.solkit").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--work", "w"], "--language-depth and --work are for --language"),
+        (["--language", "--language-depth", "deep"], "choose from captured, lowered, compiled"),
+    ],
+)
+def test_options_of_the_language_regressor_are_checked_first(folder, options, message):
+    out = str(folder / "m.solkit")
+    told = RUN.invoke(app, ["train", str(folder / "empty"), "--out", out, *options])
+    assert told.exit_code == 2
+    assert message in " ".join(told.stderr.split())

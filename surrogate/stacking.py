@@ -1,0 +1,173 @@
+"""A language regressor is trained, and stacked on the trees of a depth.
+
+What each counts, and what both are worth together, is learned from rows of families that neither
+knew: the regressor is trained five times more, each time without a fold of the families. All of it
+can be interrupted: a working folder keeps forecasts of finished folds and checkpoints of the one
+under way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solkit.core import Depth
+from solkit.errors import InputError
+from solkit.surrogate.features import Array
+from solkit.surrogate.intervals import GROUPS, group_folds
+from solkit.surrogate.model import Stacked, Surrogate, together
+from solkit.surrogate.stack import Stack
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import (
+    DEFAULTS,
+    Calibration,
+    Settings,
+    columns_of,
+    out_of_family,
+    target,
+    weights,
+)
+
+if TYPE_CHECKING:
+    from solkit.surrogate.language.regressor import LanguageRegressor, Shape
+    from solkit.surrogate.language.training import Learning, Pretraining
+
+__all__ = ["Reading", "stacked"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a language regressor is made and learns.
+
+    Attributes:
+        shape: of the model; ``None`` for the default.
+        learning: ``None`` for the default.
+        pretraining: before it is told any time; ``None`` for none.
+        device: where it learns; a GPU if there is one.
+        seed: of the weights.
+    """
+
+    shape: Shape | None = None
+    learning: Learning | None = None
+    pretraining: Pretraining | None = None
+    device: str | None = None
+    seed: int = 0
+
+    def trained(
+        self,
+        table: Table,
+        facts: Array | None,
+        checkpoint: Path | None,
+        tell: Callable[[str], None],
+    ) -> LanguageRegressor:
+        """A regressor that has learned a table's rows."""
+        from solkit.surrogate.language.regressor import LanguageRegressor
+
+        made = LanguageRegressor(shape=self.shape, device=self.device, seed=self.seed)
+        resumes = checkpoint is not None and checkpoint.exists()
+        if self.pretraining is not None and not resumes:
+            made.pretrain(table, self.pretraining, tell)
+        return made.fit(table, self.learning, facts=facts, checkpoint=checkpoint, tell=tell)
+
+
+def stacked(
+    surrogate: Surrogate,
+    table: Table,
+    depth: Depth,
+    how: Reading,
+    *,
+    compiled: Table | None = None,
+    settings: Settings = DEFAULTS,
+    folder: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Surrogate:
+    """A surrogate whose trees of a depth have a language regressor beside them.
+
+    Args:
+        surrogate: knows the depth.
+        table: of the rows that it learned from, at that depth.
+        depth: where both count.
+        how: the regressor learns.
+        compiled: the same configurations at the compiled depth, whose facts are learned to be
+            guessed; ``None`` if there are none.
+        settings: of the trees.
+        folder: for what is finished; ``None`` for no such folder.
+        tell: receives what is done.
+
+    Raises:
+        InputError: there is nothing to learn from; or the folder is of another run.
+        UnsupportedError: transformers is not installed.
+    """
+    from solkit.surrogate.language.training import facts_of
+
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+    facts = None if compiled is None else facts_of(table, compiled)
+    unknown = _left_out(table, facts, depth, how, place, tell)
+    believed = out_of_family(table, settings, int(surrogate.card.get("seed", 0)))
+    weight = weights(table, settings.focus, settings.crowd)
+    stack = Stack.fit(target(table), {"trees": believed.mean, "language": unknown}, weight)
+    tell(f"{depth.value}: " + ", ".join(f"{k} {v:.2f}" for k, v in stack.weights.items()))
+    trees = surrogate.trees(depth)
+    belief = together(stack, believed, unknown)
+    calibration = Calibration.of(table, columns_of(table, trees.names), belief, settings)
+    checkpoint = None if place is None else place / f"{depth.value}-all.pt"
+    language = how.trained(table, facts, checkpoint, tell)
+    language.card = _card(table, believed.mean, unknown, belief.mean)
+    found = Stacked(language, stack, calibration)
+    others = {d: s for d in surrogate.depths if d != depth and (s := surrogate.stacked(d))}
+    return surrogate.with_language({**others, depth: found})
+
+
+def _left_out(
+    table: Table,
+    facts: Array | None,
+    depth: Depth,
+    how: Reading,
+    folder: Path | None,
+    tell: Callable[[str], None],
+) -> Array:
+    """What regressors expect of each row that did not know its family, (rows,)."""
+    folds, found = group_folds(table.about["family"]), np.full(len(table), np.nan)
+    for fold in range(GROUPS):
+        here = folds == fold
+        if not here.any() or here.all():
+            continue
+        file = None if folder is None else folder / f"{depth.value}-{fold}.npy"
+        if file is not None and file.exists():
+            kept = np.load(file)
+            if len(kept) != here.sum():
+                raise InputError(f"{file} is of another run; remove it")
+            found[here] = kept
+            continue
+        tell(f"{depth.value}: fold {fold + 1} of {GROUPS}")
+        checkpoint = None if file is None else file.with_suffix(".pt")
+        known = np.flatnonzero(~here)
+        taught = None if facts is None else facts[known]
+        model = how.trained(table[known], taught, checkpoint, tell)
+        found[here] = model.forecast(table[np.flatnonzero(here)]).mean
+        if file is not None:
+            np.save(file, found[here])
+            file.with_suffix(".pt").unlink(missing_ok=True)
+    return found
+
+
+def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:
+    """Figures of families left out, by who forecast them."""
+    from solkit.surrogate.training import figures_of_left_out
+
+    told = {"trees": trees, "language": language, "stacked": both}
+    rows = np.flatnonzero(~np.isnan(language))
+    part = table[rows]
+    return {
+        "families_left_out": {
+            name: figures_of_left_out(part, part.base_ms * 2.0 ** each[rows])
+            for name, each in told.items()
+        }
+    }

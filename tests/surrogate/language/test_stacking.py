@@ -1,0 +1,92 @@
+"""A language regressor on the trees: it counts where the text says what numbers do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernels import SHAPE, table
+
+from solkit.core import Depth
+from solkit.errors import InputError
+from solkit.surrogate.language.training import Learning, Pretraining
+from solkit.surrogate.model import SCHEMA, Surrogate
+from solkit.surrogate.stacking import Reading, stacked
+from solkit.surrogate.trees import Settings
+
+DEPTH = Depth.COMPILED
+TREES = Settings(members=2, rounds=10, leaves=4, rate=0.2, columns=1.0)
+QUICK = Learning(passes=18, rows=32, piece=4, groups=4, rate=6e-3, variants=2, most=256)
+HOW = Reading(SHAPE, QUICK, Pretraining(steps=4, texts=4, most=64), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def known():
+    return table(20)
+
+
+@pytest.fixture(scope="module")
+def trees(known):
+    return Surrogate.fit({DEPTH: known}, {"schema": SCHEMA, "depths": [DEPTH.value]}, TREES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def both(known, trees, folder):
+    """Trained in two goes: the first one is interrupted before the third fold."""
+    heard = []
+
+    def stop(text):
+        if "fold 3" in text and not heard:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
+    assert {each.name for each in folder.iterdir()} == {"compiled-0.npy", "compiled-1.npy"}
+    found = stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append)
+    again = [f"compiled: fold {n} of 5" for n in (3, 4, 5)]
+    assert [each for each in heard if "fold" in each] == again
+    return found
+
+
+def error(model, made):
+    told = model.forecast(made, DEPTH)
+    return float(np.median(np.abs(np.log2(told.time_ms / made.time_ms))))
+
+
+def test_what_the_text_says_counts(trees, both):
+    unseen = table(8, seed=3)
+    names = np.char.add("new", unseen.about["kernel_id"].astype(str))
+    unseen = replace(
+        unseen,
+        about={**unseen.about, "kernel_id": names},
+        sources={f"new{k}": t.replace("work", "other") for k, t in unseen.sources.items()},
+    )
+    assert error(trees, unseen) > 0.7
+    assert error(both, unseen) < 0.4
+    assert both.stacked(DEPTH).stack.weights["language"] > 0.5
+    assert both.card["language"] == [DEPTH.value]
+
+
+def test_the_card_says_what_each_is_worth(both):
+    told = both.stacked(DEPTH).language.card["families_left_out"]
+    assert set(told) == {"trees", "language", "stacked"}
+    assert told["stacked"]["time_error_median"] < told["trees"]["time_error_median"]
+
+
+def test_it_is_saved_and_read_again(known, both, tmp_path):
+    both.save(tmp_path / "both.solkit")
+    again = Surrogate.load(tmp_path / "both.solkit")
+    want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
+    np.testing.assert_allclose(told.time_ms, want.time_ms, rtol=0.03)
+
+
+def test_a_folder_of_another_run_is_refused(known, trees, both, folder):
+    assert both.depths == (DEPTH,)
+    with pytest.raises(InputError, match=r"compiled-\d.npy is of another run"):
+        stacked(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
