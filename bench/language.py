@@ -27,12 +27,13 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
+from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.figures import FIRST, spearman
 from solkit.surrogate.evaluation.paired import paired
 from solkit.surrogate.evaluation.pools import KINDS, pools_of
 from solkit.surrogate.evaluation.splits import FOLDS, folds_of
-from solkit.surrogate.stack import Stack
+from solkit.surrogate.stacking import Reading
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import (
     DEFAULTS,
@@ -42,7 +43,6 @@ from solkit.surrogate.trees import (
     ensemble,
     is_modelled,
     target,
-    weights,
 )
 
 
@@ -58,80 +58,74 @@ def tables(folder: Path) -> None:
 
 
 def train_folds(asked: argparse.Namespace) -> None:
-    from solkit.surrogate.language.regressor import LanguageRegressor, Shape
-    from solkit.surrogate.language.training import Learning, Pretraining, facts_of
+    from solkit.surrogate.language.training import facts_of
 
-    table = Table.load(asked.tables / f"{asked.depth}.npz")
-    compiled = asked.tables / "compiled.npz"
+    table, compiled = load(asked), asked.tables / "compiled.npz"
     facts = facts_of(table, Table.load(compiled)) if compiled.exists() else None
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    told = language.left_out(
+        table, asked.split, reading(asked), facts=facts, folds=asked.folds,
+        folder=folder(asked), tell=say,
+    )  # fmt: skip
+    error = np.abs(told - target(table))
+    ratio = float(np.expm1(np.nanmedian(error) * np.log(2)))
+    print(f"{asked.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def load(asked: argparse.Namespace) -> Table:
+    """The table of a depth, without what a variant hides."""
+    table = Table.load(asked.tables / f"{asked.depth}.npz")
+    if getattr(asked, "text_only", False):
+        table = replace(table, values=np.full_like(table.values, np.nan))
+    return table
+
+
+def reading(asked: argparse.Namespace) -> Reading:
+    from solkit.surrogate.language.regressor import Shape
+    from solkit.surrogate.language.training import Learning, Pretraining
+
     learning = Learning(
         passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
         variants=asked.variants, unread=1.0 if asked.numbers_only else asked.unread,
-        unknown=1.0 if asked.text_only else asked.unknown, decay=asked.decay, most=asked.most,
+        unknown=asked.unknown, decay=asked.decay, most=asked.most,
     )  # fmt: skip
     shape = Shape(
         vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
         decoder={"width": asked.decoder, "layers": asked.blocks, "dropout": asked.dropout,
                  "latents": asked.latents, "narrow": asked.narrow},
     )  # fmt: skip
-    asked.out.mkdir(parents=True, exist_ok=True)
-    for place, fold in enumerate(folds_of(table, asked.split)):
-        path = fold_file(asked, place)
-        if place not in asked.folds or path.exists() or not len(fold.test):
-            continue
-        began = time.monotonic()
-        known, unseen = table[fold.train], table[fold.test]
-        model = LanguageRegressor(asked.backbone, adapt=asked.adapt, shape=shape)
-        if asked.pretraining and asked.backbone is None and not asked.numbers_only:
-            how = Pretraining(steps=asked.pretraining, most=asked.most)
-            model.pretrain(known, how, say(began))
-        model.fit(
-            known, learning, facts=None if facts is None else facts[fold.train], tell=say(began)
-        )
-        if asked.text_only:
-            unseen = replace(unseen, values=np.full_like(unseen.values, np.nan))
-        told = model.forecast(unseen)
-        np.savez_compressed(path, rows=fold.test, mean=told.mean.astype(np.float32),
-                            spread=told.spread.astype(np.float32))  # fmt: skip
-        error = np.abs(told.mean - target(table[fold.test]))
-        ratio = float(np.expm1(np.median(error) * np.log(2)))
-        print(f"{path.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
+    wants = asked.pretraining and not asked.backbone and not asked.numbers_only
+    before = Pretraining(steps=asked.pretraining, most=asked.most) if wants else None
+    return Reading(shape, learning, before, backbone=asked.backbone, adapt=asked.adapt)
 
 
-def say(began: float):
-    return lambda text: print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr)
-
-
-def fold_file(asked: argparse.Namespace, place: int) -> Path:
-    return asked.out / f"{asked.name}-{asked.split}-{asked.depth}-{place}.npz"
+def folder(asked: argparse.Namespace) -> Path:
+    return Path(asked.out, asked.name, asked.depth)
 
 
 # ------------------------------------------------------------------------------------ judging
 
 
 def judge(asked: argparse.Namespace) -> None:
-    table = Table.load(asked.tables / f"{asked.depth}.npz")
-    language, fold_of = np.full(len(table), np.nan), np.full(len(table), -1)
-    for place in range(FOLDS):
-        if fold_file(asked, place).exists():
-            with np.load(fold_file(asked, place)) as file:
-                language[file["rows"]], fold_of[file["rows"]] = file["mean"], place
-    if (fold_of < 0).all():
-        sys.exit(f"nothing to judge: {fold_file(asked, 0)} and its like are missing")
-    grown = trees(asked, table, fold_of)
-    told = {
-        "trees": grown,
-        "language": language,
-        "stacked": stacked(table, grown, language, fold_of),
-    }
-    rows = np.flatnonzero(fold_of >= 0)
+    table = load(asked)
+    alone = language.folds_kept(table, asked.split, folder(asked))
+    rows = np.flatnonzero(~np.isnan(alone))
+    if not len(rows):
+        sys.exit(f"nothing to judge: {folder(asked)} holds no folds of {asked.split}")
+    grown = trees(asked, table, alone)
+    both = language.stacked(table, asked.split, Forecasts.of(table.base_ms * 2.0**grown), alone)
+    told = {"trees": grown, "language": alone, "stacked": both}
     times = {name: table.base_ms * 2.0**each for name, each in told.items()}
-    print(f"{len(rows):,} rows of {len(set(table.about['family'][rows]))} families, folds "
-          f"{sorted(set(fold_of[rows].tolist()))}, {asked.split}, {asked.depth}")  # fmt: skip
+    print(f"{len(rows):,} rows of {len(set(table.about['family'][rows]))} families, {asked.split}, "
+          f"{asked.depth}")  # fmt: skip
     for name, each in times.items():
         print(f"{name:9}", figures(table, each, rows))
-    alone = spearman(table.sol_ms[rows], table.time_ms[rows])
-    print(f"speed of light alone: Spearman of time {alone:.3f}")
+    pooled = spearman(table.sol_ms[rows], table.time_ms[rows])
+    print(f"speed of light alone: Spearman of time {pooled:.3f}")
     for kind in KINDS:
         pools = list(pools_of(table, kind, rows))
         for name in ("language", "stacked"):
@@ -142,38 +136,20 @@ def judge(asked: argparse.Namespace) -> None:
                   f"{lost.value:.2f} ({lost.low:.2f} to {lost.high:.2f})")  # fmt: skip
 
 
-def trees(asked: argparse.Namespace, table: Table, fold_of: np.ndarray) -> np.ndarray:
+def trees(asked: argparse.Namespace, table: Table, language: np.ndarray) -> np.ndarray:
     """What the trees say of the same folds, relative to the base; kept beside the forecasts."""
-    path = asked.out / f"trees-{asked.split}-{asked.depth}.npz"
-    found = np.full(len(table), np.nan)
-    if path.exists():
-        found = np.load(path)["mean"]
-    for place, fold in enumerate(folds_of(table, asked.split)):
-        if place in fold_of and np.isnan(found[fold.test]).any():
-            unseen = table[fold.test]
-            names, members = ensemble(table[fold.train], replace(DEFAULTS, threads=0))
-            values = columns_of(unseen, names)
-            parts = np.array([each.predict(values) for each in members])
-            found[fold.test] = Belief.of(parts, is_modelled(unseen)).mean
-            np.savez_compressed(path, mean=found)
-    return np.where(fold_of >= 0, found, np.nan)
-
-
-def stacked(
-    table: Table, grown: np.ndarray, language: np.ndarray, fold_of: np.ndarray
-) -> np.ndarray:
-    """Both together; a fold's weights are learned on the others."""
-    wanted, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
-    found = np.full(len(table), np.nan)
-    for place in sorted(set(fold_of.tolist()) - {-1}):
-        here = fold_of == place
-        others = (fold_of >= 0) & ~here
-        taught = others if others.any() else here
-        told = {"trees": grown, "language": language}
-        stack = Stack.fit(wanted[taught], {k: v[taught] for k, v in told.items()}, weight[taught])
-        found[here] = stack.mean({k: v[here] for k, v in told.items()})
-        print(f"fold {place}: " + ", ".join(f"{k} {v:.2f}" for k, v in stack.weights.items()))
-    return found
+    path = asked.out / f"trees-{asked.split}-{asked.depth}.npy"
+    found = np.load(path) if path.exists() else np.full(len(table), np.nan)
+    for fold in folds_of(table, asked.split):
+        if np.isnan(language[fold.test]).all() or not np.isnan(found[fold.test]).any():
+            continue
+        unseen = table[fold.test]
+        names, members = ensemble(table[fold.train], replace(DEFAULTS, threads=0))
+        values = columns_of(unseen, names)
+        parts = np.array([each.predict(values) for each in members])
+        found[fold.test] = Belief.of(parts, is_modelled(unseen)).mean
+        np.save(path, found)
+    return np.where(np.isnan(language), np.nan, found)
 
 
 def figures(table: Table, time_ms: np.ndarray, rows: np.ndarray) -> str:

@@ -48,6 +48,8 @@ class Reading:
         shape: of the model; ``None`` for the default.
         learning: ``None`` for the default.
         pretraining: before it is told any time; ``None`` for none.
+        backbone: what reads text, as for `LanguageRegressor`; ``None`` for the default.
+        adapt: what of such a backbone learns.
         device: where it learns; a GPU if there is one.
         seed: of the weights.
     """
@@ -55,6 +57,8 @@ class Reading:
     shape: Shape | None = None
     learning: Learning | None = None
     pretraining: Pretraining | None = None
+    backbone: str | None = None
+    adapt: str = "frozen"
     device: str | None = None
     seed: int = 0
 
@@ -68,7 +72,13 @@ class Reading:
         """A regressor that has learned a table's rows."""
         from solkit.surrogate.language.regressor import LanguageRegressor
 
-        made = LanguageRegressor(shape=self.shape, device=self.device, seed=self.seed)
+        made = LanguageRegressor(
+            self.backbone,
+            adapt=self.adapt,
+            shape=self.shape,
+            device=self.device,
+            seed=self.seed,
+        )
         resumes = checkpoint is not None and checkpoint.exists()
         if self.pretraining is not None and not resumes:
             made.pretrain(table, self.pretraining, tell)

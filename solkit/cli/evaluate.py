@@ -68,6 +68,21 @@ _Model = Annotated[
         "for rows that it has not learned from.",
     ),
 ]
+_Language = Annotated[
+    bool,
+    typer.Option(
+        "--language",
+        help="Train the language regressor on each fold as well: shown alone, and stacked on the "
+        "trees. A minute a fold on a GPU, an hour without one.",
+    ),
+]
+_Work = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where --language keeps finished folds: the same command goes on from there.",
+    ),
+]
 _Plots = Annotated[str | None, typer.Option(metavar="FOLDER", help="Write figures, as PNG.")]
 
 
@@ -79,6 +94,8 @@ def evaluate(
     members: _Members = 5,
     update: _Update = 0,
     model: _Model = None,
+    language: _Language = False,
+    work: _Work = None,
     seed: _Seed = 0,
     plots: _Plots = None,
     json: _options.Json = None,
@@ -91,6 +108,10 @@ def evaluate(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _check(split, model, update, plots, json)
+        if work is not None and not language:
+            raise InputError("--work is for --language")
+        if language and model is not None:
+            raise InputError("--language trains, and --model does not: give only one")
         from solkit.cli.data import opened
         from solkit.core import Depth
         from solkit.datasets.shipped import LEARNED_FROM
@@ -110,6 +131,9 @@ def evaluate(
             told = _by_model(table, deep, model, baselines)
         else:
             told = _left_out(table, names, baselines, members, update, seed)
+            if language:
+                stores = stores or list(LEARNED_FROM)
+                told |= _language(table, deep, stores, told[""], work, seed)
         found = {
             label: {name: judged(table, each, seed) for name, each in by_split.items()}
             for label, by_split in told.items()
@@ -150,6 +174,40 @@ def _left_out(
     asked = Asked(splits, baselines, update, Settings(members=members), seed)
     with _base.working("evaluating"):
         return forecasts(table, asked, progress.tell)
+
+
+def _language(
+    table: Table,
+    depth: Depth,
+    stores: list[str],
+    trees: dict[str, Forecasts],
+    work: str | None,
+    seed: int,
+) -> dict[str, dict[str, Forecasts]]:
+    """The language regressor alone, and stacked on the trees."""
+    import numpy as np
+
+    from solkit.cli.data import opened
+    from solkit.core import Depth
+    from solkit.surrogate.evaluation import language
+    from solkit.surrogate.language.training import Pretraining, facts_of
+    from solkit.surrogate.stacking import Reading
+    from solkit.surrogate.table import table_of
+    from solkit.surrogate.trees import Forecasts
+
+    compiled = table_of([opened(name) for name in stores], Depth.COMPILED)
+    facts = facts_of(table, compiled) if len(compiled) else None
+    how = Reading(pretraining=Pretraining(), seed=seed)
+    found: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
+    for split, told in trees.items():
+        folder = None if work is None else f"{work}/{depth.value}"
+        alone = language.left_out(
+            table, split, how, facts=facts, folder=folder, tell=_base.complain
+        )
+        both = language.stacked(table, split, told, alone)
+        for name, each in (("language", alone), ("stacked", both)):
+            found[name][split] = Forecasts.of(np.asarray(table.base_ms * 2.0**each))
+    return found
 
 
 def _by_model(

@@ -129,9 +129,14 @@ def launch_line(
     options: Mapping[str, str],
     constants: Iterable[str] = (),
 ) -> cst.BaseStatement:
-    """The statement that launches a function: constants by keyword, others by position."""
-    keyword = set(constants)
-    parts = [v if k not in keyword else f"{k}={v}" for k, v in arguments.items()]
+    """The statement that launches a function: constants by keyword, others by position.
+
+    What follows an argument by keyword is by keyword, too, as Python wants it.
+    """
+    keyword, by_keyword, parts = set(constants), False, []
+    for param, value in arguments.items():
+        by_keyword |= param in keyword
+        parts.append(f"{param}={value}" if by_keyword else value)
     parts += [f"{k}={v}" for k, v in options.items()]
     short = f"{name}[{grid}]({', '.join(parts)})"
     if len(short) <= _WIDTH - 8:

@@ -126,13 +126,20 @@ class Rewriter:
 
 
 def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
+    """What a rewrite makes of a file; nothing more once it writes what is no Python."""
+    from libcst import CSTValidationError, ParserSyntaxError
+
     from solkit.tuner.proposers.rewriter._file import parse
 
     text = parse(step.source)
     if text is None:
         return
-    for made in rewrite.variants(text, facts):
-        yield _Step(made.source, (*step.kinds, rewrite.kind), (*step.intents, made.intent), promise)
+    kinds = (*step.kinds, rewrite.kind)
+    try:
+        for made in rewrite.variants(text, facts):
+            yield _Step(made.source, kinds, (*step.intents, made.intent), promise)
+    except (ParserSyntaxError, CSTValidationError):
+        return  # the text is written in a way that this rewrite does not know
 
 
 def _promise(rewrite: Rewrite, facts: Facts) -> float:

@@ -63,8 +63,8 @@ def _with_policies(function: JitFunction) -> cst.FunctionDef:
         if streamed and texts.count(code(call)) > 1:
             continue  # it is read again
         policy = "evict_first" if streamed else "evict_last"
-        made = f'{code(call)[:-1].rstrip(", ")}, eviction_policy="{policy}")'
-        pairs.append((call, expression(made)))
+        opened = code(call)[:-1].rstrip(", \n\t")
+        pairs.append((call, expression(f'{opened}, eviction_policy="{policy}")')))
     return replace_each(function.node, pairs) if pairs else function.node
 
 

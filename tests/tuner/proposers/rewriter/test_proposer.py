@@ -71,3 +71,16 @@ def test_without_libcst_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "libcst", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[evolve\]'"):
         Rewriter().propose(brief(SOFTMAX))
+
+
+def test_a_rewrite_that_writes_no_python_is_left_out(monkeypatch):
+    from solkit.tuner.proposers.rewriter import hints
+
+    def broken(_self, _text, _facts):
+        yield from ()
+        hints.expression("f(x=1, 2)")
+
+    before = [each.kind for each in proposals(LAYER_NORM, depth=1)]
+    monkeypatch.setattr(hints.Eviction, "variants", broken)
+    after = [each.kind for each in proposals(LAYER_NORM, depth=1)]
+    assert after == [each for each in before if each != "eviction"] != before

@@ -278,6 +278,27 @@ def test_what_all_programs_read_stays_in_the_cache(is_right):
     assert not variants(Eviction(), MATMUL, **SIDES)
 
 
+def test_policies_are_written_after_a_load_on_several_lines(is_right):
+    load = "tl.load(x_ptr + row * N + cols, mask=cols < N)"
+    wrapped = SCALED.replace(
+        load, "tl.load(\n            x_ptr + row * N + cols,\n            mask=cols < N,\n        )"
+    )
+    assert wrapped != SCALED
+    (made,) = variants(Eviction(), wrapped, **ROWS)
+    assert 'eviction_policy="evict_first"' in made
+    is_right(made, wrapped, **ROWS)
+
+
+def test_a_constant_ahead_of_other_parameters_goes_by_keyword(is_right):
+    params = "x_ptr, BLOCK: tl.constexpr, out_ptr, N"
+    ahead = SOFTMAX.replace("x_ptr, out_ptr, N, BLOCK: tl.constexpr", params)
+    ahead = ahead.replace("(x, out, N, BLOCK=64)", "(x, BLOCK=64, out_ptr=out, N=N)")
+    assert params in ahead
+    assert "out_ptr=out" in ahead
+    (made,) = variants(WholeRow(), ahead, **ROWS)
+    is_right(made, ahead, **ROWS)
+
+
 def test_blocks_are_said_to_be_contiguous(is_right):
     (made,) = variants(Contiguous(), BIAS_RELU, M=64, N=96)
     assert made.count("tl.max_contiguous(tl.multiple_of(") == 2

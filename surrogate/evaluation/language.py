@@ -1,0 +1,110 @@
+"""The language regressor on the splits: alone, and stacked on the trees.
+
+A fold trains a regressor, on a GPU if there is one, so folds go one after the other. What is
+finished is kept in a folder, if there is one, and is not trained again. A stack's weights for a
+fold are learned on the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from solkit.errors import InputError
+from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.features import Array
+from solkit.surrogate.stack import Stack
+from solkit.surrogate.stacking import Reading
+from solkit.surrogate.table import Table
+from solkit.surrogate.trees import DEFAULTS, Forecasts, target, weights
+
+__all__ = ["folds_kept", "left_out", "stacked"]
+
+
+def left_out(
+    table: Table,
+    split: str,
+    how: Reading,
+    *,
+    facts: Array | None = None,
+    folds: Iterable[int] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Array:
+    """log2(time / base) of each row by regressors that were not told of it, (rows,).
+
+    Args:
+        table: configurations with their times, and the texts of their kernels.
+        split: one of `solkit.surrogate.evaluation.splits.SPLITS`.
+        how: regressors learn.
+        facts: of the rows, to be guessed: `solkit.surrogate.language.training.facts_of`.
+        folds: their places; all by default. Rows of others are NaN.
+        folder: for what is finished.
+        tell: receives what is done.
+
+    Raises:
+        InputError: there is no such split, or the folder is of another table.
+    """
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        place.mkdir(parents=True, exist_ok=True)
+    asked = None if folds is None else set(folds)
+    found = folds_kept(table, split, place)
+    for number, fold in enumerate(folds_of(table, split)):
+        if not len(fold.test) or not len(fold.train) or not np.isnan(found[fold.test]).all():
+            continue
+        if asked is not None and number not in asked:
+            continue
+        tell(f"{split}: fold {number + 1}")
+        taught = None if facts is None else facts[fold.train]
+        checkpoint = None if place is None else place / f"{split}-{number}.pt"
+        model = how.trained(table[fold.train], taught, checkpoint, tell)
+        found[fold.test] = model.forecast(table[fold.test]).mean
+        if place is not None and checkpoint is not None:
+            np.save(place / f"{split}-{number}.npy", found[fold.test].astype(np.float32))
+            checkpoint.unlink(missing_ok=True)
+    return found
+
+
+def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
+    """What a folder holds of finished folds, (rows,); NaN elsewhere.
+
+    Raises:
+        InputError: it is of another table.
+    """
+    found = np.full(len(table), np.nan)
+    for number, fold in enumerate(folds_of(table, split) if folder is not None else ()):
+        path = Path(folder or "", f"{split}-{number}.npy")
+        if path.exists():
+            kept = np.load(path)
+            if len(kept) != len(fold.test):
+                raise InputError(f"{path} is of another table; remove it")
+            found[fold.test] = kept
+    return found
+
+
+def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Array:
+    """log2(time / base) of each row by both, (rows,); NaN where one says nothing.
+
+    Args:
+        table: configurations with their times.
+        split: of which both are forecasts.
+        trees: of rows that they were not told of.
+        language: likewise, from `left_out`.
+    """
+    told = {"trees": np.log2(trees.time_ms / table.base_ms), "language": language}
+    wanted, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+    known = ~np.isnan(told["trees"]) & ~np.isnan(language)
+    found = np.full(len(table), np.nan)
+    for fold in folds_of(table, split):
+        here = fold.test[known[fold.test]]
+        others = np.setdiff1d(np.flatnonzero(known), fold.test)
+        if len(here):
+            taught = others if len(others) else here
+            parts = {name: each[taught] for name, each in told.items()}
+            stack = Stack.fit(wanted[taught], parts, weight[taught])
+            found[here] = stack.mean({name: each[here] for name, each in told.items()})
+    return found
