@@ -94,3 +94,29 @@ def test_figures_are_drawn(tmp_path):
         *("families-regret-problem.png", "families-regret-kernel.png"),
     }
     assert all((tmp_path / "plots" / name).read_bytes()[:4] == b"\x89PNG" for name in names)
+
+
+def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
+    from solkit.surrogate.stacking import Reading
+    from solkit.surrogate.trees import target
+
+    class Knows:
+        def forecast(self, rows):
+            return type("Told", (), {"mean": target(rows)})
+
+    monkeypatch.setattr(Reading, "trained", lambda *_: Knows())
+    found = asked("--split", "families", "--members", "1", "--no-baselines", "--language")
+    assert list(found["baselines"]) == ["language", "stacked"]
+    errors = [
+        each["families"]["time_error_median"]
+        for each in (found["splits"], found["baselines"]["stacked"], found["baselines"]["language"])
+    ]
+    assert errors[2] == pytest.approx(0, abs=1e-6)
+    assert errors[1] < 0.01 < errors[0]
+
+
+@pytest.mark.parametrize("options", [["--work", "w"], ["--language", "--model", "shipped"]])
+def test_what_does_not_go_with_the_language_regressor(options):
+    told = RUN.invoke(app, ["evaluate", *options])
+    assert told.exit_code == 2
+    assert "--language" in told.stderr
