@@ -40,8 +40,9 @@ _Candidates = Annotated[
 _Model = Annotated[
     str | None, typer.Option(metavar="FILE", help="A model of `solkit train`. Default: shipped.")
 ]
-
-
+_Language = Annotated[
+    bool, typer.Option(help="Whether the model's language regressor counts, if it has one.")
+]
 _Html = Annotated[
     str | None,
     typer.Option(
@@ -63,6 +64,7 @@ def rank(
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
     model: _Model = None,
+    language: _Language = True,
     json: _options.Json = None,
     html: _Html = None,
     verbose: _options.Tracebacks = False,
@@ -95,7 +97,7 @@ def rank(
                 device,
                 budget=top,
                 shapes=_options.parse_shapes(shape),
-                surrogate=None if model is None else _loaded(model),
+                surrogate=None if model is None and language else _loaded(model, language),
                 settings=RankSettings(
                     depth=depth.value,
                     everything=points is not None,
@@ -113,10 +115,11 @@ def rank(
             _base.write(html, lambda: text, "--html")
 
 
-def _loaded(path: str) -> Surrogate:
+def _loaded(path: str | None, language: bool) -> Surrogate:
     from solkit.surrogate.model import Surrogate
 
-    return Surrogate.load(path)
+    found = Surrogate.load(path)
+    return found if language else found.without_language()
 
 
 def _points(path: Path) -> list[dict[str, Any]]:

@@ -116,7 +116,7 @@ class _Look:
         self._check_time(LIMIT_S / 2)
         if reached(kernel_of(self.report.kernel).source.text, Depth.LOWERED) is Depth.COMPILED:
             raise _LateError("compiling CUDA C++ takes too long for a hint")
-        model = Surrogate.load()
+        model = Surrogate.load().without_language()  # to load a language model takes too long
         path, reference = files_of(self.report.kernel, None)
         own = dict(result.params)
         with Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser:

@@ -5,7 +5,9 @@ Nothing is downloaded unless that is asked for, and code that comes with a model
 
 from __future__ import annotations
 
+import contextlib
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,10 +71,13 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
     try:
         import torch
 
-        tokenizer = found.AutoTokenizer.from_pretrained(name, trust_remote_code=False, **options)
-        module = found.AutoModel.from_pretrained(
-            name, trust_remote_code=False, dtype=torch.float32, **options
-        )
+        with _quiet(found):
+            tokenizer = found.AutoTokenizer.from_pretrained(
+                name, trust_remote_code=False, **options
+            )
+            module = found.AutoModel.from_pretrained(
+                name, trust_remote_code=False, dtype=torch.float32, **options
+            )
     except ImportError as error:
         raise UnsupportedError(f"{path} needs a package: {error}") from error
     except (OSError, ValueError, KeyError) as error:
@@ -103,6 +108,19 @@ def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
     asked = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
     found: nn.Module = peft.get_peft_model(module, asked)
     return found
+
+
+@contextlib.contextmanager
+def _quiet(library: Any) -> Iterator[None]:
+    """Without progress bars."""
+    logging = library.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _plain(module: Any) -> nn.Module:

@@ -119,3 +119,34 @@ def test_options_of_the_language_regressor_are_checked_first(folder, options, me
     told = RUN.invoke(app, ["train", str(folder / "empty"), "--out", out, *options])
     assert told.exit_code == 2
     assert message in " ".join(told.stderr.split())
+
+
+def test_the_language_regressor_counts_unless_it_is_left_out(folder, tmp_path):
+    pytest.importorskip("transformers")
+    from dataclasses import replace
+
+    from solkit.surrogate.language.regressor import LanguageRegressor, Shape
+    from solkit.surrogate.model import Stacked
+    from solkit.surrogate.stack import Stack
+
+    tiny = Shape(vocabulary=300, width=32, layers=1, decoder={"width": 16, "layers": 1, "heads": 2})
+    known = table(40)
+    params = [f'{{"BLOCK": {n}}}' for n in range(len(known))]
+    language = LanguageRegressor(shape=tiny, device="cpu")
+    language.prepared(replace(known, about={**known.about, "params": params}))
+    trees = Surrogate.load(folder / "it.solkit")
+    beside = Stacked(
+        language, Stack({"trees": 0.5, "language": 0.5}), trees.trees(Depth.CAPTURED).calibration
+    )
+    trees.with_language({Depth.CAPTURED: beside}).save(tmp_path / "both.solkit")
+
+    def times(model, *options):
+        asked = ["rank", str(folder / "double.py"), "--device", "h100", "--depth", "captured"]
+        told = RUN.invoke(app, [*asked, "--model", str(model), "--json", "-", *options])
+        assert told.exit_code == 0, told.output
+        (result,) = json.loads(told.stdout)["results"]
+        return {str(each["params"]): each["forecast"]["time_ms"] for each in result["ranking"]}
+
+    alone = times(folder / "it.solkit")
+    assert times(tmp_path / "both.solkit", "--no-language") == pytest.approx(alone, rel=1e-3)
+    assert times(tmp_path / "both.solkit") != pytest.approx(alone, rel=1e-3)
