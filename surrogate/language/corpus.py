@@ -15,7 +15,7 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.language.network import Batch, Rows, Texts, stacked
 from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_of
 from solkit.surrogate.language.text import Writer, kernel_text
-from solkit.surrogate.language.tokens import Encoded, encode
+from solkit.surrogate.language.tokens import Encoded, encode, encode_all
 from solkit.surrogate.table import Table
 
 if TYPE_CHECKING:
@@ -131,11 +131,16 @@ class Corpus:
             self._encoded[text] = found
         return self._encoded[text]
 
-    def variant(self, text: int, writer: Writer, chance: random.Random) -> Encoded:
-        """The tokens of another text that means the same."""
-        written, renamed = writer.variant(self.texts[text], chance)
-        names = [renamed.get(name, name) for name in self.names[text]]
-        return encode(self.tokenizer, written, names, self.most)
+    def variants(self, count: int, writer: Writer, seed: int) -> list[list[Encoded]]:
+        """Other texts that mean the same, `count` of each text."""
+        written, names = [], []
+        for place, text in enumerate(self.texts):
+            for which in range(count):
+                other, renamed = writer.variant(text, random.Random(f"{seed} {place} {which}"))
+                written.append(other)
+                names.append([renamed.get(name, name) for name in self.names[place]])
+        found = encode_all(self.tokenizer, written, names, self.most)
+        return [found[at : at + count] for at in range(0, len(found), max(count, 1))]
 
     def batch(self, rows: Array, variants: Mapping[int, Encoded] | None = None) -> Batch:
         """Some rows and their texts, on the device of the rows' tensors."""

@@ -126,8 +126,8 @@ class Writer:
             text: from `kernel_text`.
             chance: decides.
         """
+        own = _own_names(text)
         text = _with_moved_lines(text, self.moved, chance)
-        own = sorted(_own_names(text))
         share = chance.random() * 2 * self.renamed  # some variants keep most, some hardly any
         chosen = [name for name in own if chance.random() < share]
         pool = chance.sample(own, len(own)) + [_made_up(chance) for _ in range(len(chosen))]
@@ -145,12 +145,13 @@ class Writer:
         return text, names
 
 
-def _own_names(text: str) -> set[str]:
+@functools.lru_cache(4096)
+def _own_names(text: str) -> list[str]:
     """Names that a text defines itself: arguments, variables, functions."""
     try:
         tree = syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", text)) - _KEPT
+        return sorted(set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", text)) - _KEPT)
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
@@ -159,7 +160,7 @@ def _own_names(text: str) -> set[str]:
             found.add(node.id)
         elif isinstance(node, ast.FunctionDef):
             found.add(node.name)
-    return found - _KEPT
+    return sorted(found - _KEPT)
 
 
 _SYLLABLES = ("ba", "co", "de", "fi", "gu", "ha", "jo", "ke", "li", "mu", "na", "po", "ra", "se")

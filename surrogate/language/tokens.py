@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from solkit.surrogate.language.text import places_of
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["MASK", "PAD", "Encoded", "encode", "train_tokenizer", "transformers"]
+__all__ = ["MASK", "PAD", "Encoded", "encode", "encode_all", "train_tokenizer", "transformers"]
 
 PAD, MASK = "<pad>", "<mask>"
 
@@ -71,35 +72,55 @@ def encode(
         names: to be found.
         most: tokens; the rest is cut off.
     """
+    return encode_all(tokenizer, [text], [names], most)[0]
+
+
+def encode_all(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    names: Sequence[Sequence[str]],
+    most: int,
+) -> list[Encoded]:
+    """As `encode`, of many texts at once, on all cores.
+
+    Args:
+        tokenizer: a fast one.
+        texts: of kernels.
+        names: to be found in each.
+        most: tokens of each; the rest is cut off.
+    """
+    if not texts:
+        return []
     told = tokenizer(
-        text,
+        list(texts),
         return_offsets_mapping=True,
         add_special_tokens=False,
         truncation=True,
         max_length=most,
         verbose=False,
     )
-    ids: list[int] = told["input_ids"]
+    parts = zip(texts, names, told["input_ids"], told["offset_mapping"], strict=True)
+    return [
+        Encoded(tuple(ids), _places(text, wanted, offsets)) for text, wanted, ids, offsets in parts
+    ]
+
+
+def _places(
+    text: str, names: Sequence[str], offsets: Sequence[tuple[int, int]]
+) -> tuple[tuple[int, ...], ...]:
+    """The tokens that each name stands in."""
+    starts, ends = [first for first, _ in offsets], [end for _, end in offsets]
     spans = places_of(text, names)
-    token_at = _by_character(told["offset_mapping"])
-    places = tuple(
+    return tuple(
         tuple(
-            sorted(
-                {
-                    token_at[at]
-                    for first, end in spans[name]
-                    for at in range(first, end)
-                    if at in token_at
-                }
+            dict.fromkeys(
+                place
+                for first, end in spans[name]
+                for place in range(bisect_right(ends, first), bisect_left(starts, end))
             )
         )
         for name in names
     )
-    return Encoded(tuple(ids), places)
-
-
-def _by_character(offsets: Iterable[tuple[int, int]]) -> dict[int, int]:
-    return {at: place for place, (first, end) in enumerate(offsets) for at in range(first, end)}
 
 
 def transformers() -> Any:

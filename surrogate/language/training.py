@@ -34,7 +34,7 @@ from solkit.surrogate.language.network import Batch, Rows, Texts
 from solkit.surrogate.language.numbers import FACTS, Scale
 from solkit.surrogate.language.parts import Parts
 from solkit.surrogate.language.text import Writer
-from solkit.surrogate.language.tokens import Encoded
+from solkit.surrogate.language.tokens import Encoded, encode_all
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, drawn, target, useful, weights
 
@@ -91,6 +91,7 @@ class Pretraining:
     Attributes:
         steps: of `texts` texts each.
         texts: of a step.
+        variants: of each text.
         hidden: share of the tokens that are hidden, in spans.
         span: mean length of these.
         rate: learning rate at its highest.
@@ -100,6 +101,7 @@ class Pretraining:
 
     steps: int = 1500
     texts: int = 32
+    variants: int = 4
     hidden: float = 0.2
     span: float = 3.0
     rate: float = 1e-3
@@ -146,14 +148,13 @@ def pretrain(
     optimizer = torch.optim.AdamW(learns, lr=how.rate, weight_decay=0.01)
     schedule = _schedule(optimizer, how.steps)
     chance, writer = random.Random(how.seed), Writer()
+    written = [writer.variant(text, chance)[0] for text in texts for _ in range(how.variants)]
+    told = encode_all(tokenizer, written, [()] * len(written), how.most)
     generator = torch.Generator().manual_seed(how.seed)
     mask = int(tokenizer.mask_token_id)
     network.train()
     for step in range(how.steps):
-        chosen = chance.sample(range(len(texts)), min(how.texts, len(texts)))
-        written = [writer.variant(texts[each], chance)[0] for each in chosen]
-        ids = [tokenizer(t, add_special_tokens=False, verbose=False)["input_ids"] for t in written]
-        batch = _padded([each[: how.most] for each in ids])
+        batch = _padded([each.ids for each in chance.sample(told, min(how.texts, len(told)))])
         hidden = _spans(batch, how, generator)
         shown = torch.where(hidden, mask, batch).to(device)
         with _precision(device):
@@ -244,8 +245,7 @@ class _Learner:
         self.groups = _groups(table)
         self.facts, self.known = self._facts(facts, len(table))
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
-        self.writer = Writer()
-        self._variants: dict[tuple[int, int], Encoded] = {}
+        self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
         self._read: dict[tuple[int, ...], Tensor] = {}
 
     def run(self, checkpoint: Path | None) -> None:
@@ -300,14 +300,8 @@ class _Learner:
         if not self.how.variants:
             return {}
         chance = random.Random(f"{self.how.seed} {step}")
-        found = {}
-        for text in np.unique(self.corpus.text_of[rows]).tolist():
-            which = chance.randrange(self.how.variants)
-            if (text, which) not in self._variants:
-                own = random.Random(f"{self.how.seed} {text} {which}")
-                self._variants[text, which] = self.corpus.variant(text, self.writer, own)
-            found[text] = self._variants[text, which]
-        return found
+        texts = np.unique(self.corpus.text_of[rows]).tolist()
+        return {text: chance.choice(self._variants[text]) for text in texts}
 
     # ------------------------------------------------------------------------------------- loss
 
