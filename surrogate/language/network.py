@@ -169,10 +169,24 @@ class _Block(nn.Module):
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        width = sizes.width
         self.own = _Attention(sizes)
         self.text = _Attention(sizes)
-        self.think = nn.Sequential(
+        self.think = _Thought(sizes)
+
+    def forward(self, tokens: Tensor, present: Tensor, latents: Tensor) -> Tensor:
+        tokens = tokens + self.own(tokens, tokens, present)
+        if latents.shape[1]:
+            tokens = tokens + self.text(tokens, latents, None)
+        return self.think(tokens)  # type: ignore[no-any-return]
+
+
+class _Thought(nn.Module):
+    """Two layers, added to what they get."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        width = sizes.width
+        self.inner = nn.Sequential(
             nn.LayerNorm(width),
             nn.Linear(width, 2 * width),
             nn.GELU(),
@@ -181,11 +195,8 @@ class _Block(nn.Module):
             nn.Dropout(sizes.dropout),
         )
 
-    def forward(self, tokens: Tensor, present: Tensor, latents: Tensor) -> Tensor:
-        tokens = tokens + self.own(tokens, tokens, present)
-        if latents.shape[1]:
-            tokens = tokens + self.text(tokens, latents, None)
-        return tokens + self.think(tokens)  # type: ignore[no-any-return]
+    def forward(self, tokens: Tensor) -> Tensor:
+        return tokens + self.inner(tokens)  # type: ignore[no-any-return]
 
 
 class _Attention(nn.Module):
@@ -235,8 +246,8 @@ class Decoder(nn.Module):
         self.features = _Features(sizes)
         self.together = nn.Sequential(
             nn.Linear(sizes.features * sizes.feature, width),
-            _thinking(sizes),
-            _thinking(sizes),
+            _Thought(sizes),
+            _Thought(sizes),
         )
         self.from_value = nn.Sequential(
             nn.Linear(sizes.value, width), nn.GELU(), nn.Linear(width, width)
@@ -280,23 +291,6 @@ class Decoder(nn.Module):
     def expected(self, logits: Tensor) -> Tensor:
         """The mean of the distribution, (rows,)."""
         return (logits.float().softmax(-1) * self.bins).sum(-1)
-
-
-class _thinking(nn.Module):  # noqa: N801 - a part of a sequence, not a type
-    def __init__(self, sizes: Sizes) -> None:
-        super().__init__()
-        width = sizes.width
-        self.inner = nn.Sequential(
-            nn.LayerNorm(width),
-            nn.Linear(width, 2 * width),
-            nn.GELU(),
-            nn.Dropout(sizes.dropout),
-            nn.Linear(2 * width, width),
-            nn.Dropout(sizes.dropout),
-        )
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        return tokens + self.inner(tokens)  # type: ignore[no-any-return]
 
 
 def stacked(sequences: Sequence[Sequence[int]], device: Any = None) -> tuple[Tensor, Tensor]:

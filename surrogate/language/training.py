@@ -1,10 +1,11 @@
 """How the language regressor learns: first to read kernels, then what they take.
 
-A step takes rows of a few groups of kernels, a group being what was written for one purpose, so
-that each text that is read serves many rows. The loss has three parts: how far the distribution is
-from the true bin and its neighbours, in which order rows of one problem are (RankNet: Burges et
-al., "Learning to rank using gradient descent", 2005), and facts that only a compiler knows, as far
-as they are known. Each text is read in one of several variants (`solkit.surrogate.language.text`).
+A step takes pieces of problems, each some rows of one problem on one GPU, drawn from all of them:
+steps that drew from a few families at a time learned worse. The loss has three parts: how far the
+distribution is from the true bin and its neighbours, in which order rows of one problem are
+(RankNet: Burges et al., "Learning to rank using gradient descent", 2005), and facts that only a
+compiler knows, as far as they are known. Each text is read in one of several variants
+(`solkit.surrogate.language.text`).
 
 The order of the data follows from the seed and the step alone, so that a run that was interrupted
 goes on as if it had not been.
@@ -16,7 +17,6 @@ import contextlib
 import math
 import os
 import random
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,7 +55,6 @@ class Learning:
         passes: how often each row is seen.
         rows: of a step, about.
         piece: rows of one problem that a step takes together.
-        groups: of kernels that a step draws from.
         rate: learning rate of the decoder at its highest.
         backbone_rate: that of the backbone, as a share.
         decay: weight decay.
@@ -71,7 +70,6 @@ class Learning:
     passes: float = 8.0
     rows: int = 768
     piece: int = 32
-    groups: int = 12
     rate: float = 1e-3
     backbone_rate: float = 0.5
     decay: float = 0.05
@@ -242,7 +240,9 @@ class _Learner:
         self.weight = self._tensor(weight / weight.mean())
         self.problem = _numbered(table, ("problem_id", "device"))
         self.problems = torch.as_tensor(self.problem, device=self.device)
-        self.groups = _groups(table)
+        order = np.argsort(self.problem, kind="stable")
+        starts = np.flatnonzero(np.diff(self.problem[order])) + 1
+        self.groups = np.split(order, starts)
         self.facts, self.known = self._facts(facts, len(table))
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
@@ -281,19 +281,14 @@ class _Learner:
 
     def _batches(self) -> Iterator[Array]:
         """Rows of each step, for ever; each row comes once before any comes again."""
-        chance = np.random.default_rng(self.how.seed)
-        names = list(self.groups)
+        chance, size = np.random.default_rng(self.how.seed), self.how.piece
         while True:
-            chance.shuffle(names)
-            for first in range(0, len(names), self.how.groups):
-                pieces = []
-                for name in names[first : first + self.how.groups]:
-                    for rows in self.groups[name]:
-                        mixed = chance.permutation(rows)
-                        size = self.how.piece
-                        pieces += [mixed[at : at + size] for at in range(0, len(mixed), size)]
-                chance.shuffle(pieces)
-                yield from _filled(pieces, self.how.rows)
+            pieces = []
+            for rows in self.groups:
+                mixed = chance.permutation(rows)
+                pieces += [mixed[at : at + size] for at in range(0, len(mixed), size)]
+            chance.shuffle(pieces)
+            yield from _filled(pieces, self.how.rows)
 
     def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
         """A variant of each text of some rows."""
@@ -450,23 +445,6 @@ def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
         chosen = pieces[part::number]
         if chosen:
             yield np.concatenate(chosen)
-
-
-def _groups(table: Table) -> dict[str, list[Array]]:
-    """Rows by what they were written for, then by problem and device.
-
-    A family of the zoo is a group; of Inductor's kernels each is its own.
-    """
-    about = table.about
-    own = np.where(about["origin"] == "inductor", about["kernel_id"], about["family"])
-    by_problem: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    problems = _numbered(table, ("problem_id", "device"))
-    for row, (name, problem) in enumerate(zip(own.tolist(), problems.tolist(), strict=True)):
-        by_problem[str(name), problem].append(row)
-    found: defaultdict[str, list[Array]] = defaultdict(list)
-    for (name, _), rows in by_problem.items():
-        found[name].append(np.array(rows))
-    return dict(found)
 
 
 def _numbered(table: Table, names: Sequence[str]) -> Array:

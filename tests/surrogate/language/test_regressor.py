@@ -18,7 +18,7 @@ from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.tokens import train_tokenizer
 from solkit.surrogate.language.training import Learning
 
-QUICK = Learning(passes=2, rows=32, piece=4, groups=4, rate=4e-3, variants=0, most=256)
+QUICK = Learning(passes=2, rows=32, piece=4, rate=4e-3, variants=0, most=256)
 
 
 @pytest.fixture(scope="module")

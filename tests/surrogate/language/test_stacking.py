@@ -17,7 +17,7 @@ from solkit.surrogate.trees import Settings
 
 DEPTH = Depth.COMPILED
 TREES = Settings(members=2, rounds=10, leaves=4, rate=0.2, columns=1.0)
-QUICK = Learning(passes=18, rows=32, piece=4, groups=4, rate=6e-3, variants=2, most=256)
+QUICK = Learning(passes=18, rows=32, piece=4, rate=6e-3, variants=2, most=256)
 HOW = Reading(SHAPE, QUICK, Pretraining(steps=4, texts=4, most=64), device="cpu")
 
 

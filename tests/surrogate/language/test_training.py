@@ -15,7 +15,7 @@ from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.numbers import FACTS
 from solkit.surrogate.language.training import Learning, Pretraining
 
-QUICK = Learning(passes=30, rows=32, piece=4, groups=4, rate=4e-3, variants=2, unread=0.0, most=256)
+QUICK = Learning(passes=30, rows=32, piece=4, rate=4e-3, variants=2, unread=0.0, most=256)
 
 
 def weights_of(model, made):
