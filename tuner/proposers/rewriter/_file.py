@@ -29,7 +29,16 @@ from solkit.tuner.proposers.rewriter._syntax import (
     walk,
 )
 
-__all__ = ["OPTIONS", "JitFunction", "KernelText", "Launch", "in_launcher", "parse", "value_of"]
+__all__ = [
+    "OPTIONS",
+    "JitFunction",
+    "KernelText",
+    "Launch",
+    "definition",
+    "in_launcher",
+    "parse",
+    "value_of",
+]
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 """Launch options of Triton that are no parameters of the function."""
@@ -233,7 +242,7 @@ def _resolved(
     arguments: Mapping[str, cst.BaseExpression],
 ) -> cst.Tuple | None:
     if isinstance(grid, cst.Name):
-        value = _definition(grid.value, launcher)
+        value = definition(grid.value, launcher)
         return None if value is None else _resolved(value, launcher, arguments)
     if isinstance(grid, cst.Lambda) and len(grid.params.params) == 1:
         meta = grid.params.params[0].name.value
@@ -245,7 +254,7 @@ def _resolved(
     return grid if plain and isinstance(grid, cst.Tuple) else None
 
 
-def _definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
+def definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
     """What a name of a launcher stands for: assigned once, or a function that only returns."""
     found: list[cst.BaseExpression] = []
     for statement in walk(body_of(launcher)):
@@ -291,7 +300,7 @@ def _without_meta(
 def value_of(node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelText) -> int | None:
     """The integer that an expression of a launcher stands for, if the file says so."""
     if isinstance(node, cst.Name):
-        own = _definition(node.value, launcher)
+        own = definition(node.value, launcher)
         own = own if own is not None else text.constant(node.value)
         return None if own is None else value_of(own, launcher, text)
     return number(node)

@@ -31,7 +31,14 @@ from solkit.tuner.proposers.rewriter._syntax import (
     with_body,
 )
 
-__all__ = ["axis_name", "axis_of", "grid_with", "lifted_axis", "tile_constants"]
+__all__ = [
+    "axis_name",
+    "axis_of",
+    "block_constants",
+    "grid_with",
+    "lifted_axis",
+    "tile_constants",
+]
 
 _PROGRAM = "tl.program_id"
 
@@ -78,6 +85,21 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
                 mine |= call is not None and axis_of(call) == axis
                 if mine and code(other) in function.constants:
                     found[code(other)] = axis
+    return found
+
+
+def block_constants(function: JitFunction) -> set[str]:
+    """The compile-time constants that are the size of a block at a place that is computed.
+
+    As in ``pid_m * BLOCK + tl.arange(0, BLOCK)`` where ``pid_m`` follows from the program's index.
+    """
+    ranges = calls(function.node, "tl.arange")
+    sizes = {code(end) for call in ranges if (end := given(call, 1, "end")) is not None}
+    found = set()
+    for node in _products(function.node):
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(one, cst.Name) and code(other) in sizes & function.constants:
+                found.add(code(other))
     return found
 
 

@@ -9,8 +9,14 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import Parameter, changed, has_assignment
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch, parse, value_of
-from solkit.tuner.proposers.rewriter._programs import tile_constants
+from solkit.tuner.proposers.rewriter._file import (
+    KernelText,
+    Launch,
+    definition,
+    parse,
+    value_of,
+)
+from solkit.tuner.proposers.rewriter._programs import block_constants, tile_constants
 from solkit.tuner.proposers.rewriter._rows import blocked
 from solkit.tuner.proposers.rewriter._syntax import (
     body_of,
@@ -46,13 +52,18 @@ class _Tile:
 
     Attributes:
         name: the function's parameter.
-        axis: of the grid; ``None`` if it is a loop's step.
+        axis: of the grid; ``None`` if it is a loop's step, or if the grid's axes are not its own.
         value: what the launcher gives.
+        tiles_grid: whether the number of programs follows from it.
     """
 
     name: str
     axis: int | None
     value: int
+    tiles_grid: bool
+
+
+_OF_THE_PROBLEM = ("reference", "inputs", "check")
 
 
 class Constants:
@@ -118,15 +129,39 @@ def _tiles(text: KernelText, launch: Launch) -> list[_Tile]:
         found = None if loop is None else blocked(loop, function)
         if found is not None:
             placed.setdefault(found.block, None)
+    grouped = {name for name in block_constants(function) if _grid_follows(launch, name)}
+    for name in sorted(grouped):
+        placed.setdefault(name, None)
     tiles = []
     for name, axis in placed.items():
         argument = launch.arguments.get(name)
+        if isinstance(argument, cst.Name) and _is_of_the_problem(text, argument.value):
+            continue
         value = None if argument is None else value_of(argument, launch.launcher, text)
         own = _own_default(text, argument)
         value = own if value is None else value
         if value is not None:
-            tiles.append(_Tile(name, axis, value))
+            tiles.append(_Tile(name, axis, value, axis is not None or name in grouped))
     return tiles
+
+
+def _is_of_the_problem(text: KernelText, name: str) -> bool:
+    """Whether a module's constant says what is computed: the reference uses it, too."""
+    if text.constant(name) is None:
+        return False
+    plain = (each for each in text.tree.body if isinstance(each, cst.FunctionDef))
+    return any(name in names(each) for each in plain if each.name.value in _OF_THE_PROBLEM)
+
+
+def _grid_follows(launch: Launch, name: str) -> bool:
+    """Whether the grid changes with a constant: it names what the constant gets, or asks for it."""
+    argument, grid = launch.arguments.get(name), launch.grid
+    if isinstance(grid, cst.Name):
+        grid = definition(grid.value, launch.launcher) or grid
+    asked = (each for each in nodes(grid) if isinstance(each, cst.Subscript))
+    if any(code(each.slice[0]).strip("'\"") == name for each in asked):
+        return True
+    return isinstance(argument, cst.Name) and argument.value in names(grid)
 
 
 def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
@@ -217,11 +252,11 @@ def _has_two_axes(launch: Launch) -> bool:
 def _defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
     """Larger values for the constants that are below what they usually are."""
     if _is_product(launch):
-        usual = {t.name: _PRODUCT_TILE["outer" if t.axis is not None else "inner"] for t in tiles}
+        usual = {t.name: _PRODUCT_TILE["outer" if t.tiles_grid else "inner"] for t in tiles}
     elif _has_two_axes(launch):
         usual = _two_axes(tiles)
     else:
-        usual = {t.name: _ELEMENTS if t.axis is not None else _TRIP for t in tiles}
+        usual = {t.name: _ELEMENTS if t.tiles_grid else _TRIP for t in tiles}
     larger = {t.name: max(t.value, usual[t.name]) for t in tiles}
     return _still_enough(launch, tiles, larger, facts)
 
@@ -234,12 +269,12 @@ def _still_enough(
     for tile in tiles:
         while (
             programs is not None
-            and tile.axis is not None
+            and tile.tiles_grid
             and larger[tile.name] > tile.value
             and programs * tile.value < facts.sms * larger[tile.name]
         ):
             larger[tile.name] //= 2
-        if programs is not None and tile.axis is not None:
+        if programs is not None and tile.tiles_grid:
             programs = max(programs * tile.value // larger[tile.name], 1)
     return larger
 

@@ -121,6 +121,60 @@ def test_constants_become_parameters_in_the_grid_too(is_right):
     is_right(made, MATMUL, **SIDES)
 
 
+def test_a_constant_that_the_reference_uses_is_part_of_the_problem():
+    source = SOFTMAX.replace("BLOCK=64)", "BLOCK=WIDTH)")
+    plain = f"WIDTH = 64\n{source}"
+    (made,) = variants(Constants(), plain, **ROWS)
+    assert "WIDTH=64, num_warps=4" in made
+    used = plain.replace("torch.softmax(x, dim=-1)", "torch.softmax(x * (WIDTH / 64), dim=-1)")
+    (made,) = variants(Constants(), used, **ROWS)
+    assert "WIDTH=64" not in made
+
+
+GROUPED = MATMUL.replace(
+    "    pid_m = tl.program_id(0)\n    pid_n = tl.program_id(1)\n",
+    "    pid = tl.program_id(0)\n"
+    "    per_group = 2 * tl.cdiv(N, BLOCK_N)\n"
+    "    first_m = pid // per_group * 2\n"
+    "    high = min(tl.cdiv(M, BLOCK_M) - first_m, 2)\n"
+    "    pid_m = first_m + pid % per_group % high\n"
+    "    pid_n = pid % per_group // high\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("grid", "given"),
+    [
+        (
+            "lambda META: (triton.cdiv(M, META['BLOCK_M']) * triton.cdiv(N, META['BLOCK_N']),)",
+            "BLOCK_M=32, BLOCK_N=16",
+        ),
+        (
+            "(triton.cdiv(M, tall) * triton.cdiv(N, wide),)",
+            "BLOCK_M=tall, BLOCK_N=wide",
+        ),
+    ],
+)
+def test_blocks_in_an_order_that_is_computed_become_parameters(grid, given, is_right):
+    source = GROUPED.replace("(triton.cdiv(M, 32), triton.cdiv(N, 16))", grid)
+    source = source.replace("BLOCK_M=32, BLOCK_N=16", given)
+    source = source.replace("    grid = ", "    tall = 32\n    wide = 16\n    grid = ")
+    (made,) = variants(Constants(), source, **SIDES)
+    launcher = made.split("def kernel(")[1].partition(":")[0]
+    assert launcher.count("=32") == launcher.count("=16") - 1 == 1  # BLOCK_K is 16 as well
+    is_right(made, source, **SIDES)
+    (larger,) = variants(Retile(), source, **SIDES)
+    assert larger.split("def kernel(")[1].partition(":")[0].count("=128") == 2
+    is_right(larger, source, **SIDES)
+
+
+def test_blocks_that_the_grid_does_not_follow_stay():
+    fixed = "(triton.cdiv(M, 32) * triton.cdiv(N, 16),)"
+    source = GROUPED.replace("(triton.cdiv(M, 32), triton.cdiv(N, 16))", fixed)
+    (made,) = variants(Constants(), source, **SIDES)
+    assert "def kernel(a, b, *, BLOCK_K=16, num_warps=4, num_stages=3)" in made
+
+
 def test_constants_that_are_parameters_stay():
     (made,) = variants(Constants(), LAYER_NORM, **ROWS)
     assert "def kernel(x, *, BLOCK=64, num_warps=4, num_stages=3)" in made
