@@ -406,10 +406,14 @@ def _learn(loss: Tensor, parts: Sequence[Tensor], optimizer: Any, schedule: Any)
 
 def _schedule(optimizer: Any, steps: int) -> Any:
     """Up to the rates of the optimizer for a tenth of the steps, then down along a cosine."""
-    highest = [float(each["lr"]) for each in optimizer.param_groups]
-    return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, highest, total_steps=max(steps, 2), pct_start=0.1
-    )
+    rising = max(steps // 10, 1)
+
+    def share(step: int) -> float:
+        if step < rising:
+            return (step + 1) / rising
+        return (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1))) / 2
+
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 
 
 def _blurred(wanted: Tensor, bins: Tensor) -> Tensor:

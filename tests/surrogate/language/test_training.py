@@ -139,3 +139,27 @@ def test_nothing_to_learn_from_is_an_error():
     model.prepared(made)
     with pytest.raises(InputError, match="no rows to learn from"):
         model.fit(made[np.arange(0)], QUICK)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10, 11, 100])
+def test_the_rate_rises_then_falls(steps):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=2.0)
+    schedule, rates = training._schedule(optimizer, steps), []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    top = rates.index(max(rates))
+    assert max(rates) == 2.0
+    assert top == max(steps // 10, 1) - 1
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert steps < 100 or rates[-1] < 0.01
+
+
+def test_texts_alone_are_learned_from():
+    made = table(16)
+    bare = replace(made, values=np.full_like(made.values, np.nan))
+    model = tiny().fit(bare, QUICK)
+    told = model.forecast(bare).mean
+    assert np.median(np.abs(told - np.log2(made.time_ms / made.base_ms))) < 0.5
