@@ -3,6 +3,7 @@
     python bench/language.py tables TABLES                   # of the shipped sets, some minutes
     python bench/language.py folds TABLES OUT --split families --depth captured [--folds 0 1]
     python bench/language.py judge TABLES OUT --split families --depth captured
+    python bench/language.py speed TABLES                    # of the default model, on a CPU
 
 TABLES is a folder with a file for each depth. `folds` trains a model for each fold, which takes
 about a minute on a GPU, and writes its forecasts to OUT; what is there is not trained again.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +46,8 @@ from solkit.surrogate.trees import (
     is_modelled,
     target,
 )
+
+CONFIGURATIONS = 1000
 
 
 def tables(folder: Path) -> None:
@@ -105,6 +109,32 @@ def reading(asked: argparse.Namespace) -> Reading:
 
 def folder(asked: argparse.Namespace) -> Path:
     return Path(asked.out, asked.name, asked.depth)
+
+
+def speed(asked: argparse.Namespace) -> None:
+    """Seconds to load the default model, and to forecast 1,000 configurations of one kernel.
+
+    Its weights are as they were drawn: what it says does not matter here.
+    """
+    from solkit.surrogate.language.regressor import LanguageRegressor
+
+    table = Table.load(asked.tables / "captured.npz")
+    made = LanguageRegressor(device="cpu")
+    made.prepared(table)
+    ids, counts = np.unique(table.about["kernel_id"], return_counts=True)
+    rows = np.flatnonzero(table.about["kernel_id"] == ids[np.argmax(counts)])
+    many = table[np.resize(rows, CONFIGURATIONS)]
+    with tempfile.TemporaryDirectory() as folder:
+        made.save(folder)
+        size = sum(each.stat().st_size for each in Path(folder).iterdir())
+        began = time.perf_counter()
+        model = LanguageRegressor.load(folder)
+        loaded_s = time.perf_counter() - began
+    began = time.perf_counter()
+    model.forecast(many)
+    first_s = time.perf_counter() - began
+    print(f"{size / 1e6:.1f} MB, loaded in {loaded_s:.2f} s; {CONFIGURATIONS:,} configurations of "
+          f"{ids[np.argmax(counts)][:8]} in {first_s:.2f} s")  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------ judging
@@ -171,6 +201,8 @@ def main() -> int:
     what = parser.add_subparsers(dest="what", required=True)
     made = what.add_parser("tables")
     made.add_argument("tables", type=Path)
+    quick = what.add_parser("speed")
+    quick.add_argument("tables", type=Path)
     for name in ("folds", "judge"):
         part = what.add_parser(name)
         part.add_argument("tables", type=Path)
@@ -188,7 +220,7 @@ def main() -> int:
         for option, value in {
             **{"passes": 8.0, "order": 0.5, "facts": 0.3, "rate": 1e-3, "decay": 0.05},
             **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 1000},
-            **{"vocabulary": 4096, "width": 256, "layers": 6, "decoder": 192, "blocks": 2},
+            **{"vocabulary": 4096, "width": 192, "layers": 6, "decoder": 192, "blocks": 2},
             **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0},
         }.items():
             part.add_argument(f"--{option}", type=type(value), default=value)
@@ -196,7 +228,7 @@ def main() -> int:
     if asked.what == "tables":
         tables(asked.tables)
     else:
-        {"folds": train_folds, "judge": judge}[asked.what](asked)
+        {"folds": train_folds, "judge": judge, "speed": speed}[asked.what](asked)
     return 0
 
 

@@ -14,7 +14,7 @@ from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Siz
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
 
 
-def small_backbone(vocabulary: int, width: int = 256, layers: int = 6) -> PreTrainedModel:
+def small_backbone(vocabulary: int, width: int = 192, layers: int = 6) -> PreTrainedModel:
     """The default backbone: an encoder that is trained here from nothing.
 
     ModernBERT's architecture (Warner et al., "Smarter, better, faster, longer", 2024): rotary

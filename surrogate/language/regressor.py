@@ -58,7 +58,7 @@ class Shape:
     """
 
     vocabulary: int = 4096
-    width: int = 256
+    width: int = 192
     layers: int = 6
     decoder: Mapping[str, Any] | None = None
     most: int = 1024
