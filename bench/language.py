@@ -218,7 +218,7 @@ def main() -> int:
         part.add_argument("--backbone")
         part.add_argument("--adapt", default="frozen")
         for option, value in {
-            **{"passes": 8.0, "order": 0.5, "facts": 0.3, "rate": 1e-3, "decay": 0.05},
+            **{"passes": 10.0, "order": 0.5, "facts": 1.0, "rate": 1e-3, "decay": 0.05},
             **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 1000},
             **{"vocabulary": 4096, "width": 192, "layers": 6, "decoder": 192, "blocks": 2},
             **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0},

@@ -296,19 +296,21 @@ def forecasts(depth):
     """Of every row with facts, by kernel, problem and GPU: the trees' forecast, family left out."""
     from solkit.core import Depth
     from solkit.datasets.store import shipped
-    from solkit.surrogate.evaluation.evaluate import left_out
-    from solkit.surrogate.evaluation.forecasters import trees
     from solkit.surrogate.table import table_of
+    from solkit.surrogate.trees import DEFAULTS, Calibration, columns_of, out_of_family, useful
 
     table = table_of([shipped("h100"), shipped("h200")], Depth(depth))
-    told = left_out(table, "families", trees())
+    values = columns_of(table, useful(table, DEFAULTS))
+    told = out_of_family(table)
+    size = Calibration.of(table, values, told).interval.size(told.beside(values))
+    log_ms = np.log2(table.base_ms) + told.mean
     found = defaultdict(lambda: ({}, {}))
-    for row in np.flatnonzero(np.isfinite(told.time_ms)):
+    for row in range(len(table)):
         about = {name: str(column[row]) for name, column in table.about.items()}
         space = f"{about['problem_id']} {about['kernel_id'][:8]} on {about['device']}"
         key = point_key(json.loads(about["params"]))
-        found[space][0][key] = math.log2(told.time_ms[row])
-        found[space][1][key] = float(np.nan_to_num(told.size[row], nan=1.0))
+        found[space][0][key] = float(log_ms[row])
+        found[space][1][key] = float(size[row])
     return found
 
 

@@ -67,14 +67,14 @@ class Learning:
         seed: of everything that is drawn.
     """
 
-    passes: float = 8.0
+    passes: float = 10.0
     rows: int = 768
     piece: int = 32
     rate: float = 1e-3
     backbone_rate: float = 0.5
     decay: float = 0.05
     order: float = 0.5
-    facts: float = 0.3
+    facts: float = 1.0
     variants: int = 6
     unread: float = 0.1
     unknown: float = 0.0
