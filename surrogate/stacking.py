@@ -9,7 +9,7 @@ under way.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.errors import InputError
+from solkit.surrogate.evaluation.splits import Fold
 from solkit.surrogate.features import Array
 from solkit.surrogate.intervals import GROUPS, group_folds
 from solkit.surrogate.model import Stacked, Surrogate, together
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor, Shape
     from solkit.surrogate.language.training import Learning, Pretraining
 
-__all__ = ["Reading", "stacked"]
+__all__ = ["Reading", "kept", "left_out", "stacked"]
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,9 @@ def stacked(
     from solkit.surrogate.language.training import facts_of
 
     place = None if folder is None else Path(folder)
-    if place is not None:
-        place.mkdir(parents=True, exist_ok=True)
     facts = None if compiled is None else facts_of(table, compiled)
-    unknown = _left_out(table, facts, depth, how, place, tell)
+    folds = _folds(table)
+    unknown = left_out(table, folds, how, depth.value, facts=facts, folder=place, tell=tell)
     believed = out_of_family(table, settings, int(surrogate.card.get("seed", 0)))
     weight = weights(table, settings.focus, settings.crowd)
     stack = Stack.fit(target(table), {"trees": believed.mean, "language": unknown}, weight)
@@ -135,37 +135,71 @@ def stacked(
     return surrogate.with_language({**others, depth: found})
 
 
-def _left_out(
+def left_out(
     table: Table,
-    facts: Array | None,
-    depth: Depth,
+    folds: Mapping[int, Fold],
     how: Reading,
-    folder: Path | None,
-    tell: Callable[[str], None],
+    name: str,
+    *,
+    facts: Array | None = None,
+    folder: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Array:
-    """What regressors expect of each row that did not know its family, (rows,)."""
-    folds, found = group_folds(table.about["family"]), np.full(len(table), np.nan)
-    for fold in range(GROUPS):
-        here = folds == fold
-        if not here.any() or here.all():
+    """log2(time / base) of each row by regressors that were not told of it, (rows,).
+
+    Args:
+        table: configurations with their times, and the texts of their kernels.
+        folds: by number; rows of none are NaN.
+        how: regressors learn.
+        name: of the folds, for files.
+        facts: of the rows, to be guessed.
+        folder: for what is finished, which is not trained again.
+        tell: receives what is done.
+
+    Raises:
+        InputError: the folder is of another run.
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    found = kept(table, folds, name, folder)
+    for number, fold in folds.items():
+        if not len(fold.test) or not len(fold.train) or not np.isnan(found[fold.test]).all():
             continue
-        file = None if folder is None else folder / f"{depth.value}-{fold}.npy"
-        if file is not None and file.exists():
-            kept = np.load(file)
-            if len(kept) != here.sum():
-                raise InputError(f"{file} is of another run; remove it")
-            found[here] = kept
-            continue
-        tell(f"{depth.value}: fold {fold + 1} of {GROUPS}")
-        checkpoint = None if file is None else file.with_suffix(".pt")
-        known = np.flatnonzero(~here)
-        taught = None if facts is None else facts[known]
-        model = how.trained(table[known], taught, checkpoint, tell)
-        found[here] = model.forecast(table[np.flatnonzero(here)]).mean
-        if file is not None:
-            np.save(file, found[here])
-            file.with_suffix(".pt").unlink(missing_ok=True)
+        tell(f"{name}: fold {number + 1}")
+        checkpoint = None if folder is None else folder / f"{name}-{number}.pt"
+        taught = None if facts is None else facts[fold.train]
+        model = how.trained(table[fold.train], taught, checkpoint, tell)
+        found[fold.test] = model.forecast(table[fold.test]).mean
+        if folder is not None and checkpoint is not None:
+            np.save(folder / f"{name}-{number}.npy", found[fold.test].astype(np.float32))
+            checkpoint.unlink(missing_ok=True)
     return found
+
+
+def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None) -> Array:
+    """What a folder holds of finished folds, (rows,); NaN elsewhere.
+
+    Raises:
+        InputError: it is of another run.
+    """
+    found = np.full(len(table), np.nan)
+    for number, fold in folds.items() if folder is not None else ():
+        path = Path(folder or "", f"{name}-{number}.npy")
+        if path.exists():
+            told = np.load(path)
+            if len(told) != len(fold.test):
+                raise InputError(f"{path} is of another run; remove it")
+            found[fold.test] = told
+    return found
+
+
+def _folds(table: Table) -> dict[int, Fold]:
+    """By family, as intervals are learned."""
+    folds = group_folds(table.about["family"])
+    return {
+        fold: Fold(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
+        for fold in range(GROUPS)
+    }
 
 
 def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:

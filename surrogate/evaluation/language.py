@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from solkit.errors import InputError
+from solkit.surrogate import stacking
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.features import Array
 from solkit.surrogate.stack import Stack
@@ -34,56 +34,34 @@ def left_out(
     folder: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Array:
-    """log2(time / base) of each row by regressors that were not told of it, (rows,).
+    """As `solkit.surrogate.stacking.left_out`, of a split.
 
     Args:
         table: configurations with their times, and the texts of their kernels.
         split: one of `solkit.surrogate.evaluation.splits.SPLITS`.
         how: regressors learn.
         facts: of the rows, to be guessed: `solkit.surrogate.language.training.facts_of`.
-        folds: their places; all by default. Rows of others are NaN.
+        folds: to be trained; all by default. What the folder holds of others counts, too.
         folder: for what is finished.
         tell: receives what is done.
 
     Raises:
-        InputError: there is no such split, or the folder is of another table.
+        InputError: there is no such split, or the folder is of another run.
     """
     place = None if folder is None else Path(folder)
-    if place is not None:
-        place.mkdir(parents=True, exist_ok=True)
-    asked = None if folds is None else set(folds)
-    found = folds_kept(table, split, place)
-    for number, fold in enumerate(folds_of(table, split)):
-        if not len(fold.test) or not len(fold.train) or not np.isnan(found[fold.test]).all():
-            continue
-        if asked is not None and number not in asked:
-            continue
-        tell(f"{split}: fold {number + 1}")
-        taught = None if facts is None else facts[fold.train]
-        checkpoint = None if place is None else place / f"{split}-{number}.pt"
-        model = how.trained(table[fold.train], taught, checkpoint, tell)
-        found[fold.test] = model.forecast(table[fold.test]).mean
-        if place is not None and checkpoint is not None:
-            np.save(place / f"{split}-{number}.npy", found[fold.test].astype(np.float32))
-            checkpoint.unlink(missing_ok=True)
-    return found
+    parts = dict(enumerate(folds_of(table, split)))
+    asked = {n: parts[n] for n in (parts if folds is None else folds)}
+    found = stacking.left_out(table, asked, how, split, facts=facts, folder=place, tell=tell)
+    return np.where(np.isnan(found), stacking.kept(table, parts, split, place), found)
 
 
 def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
-    """What a folder holds of finished folds, (rows,); NaN elsewhere.
+    """What a folder holds of a split's finished folds, (rows,); NaN elsewhere.
 
     Raises:
-        InputError: it is of another table.
+        InputError: it is of another run.
     """
-    found = np.full(len(table), np.nan)
-    for number, fold in enumerate(folds_of(table, split) if folder is not None else ()):
-        path = Path(folder or "", f"{split}-{number}.npy")
-        if path.exists():
-            kept = np.load(path)
-            if len(kept) != len(fold.test):
-                raise InputError(f"{path} is of another table; remove it")
-            found[fold.test] = kept
-    return found
+    return stacking.kept(table, dict(enumerate(folds_of(table, split))), split, folder)
 
 
 def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Array:

@@ -58,7 +58,7 @@ def test_finished_folds_are_not_trained_again(trained, tmp_path):
     np.testing.assert_allclose(whole, left_out(MADE, "families", Reading()), rtol=1e-6)
     kept = language.folds_kept(MADE, "families", tmp_path)
     np.testing.assert_allclose(kept, whole, rtol=1e-6)
-    with pytest.raises(InputError, match=r"families-\d.npy is of another table"):
+    with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
         left_out(MADE[np.arange(300)], "families", Reading(), folder=tmp_path)
 
 

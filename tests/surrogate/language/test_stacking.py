@@ -49,7 +49,7 @@ def both(known, trees, folder):
         stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
     assert {each.name for each in folder.iterdir()} == {"compiled-0.npy", "compiled-1.npy"}
     found = stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append)
-    again = [f"compiled: fold {n} of 5" for n in (3, 4, 5)]
+    again = [f"compiled: fold {n}" for n in (3, 4, 5)]
     assert [each for each in heard if "fold" in each] == again
     return found
 
