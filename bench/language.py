@@ -5,8 +5,8 @@
     python bench/language.py judge TABLES OUT --split families --depth captured
     python bench/language.py speed TABLES                    # of the default model, on a CPU
 
-TABLES is a folder with a file for each depth. `folds` trains a model for each fold, which takes
-about a minute on a GPU, and writes its forecasts to OUT; what is there is not trained again.
+TABLES is a folder with a file for each depth. `folds` trains a model for each fold and writes its
+forecasts to OUT; what is there is not trained again. It wants a GPU.
 `--numbers-only` hides the texts, `--text-only` the numbers, `--backbone PATH` takes a model of
 transformers in place of the default one. `judge` needs no GPU. It trains the trees on the same
 folds, stacks both, and prints: Spearman (median and tenth percentile) in problem and kernel pools,

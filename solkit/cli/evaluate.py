@@ -73,7 +73,7 @@ _Language = Annotated[
     typer.Option(
         "--language",
         help="Train the language regressor on each fold as well: shown alone, and stacked on the "
-        "trees. A minute a fold on a GPU, an hour without one.",
+        "trees. Wants a GPU: a fold takes most of an hour on a CPU.",
     ),
 ]
 _Work = Annotated[

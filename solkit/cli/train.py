@@ -30,8 +30,8 @@ _Language = Annotated[
     bool,
     typer.Option(
         "--language",
-        help="Train a language regressor as well, which reads the kernels' text. Takes minutes on "
-        "a GPU, hours without one.",
+        help="Train a language regressor as well, which reads the kernels' text. Wants a GPU: on a "
+        "CPU it takes hours.",
     ),
 ]
 _Depths = Annotated[

@@ -111,13 +111,9 @@ class Named:
     sizes: Array
 
 
+@functools.lru_cache(1 << 17)
 def named_of(params: str, shape: str) -> Named:
     """The named values of parameters and a shape, both as JSON."""
-    return _named(params, shape)
-
-
-@functools.lru_cache(1 << 17)
-def _named(params: str, shape: str) -> Named:
     told = [*_loaded(params).items()], [*_loaded(shape).items()]
     pairs = [*told[0], *told[1]][:MOST_NAMED]
     sizes = [False] * len(told[0]) + [True] * len(told[1])

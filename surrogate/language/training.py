@@ -44,7 +44,7 @@ _CLIP = 4.0  # standard deviations of a fact
 _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
 _STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2
 _BLUR = 0.25  # of the true bin, in log2: about what a good model is off by
-_KEEP_S = 20  # steps between two checkpoints
+_KEPT_EVERY = 20  # steps
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class _Learner:
             _learn(loss, parts, optimizer, schedule)
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
                 self.tell(f"learned {step + 1} of {self.steps} steps: loss {loss.item():.3f}")
-            if checkpoint is not None and (step + 1) % _KEEP_S == 0:
+            if checkpoint is not None and (step + 1) % _KEPT_EVERY == 0:
                 self._keep(checkpoint, step + 1, optimizer, schedule)
         self.network.train(False)
 
@@ -372,6 +372,7 @@ class _Learner:
         kept = {
             "step": step,
             "how": vars(self.how),
+            "rows": len(self.wanted),
             "network": self.network.state_dict(),
             "optimizer": optimizer.state_dict(),
             "schedule": schedule.state_dict(),
@@ -388,8 +389,10 @@ class _Learner:
         if file is None or not file.exists():
             return 0
         kept = torch.load(file, map_location=self.device, weights_only=True)
-        if kept["how"] != vars(self.how):
-            raise InputError(f"{file} is the checkpoint of a run with other settings; remove it")
+        if kept["how"] != vars(self.how) or kept["rows"] != len(self.wanted):
+            raise InputError(
+                f"{file} is the checkpoint of a run with other settings or rows; remove it"
+            )
         self.network.load_state_dict(kept["network"])
         optimizer.load_state_dict(kept["optimizer"])
         schedule.load_state_dict(kept["schedule"])

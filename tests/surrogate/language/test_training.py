@@ -58,6 +58,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     tiny().fit(made, replace(QUICK, passes=24), checkpoint=file)
     with pytest.raises(InputError, match=r"run.pt is the checkpoint of a run with other settings"):
         tiny().fit(made, replace(QUICK, passes=25), checkpoint=file)
+    fewer = made[np.arange(16)]
+    with pytest.raises(InputError, match="other settings or rows"):
+        tiny().fit(fewer, replace(QUICK, passes=24), checkpoint=file)
 
 
 def test_the_same_seed_gives_the_same_weights():

@@ -98,7 +98,7 @@ def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """The nodes right within a node, without blanks and punctuation.
 
-    libcst's own `visit` makes each node anew and is some twenty times slower.
+    libcst's own `visit` makes each node anew, and took most of the rewriter's time.
     """
     for name in _parts(type(node)):
         value = getattr(node, name)
