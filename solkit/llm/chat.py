@@ -13,8 +13,19 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Protocol, Union
 
-__all__ = ["Answered", "Chat", "Failure", "Message", "Reply", "Request", "Trouble", "is_here"]
+__all__ = [
+    "Answered",
+    "Chat",
+    "Failure",
+    "Message",
+    "Reply",
+    "Request",
+    "Trouble",
+    "is_here",
+    "without_thought",
+]
 
+_THOUGHT = ("<think>", "</think>")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _TOKENS_A_MESSAGE = 64  # role and separators of the chat template; real ones take under ten
 
@@ -148,3 +159,10 @@ class Chat(Protocol):
 def is_here(host: str) -> bool:
     """Whether a host, with or without a port, is this machine."""
     return any(host == name or host.startswith(f"{name}:") for name in _LOOPBACK)
+
+
+def without_thought(text: str) -> str:
+    """An answer without the thoughts that some models write ahead of it."""
+    start, end = _THOUGHT
+    head, found, rest = text.partition(end)
+    return rest if found and head.lstrip().startswith(start) else text

@@ -23,7 +23,7 @@ from solkit.core import Device, KernelAnalysis, canonical
 from solkit.core.quantities import binary_bytes, duration, significant
 from solkit.errors import InputError
 from solkit.llm.asking import Asking, Read, Unread
-from solkit.llm.chat import Message, Request
+from solkit.llm.chat import Message, Request, without_thought
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.text import kernel_text
 from solkit.surrogate.table import Entry
@@ -36,7 +36,6 @@ _MOST_ANSWER = 20_000  # characters
 _SUM_OFF = 0.02  # that probabilities may miss 1 by
 _LEAST = 1e-3  # no bin is impossible
 _MOST_TEXT = 12_000  # characters of a kernel
-_THOUGHT = ("<think>", "</think>")
 _TEMPERATURES = np.geomspace(0.25, 16.0, 49)
 
 
@@ -121,7 +120,7 @@ class Calibration:
 
 def read_answer(text: str) -> Read[Array] | Unread:
     """An answer's probabilities, (bins,); it raises for no text."""
-    text = _without_thought(text).strip()
+    text = without_thought(text).strip()
     if len(text) > _MOST_ANSWER:
         return Unread("oversized", f"the answer has {len(text)} characters")
     try:
@@ -138,12 +137,6 @@ def read_answer(text: str) -> Read[Array] | Unread:
         return Unread("no_probabilities", "the values are no probabilities that add up to 1")
     found = np.array(values, float)
     return Read(found / found.sum())
-
-
-def _without_thought(text: str) -> str:
-    start, end = _THOUGHT
-    head, found, rest = text.partition(end)
-    return rest if found and head.lstrip().startswith(start) else text
 
 
 def _unfenced(text: str) -> str:

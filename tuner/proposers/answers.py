@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Union
 
+from solkit.llm.chat import without_thought
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.tuner.proposers.names import jitted, used_by
 from solkit.tuner.proposers.problem import Kept, Original, unified
@@ -24,7 +25,6 @@ MOST_ANSWER_BYTES = 512 << 10
 _MOST_INTENT = 200  # characters
 _LANGUAGES = {"python", "python3", "py"}
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)$")  # each part in one place: no backtracking
-_THOUGHT = ("<think>", "</think>")  # of reasoning models; may hold drafts
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Reader:
             return Refused(Reason.NESTING, "the code nests too deeply to be read")
 
     def _read(self, text: str) -> Answer:
-        block, rest = _block(_without_thought(_checked(text)))
+        block, rest = _block(without_thought(_checked(text)))
         intent = _intent(rest)
         kept = self._original.keep(unified(block))
         self._check_entry(kept.tree)
@@ -125,12 +125,6 @@ def _checked(text: str) -> str:
     if size > MOST_ANSWER_BYTES:
         raise RefusedError(Reason.OVERSIZED, f"the answer has {size} bytes")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _without_thought(text: str) -> str:
-    start, end = _THOUGHT
-    head, found, rest = text.partition(end)
-    return rest if found and head.lstrip().startswith(start) else text
 
 
 def _block(text: str) -> tuple[str, list[str]]:
