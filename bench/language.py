@@ -2,11 +2,13 @@
 
     python bench/language.py tables TABLES                   # of the shipped sets, some minutes
     python bench/language.py folds TABLES OUT --split families --depth captured [--folds 0 1]
+    python bench/language.py whole TABLES OUT --depth captured    # of all rows
     python bench/language.py judge TABLES OUT --split families --depth captured
     python bench/language.py speed TABLES                    # of the default model, on a CPU
 
 TABLES is a folder with a file for each depth. `folds` trains a model for each fold and writes its
-forecasts to OUT; what is there is not trained again. It wants a GPU.
+forecasts to OUT; `whole` trains one on all rows. What is there is not trained again. A folder of
+OUT serves `solkit train --language --work` as well. Both want a GPU.
 `--numbers-only` hides the texts, `--text-only` the numbers, `--backbone PATH` takes a model of
 transformers in place of the default one. `judge` needs no GPU. It trains the trees on the same
 folds, stacks both, and prints: Spearman (median and tenth percentile) in problem and kernel pools,
@@ -29,6 +31,7 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
+from solkit.surrogate import stacking
 from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.figures import FIRST, spearman
@@ -61,7 +64,7 @@ def tables(folder: Path) -> None:
 # ---------------------------------------------------------------------------------- the language
 
 
-def train_folds(asked: argparse.Namespace) -> None:
+def train(asked: argparse.Namespace) -> None:
     from solkit.surrogate.language.training import facts_of
 
     table, compiled = load(asked), asked.tables / "compiled.npz"
@@ -71,6 +74,10 @@ def train_folds(asked: argparse.Namespace) -> None:
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
+    if asked.what == "whole":
+        stacking.whole(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
+        print(f"{asked.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
+        return
     told = language.left_out(
         table, asked.split, reading(asked), facts=facts, folds=asked.folds,
         folder=folder(asked), tell=say,
@@ -85,6 +92,8 @@ def load(asked: argparse.Namespace) -> Table:
     table = Table.load(asked.tables / f"{asked.depth}.npz")
     if getattr(asked, "text_only", False):
         table = replace(table, values=np.full_like(table.values, np.nan))
+    if getattr(asked, "numbers_only", False):
+        table = replace(table, sources={})
     return table
 
 
@@ -94,8 +103,9 @@ def reading(asked: argparse.Namespace) -> Reading:
 
     learning = Learning(
         passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
-        variants=asked.variants, unread=1.0 if asked.numbers_only else asked.unread,
-        unknown=asked.unknown, decay=asked.decay, most=asked.most,
+        variants=asked.variants, unread=asked.unread,
+        unknown=asked.unknown, decay=asked.decay, most=asked.most, beside=asked.beside,
+        rows=asked.rows,
     )  # fmt: skip
     shape = Shape(
         vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
@@ -203,7 +213,7 @@ def main() -> int:
     made.add_argument("tables", type=Path)
     quick = what.add_parser("speed")
     quick.add_argument("tables", type=Path)
-    for name in ("folds", "judge"):
+    for name in ("folds", "whole", "judge"):
         part = what.add_parser(name)
         part.add_argument("tables", type=Path)
         part.add_argument("out", type=Path)
@@ -219,16 +229,16 @@ def main() -> int:
         part.add_argument("--adapt", default="frozen")
         for option, value in {
             **{"passes": 10.0, "order": 0.5, "facts": 1.0, "rate": 1e-3, "decay": 0.05},
-            **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 1000},
+            **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 0},
             **{"vocabulary": 4096, "width": 192, "layers": 6, "decoder": 192, "blocks": 2},
-            **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0},
+            **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0, "beside": 3, "rows": 768},
         }.items():
             part.add_argument(f"--{option}", type=type(value), default=value)
     asked = parser.parse_args()
     if asked.what == "tables":
         tables(asked.tables)
     else:
-        {"folds": train_folds, "judge": judge, "speed": speed}[asked.what](asked)
+        {"folds": train, "whole": train, "judge": judge, "speed": speed}[asked.what](asked)
     return 0
 
 

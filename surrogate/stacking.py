@@ -18,9 +18,8 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.errors import InputError
-from solkit.surrogate.evaluation.splits import Fold
+from solkit.surrogate.evaluation.splits import Fold, folds_of
 from solkit.surrogate.features import Array
-from solkit.surrogate.intervals import GROUPS, group_folds
 from solkit.surrogate.model import Stacked, Surrogate, together
 from solkit.surrogate.stack import Stack
 from solkit.surrogate.table import Table
@@ -38,7 +37,11 @@ if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor, Shape
     from solkit.surrogate.language.training import Learning, Pretraining
 
-__all__ = ["Reading", "kept", "left_out", "stacked"]
+__all__ = ["SPLIT", "Reading", "kept", "left_out", "stacked", "whole"]
+
+SPLIT = "families"
+"""What a stack learns from: of `solkit.surrogate.evaluation.splits`. `solkit evaluate` trains the
+same folds, so a folder serves both."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +119,10 @@ def stacked(
     """
     from solkit.surrogate.language.training import facts_of
 
-    place = None if folder is None else Path(folder)
+    place = None if folder is None else Path(folder, depth.value)
     facts = None if compiled is None else facts_of(table, compiled)
-    folds = _folds(table)
-    unknown = left_out(table, folds, how, depth.value, facts=facts, folder=place, tell=tell)
+    folds = dict(enumerate(folds_of(table, SPLIT)))
+    unknown = left_out(table, folds, how, SPLIT, facts=facts, folder=place, tell=tell)
     seed = int(surrogate.card.get("settings", {}).get("seed", 0))
     believed = out_of_family(table, settings, seed)
     weight = weights(table, settings.focus, settings.crowd)
@@ -129,12 +132,50 @@ def stacked(
     belief = together(stack, believed, unknown)
     values = columns_of(table, trees.names)
     calibration = Calibration.of(table, values, belief, settings, seed)
-    checkpoint = None if place is None else place / f"{depth.value}-all.pt"
-    language = how.trained(table, facts, checkpoint, tell)
+    language = whole(table, how, facts=facts, folder=place, tell=tell)
     language.card = _card(table, believed.mean, unknown, belief.mean)
     found = Stacked(language, stack, calibration)
     others = {d: s for d in surrogate.depths if d != depth and (s := surrogate.stacked(d))}
     return surrogate.with_language({**others, depth: found})
+
+
+def whole(
+    table: Table,
+    how: Reading,
+    *,
+    facts: Array | None = None,
+    folder: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> LanguageRegressor:
+    """A regressor of all rows; that of the folder, if it is there.
+
+    Args:
+        table: configurations with their times, and the texts of their kernels.
+        how: it learns.
+        facts: of the rows, to be guessed.
+        folder: for what is finished.
+        tell: receives what is done.
+
+    Raises:
+        InputError: the folder is of another run.
+    """
+    from solkit.surrogate.language.regressor import LanguageRegressor
+
+    if folder is None:
+        return how.trained(table, facts, None, tell)
+    path, checkpoint = folder / "whole", folder / "whole.pt"
+    if path.exists():
+        found = LanguageRegressor.load(path)
+        if found.card.get("rows") != len(table):
+            raise InputError(f"{path} is of another run; remove it")
+        return found
+    folder.mkdir(parents=True, exist_ok=True)
+    tell("all rows")
+    made = how.trained(table, facts, checkpoint, tell)
+    made.card = {"rows": len(table)}
+    made.save(path)
+    checkpoint.unlink(missing_ok=True)
+    return made
 
 
 def left_out(
@@ -193,15 +234,6 @@ def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None
                 raise InputError(f"{path} is of another run; remove it")
             found[fold.test] = told
     return found
-
-
-def _folds(table: Table) -> dict[int, Fold]:
-    """By family, as intervals are learned."""
-    folds = group_folds(table.about["family"])
-    return {
-        fold: Fold(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(GROUPS)
-    }
 
 
 def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:

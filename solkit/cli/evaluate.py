@@ -190,14 +190,14 @@ def _language(
     from solkit.cli.data import opened
     from solkit.core import Depth
     from solkit.surrogate.evaluation import language
-    from solkit.surrogate.language.training import Pretraining, facts_of
+    from solkit.surrogate.language.training import facts_of
     from solkit.surrogate.stacking import Reading
     from solkit.surrogate.table import table_of
     from solkit.surrogate.trees import Forecasts
 
     compiled = table_of([opened(name) for name in stores], Depth.COMPILED)
     facts = facts_of(table, compiled) if len(compiled) else None
-    how = Reading(pretraining=Pretraining(), seed=seed)
+    how = Reading(seed=seed)
     found: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
     for split, told in trees.items():
         folder = None if work is None else f"{work}/{depth.value}"

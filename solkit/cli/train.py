@@ -103,12 +103,11 @@ def _with_language(
     model: Surrogate, stores: list[Store], depths: list[Depth], seed: int, work: Path | None
 ) -> Surrogate:
     from solkit.core import Depth
-    from solkit.surrogate.language.training import Pretraining
     from solkit.surrogate.stacking import Reading, stacked
     from solkit.surrogate.table import table_of
 
     compiled = table_of(stores, Depth.COMPILED)
-    how = Reading(pretraining=Pretraining(), seed=seed)
+    how = Reading(seed=seed)
     for depth in depths:
         table = compiled if depth is Depth.COMPILED else table_of(stores, depth)
         model = stacked(

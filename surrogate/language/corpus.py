@@ -91,9 +91,10 @@ class Corpus:
             name[at, :count] = [known.setdefault(n, len(known)) for n in each.names]
             value[at, :count], size[at, :count], present[at, :count] = each.values, each.sizes, True
             for place, text in enumerate(each.words):
+                if text and text not in spelled:
+                    spelled[text] = _ids(tokenizer, text)
                 if text:
-                    ids = spelled.setdefault(text, _ids(tokenizer, text))
-                    word[at, place, : len(ids)] = ids
+                    word[at, place, : len(spelled[text])] = spelled[text]
         features, unknown = scale.scaled(table)
         return Corpus(
             tokenizer,
@@ -157,7 +158,8 @@ class Corpus:
         for at, each in enumerate(chosen):
             for place, tokens in enumerate(each.places):
                 weights[at, place, list(tokens)] = 1.0
-        return Texts(ids, known, weights).to(device)
+        lengths = tuple(max(len(each.ids), 1) for each in chosen)
+        return Texts(ids, known, weights, lengths).to(device)
 
     def rows(self, rows: Array, text_of: Array) -> Rows:
         """Some rows, whose texts are at some places."""

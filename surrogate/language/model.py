@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
-from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Sizes, Texts
+from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Sizes, Texts, aligned
 
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
 
@@ -102,8 +103,17 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
 
     def states(self, texts: Texts) -> Tensor:
         """What the backbone makes of each token, (texts, tokens, width)."""
-        told = self.backbone(input_ids=texts.ids, attention_mask=texts.known.long())
-        states: Tensor = told.last_hidden_state
+        parts, order = texts.alike(), []
+        read: list[Tensor] = []
+        for part in parts:
+            longest = min(aligned(max(texts.lengths[text] for text in part)), texts.ids.shape[1])
+            at = torch.tensor(part, device=texts.ids.device)
+            ids, known = texts.ids[at, :longest], texts.known[at, :longest]
+            told = self.backbone(input_ids=ids, attention_mask=known.long()).last_hidden_state
+            read.append(F.pad(told, (0, 0, 0, texts.ids.shape[1] - longest)))
+            order += part
+        back = torch.tensor(order, device=texts.ids.device).argsort()
+        states = torch.cat(read)[back]
         return states.detach() if self.config.adapt == "frozen" else states
 
     def read(self, texts: Texts) -> Reading:

@@ -26,7 +26,10 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "pooled"]
+__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "aligned", "pooled"]
+
+
+_ALIGNED = 16  # tokens
 
 
 @dataclass(frozen=True)
@@ -74,15 +77,33 @@ class Texts:
         known: which tokens are no padding, (texts, tokens).
         names: weights of the tokens that each name's vector is the mean of, (texts, names, tokens);
             0 where a name does not occur.
+        lengths: tokens of each text.
     """
 
     ids: Tensor
     known: Tensor
     names: Tensor
+    lengths: tuple[int, ...]
 
     def to(self, device: torch.device | str) -> Texts:
         """On a device."""
-        return Texts(*(each.to(device, non_blocking=True) for each in vars(self).values()))
+        return Texts(
+            self.ids.to(device, non_blocking=True),
+            self.known.to(device, non_blocking=True),
+            self.names.to(device, non_blocking=True),
+            self.lengths,
+        )
+
+    def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
+        """Places of texts of about the same length, so that few tokens are padding.
+
+        Args:
+            most: groups.
+            least: texts of a group, about.
+        """
+        order = sorted(range(len(self.lengths)), key=lambda text: self.lengths[text])
+        size = -(-len(order) // max(min(most, len(order) // least), 1))
+        return [order[at : at + size] for at in range(0, len(order), max(size, 1))]
 
 
 @dataclass(frozen=True)
@@ -293,12 +314,20 @@ class Decoder(nn.Module):
         return (logits.float().softmax(-1) * self.bins).sum(-1)
 
 
+def aligned(tokens: int) -> int:
+    """A length of at least so many tokens that attention on a GPU takes without copies."""
+    return -(-max(tokens, 1) // _ALIGNED) * _ALIGNED
+
+
 def stacked(sequences: Sequence[Sequence[int]], device: Any = None) -> tuple[Tensor, Tensor]:
-    """Token ids padded with 0, and which are known, (texts, tokens) each."""
-    longest = max((len(each) for each in sequences), default=1)
-    ids = torch.zeros(len(sequences), max(longest, 1), dtype=torch.long, device=device)
+    """Token ids padded with 0, and which are known, (texts, tokens) each.
+
+    Of an empty text one token of padding is known: attention to nothing is not defined.
+    """
+    longest = aligned(max((len(each) for each in sequences), default=1))
+    ids = torch.zeros(len(sequences), longest, dtype=torch.long, device=device)
     known = torch.zeros_like(ids, dtype=torch.bool)
     for place, each in enumerate(sequences):
         ids[place, : len(each)] = torch.tensor(each, dtype=torch.long)
-        known[place, : len(each)] = True
+        known[place, : max(len(each), 1)] = True
     return ids, known

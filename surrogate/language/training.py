@@ -1,7 +1,8 @@
 """How the language regressor learns: first to read kernels, then what they take.
 
 A step takes pieces of problems, each some rows of one problem on one GPU, drawn from all of them:
-steps that drew from a few families at a time learned worse. The loss has three parts: how far the
+steps that drew from a few families at a time learned worse. Some pieces of a kernel come together,
+so that its text is read once for them. The loss has three parts: how far the
 distribution is from the true bin and its neighbours, in which order rows of one problem are
 (RankNet: Burges et al., "Learning to rank using gradient descent", 2005), and facts that only a
 compiler knows, as far as they are known. Each text is read in one of several variants
@@ -26,11 +27,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from solkit.errors import InputError
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.network import Batch, Rows, Texts
+from solkit.surrogate.language.network import Batch, Reading, Rows, Texts, stacked
 from solkit.surrogate.language.numbers import FACTS, Scale
 from solkit.surrogate.language.parts import Parts
 from solkit.surrogate.language.text import Writer
@@ -44,7 +46,7 @@ _CLIP = 4.0  # standard deviations of a fact
 _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
 _STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2
 _BLUR = 0.25  # of the true bin, in log2: about what a good model is off by
-_KEPT_EVERY = 20  # steps
+_KEPT_EVERY = 40  # steps
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Learning:
         passes: how often each row is seen.
         rows: of a step, about.
         piece: rows of one problem that a step takes together.
+        beside: pieces of one kernel that a step takes together.
         rate: learning rate of the decoder at its highest.
         backbone_rate: that of the backbone, as a share.
         decay: weight decay.
@@ -70,6 +73,7 @@ class Learning:
     passes: float = 10.0
     rows: int = 768
     piece: int = 32
+    beside: int = 3
     rate: float = 1e-3
     backbone_rate: float = 0.5
     decay: float = 0.05
@@ -152,7 +156,7 @@ def pretrain(
     mask = int(tokenizer.mask_token_id)
     network.train()
     for step in range(how.steps):
-        batch = _padded([each.ids for each in chance.sample(told, min(how.texts, len(told)))])
+        batch, _ = stacked([each.ids for each in chance.sample(told, min(how.texts, len(told)))])
         hidden = _spans(batch, how, generator)
         shown = torch.where(hidden, mask, batch).to(device)
         with _precision(device):
@@ -175,12 +179,6 @@ def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
         going = starts[:, at] | (going & goes_on[:, at])
         hidden[:, at] = going
     return hidden & (ids != 0)
-
-
-def _padded(sequences: Sequence[Sequence[int]]) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(each, dtype=torch.long) for each in sequences], batch_first=True
-    )
 
 
 # ------------------------------------------------------------------------------------- learning
@@ -283,12 +281,18 @@ class _Learner:
         """Rows of each step, for ever; each row comes once before any comes again."""
         chance, size = np.random.default_rng(self.how.seed), self.how.piece
         while True:
-            pieces = []
+            pieces: dict[int, list[Array]] = {}
             for rows in self.groups:
-                mixed = chance.permutation(rows)
-                pieces += [mixed[at : at + size] for at in range(0, len(mixed), size)]
-            chance.shuffle(pieces)
-            yield from _filled(pieces, self.how.rows)
+                mixed, of_text = chance.permutation(rows), int(self.corpus.text_of[rows[0]])
+                parts = [mixed[at : at + size] for at in range(0, len(mixed), size)]
+                pieces.setdefault(of_text, []).extend(parts)
+            joined: list[Array] = []
+            for parts in pieces.values():
+                chance.shuffle(parts)
+                beside = range(0, len(parts), self.how.beside)
+                joined += [np.concatenate(parts[at : at + self.how.beside]) for at in beside]
+            chance.shuffle(joined)
+            yield from _filled(joined, self.how.rows)
 
     def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
         """A variant of each text of some rows."""
@@ -305,12 +309,7 @@ class _Learner:
         batch = self.corpus.batch(rows, self._texts(rows, step))
         batch = Batch(batch.texts, self._hidden(batch.rows))
         with _precision(self.device):
-            reading = self.network.decoder.reading(
-                self._states(batch), batch.texts.known, batch.texts.names
-            )
-            if self.how.unread:
-                reading = reading.without(self.how.unread)
-            logits, guesses = self.network.told(reading, batch.rows)
+            logits, guesses = self.network.told(self._reading(batch), batch.rows)
         at = torch.as_tensor(rows, device=self.device)
         logits, wanted, weight = logits.float(), self.wanted[at], self.weight[at]
         bins = self.network.decoder.bins
@@ -328,6 +327,12 @@ class _Learner:
             loss = loss + self.how.facts * guess
         return loss
 
+    def _reading(self, batch: Batch) -> Reading:
+        """What the texts of a batch say, some of them hidden."""
+        texts = batch.texts
+        reading = self.network.decoder.reading(self._states(batch), texts.known, texts.names)
+        return reading.without(self.how.unread) if self.how.unread else reading
+
     def _states(self, batch: Batch) -> Tensor:
         """What the backbone makes of texts; of a frozen one it is computed once for each."""
         if self.network.config.adapt != "frozen":
@@ -336,11 +341,13 @@ class _Learner:
         for ids, known in zip(batch.texts.ids, batch.texts.known, strict=True):
             key = tuple(ids[known].tolist())
             if key not in self._read:
-                alone = Texts(ids[known][None], known[known][None], batch.texts.names[:1])
+                names, length = batch.texts.names[:1], (len(key),)
+                alone = Texts(ids[known][None], known[known][None], names, length)
                 with torch.no_grad():
                     self._read[key] = self.network.states(alone)[0].to(torch.float16)
-            found.append(self._read[key].float())
-        return torch.nn.utils.rnn.pad_sequence(found, batch_first=True)
+            read = self._read[key].float()
+            found.append(F.pad(read, (0, 0, 0, len(ids) - len(read))))
+        return torch.stack(found)
 
     def _hidden(self, rows: Rows) -> Rows:
         """With some features hidden."""
@@ -400,8 +407,12 @@ class _Learner:
 
 
 def _learn(loss: Tensor, parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
+    """One step. What is no number in a gradient teaches nothing, and spoils nothing."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
+    for each in parts:
+        if each.grad is not None:
+            each.grad.nan_to_num_(0.0, 0.0, 0.0)
     torch.nn.utils.clip_grad_norm_(parts, 1.0)
     optimizer.step()
     schedule.step()
@@ -438,10 +449,15 @@ def _order(expected: Tensor, wanted: Tensor, problem: Tensor, weight: Tensor) ->
 
 
 def _precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """bf16 on a GPU; a CPU computes in fp32."""
-    if device.type != "cuda":
-        return contextlib.nullcontext()
-    return torch.autocast("cuda", torch.bfloat16)
+    """bf16 on a GPU; a CPU computes in fp32.
+
+    Attention of cuDNN is left out: it prepares itself anew for each number and length of texts.
+    """
+    found = contextlib.ExitStack()
+    if device.type == "cuda":
+        found.enter_context(torch.autocast("cuda", torch.bfloat16))
+        found.enter_context(sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]))
+    return found
 
 
 def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:

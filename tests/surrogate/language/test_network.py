@@ -10,7 +10,7 @@ import torch
 from kernels import SHAPE, TINY, table, tiny
 
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.network import pooled, stacked
+from solkit.surrogate.language.network import Texts, pooled, stacked
 from solkit.surrogate.language.regressor import LanguageRegressor
 
 
@@ -38,9 +38,21 @@ def test_means_of_states_are_of_the_tokens_named():
 
 
 def test_padding_is_marked():
-    ids, known = stacked([[5, 6], [7]])
-    assert ids.tolist() == [[5, 6], [7, 0]]
-    assert known.tolist() == [[True, True], [True, False]]
+    ids, known = stacked([[5, 6], [7], []])
+    assert ids[:, :2].tolist() == [[5, 6], [7, 0], [0, 0]]
+    assert ids.shape == (3, 16)
+    assert not ids[:, 2:].any()
+    assert known[:, :2].tolist() == [[True, True], [True, False], [True, False]]
+    assert not known[:, 2:].any()
+
+
+def test_texts_of_about_the_same_length_are_read_together():
+    lengths = tuple(np.random.default_rng(0).permutation(64).tolist())
+    texts = Texts(torch.zeros(64, 64), torch.zeros(64, 64), torch.zeros(64, 1, 64), lengths)
+    parts = texts.alike(most=4, least=8)
+    assert sorted(np.concatenate(parts)) == list(range(64))
+    assert [max(lengths[at] for at in part) for part in parts] == [15, 31, 47, 63]
+    assert len(texts.alike(most=4, least=40)) == 1
 
 
 def test_a_row_alone_gets_what_it_gets_among_others(corpus):

@@ -12,7 +12,7 @@ from solkit.core import Depth
 from solkit.errors import InputError
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.model import SCHEMA, Surrogate
-from solkit.surrogate.stacking import Reading, stacked
+from solkit.surrogate.stacking import Reading, stacked, whole
 from solkit.surrogate.trees import Settings
 
 DEPTH = Depth.COMPILED
@@ -47,10 +47,11 @@ def both(known, trees, folder):
 
     with pytest.raises(KeyboardInterrupt):
         stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
-    assert {each.name for each in folder.iterdir()} == {"compiled-0.npy", "compiled-1.npy"}
+    kept = {each.name for each in (folder / "compiled").iterdir()}
+    assert kept == {"families-0.npy", "families-1.npy"}
     found = stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append)
-    again = [f"compiled: fold {n}" for n in (3, 4, 5)]
-    assert [each for each in heard if "fold" in each] == again
+    again = [each for each in heard if "fold" in each]
+    assert again == ["families: fold 3", "families: fold 5"]  # no family falls into the fourth
     return found
 
 
@@ -88,5 +89,15 @@ def test_it_is_saved_and_read_again(known, both, tmp_path):
 
 def test_a_folder_of_another_run_is_refused(known, trees, both, folder):
     assert both.depths == (DEPTH,)
-    with pytest.raises(InputError, match=r"compiled-\d.npy is of another run"):
+    with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
         stacked(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
+
+
+def test_what_learned_from_all_rows_is_kept_as_well(known, both, folder):
+    place = folder / "compiled"
+    assert not list(place.glob("*.pt"))
+    again = whole(known, HOW, folder=place)
+    want = both.stacked(DEPTH).language.forecast(known)
+    np.testing.assert_allclose(again.forecast(known).mean, want.mean, atol=0.03)
+    with pytest.raises(InputError, match="whole is of another run"):
+        whole(known[np.arange(40)], HOW, folder=place)

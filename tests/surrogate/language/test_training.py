@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -55,12 +56,12 @@ def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(tmp_path):
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     made, file = table(8), tmp_path / "run.pt"
-    tiny().fit(made, replace(QUICK, passes=24), checkpoint=file)
+    tiny().fit(made, replace(QUICK, passes=50), checkpoint=file)
     with pytest.raises(InputError, match=r"run.pt is the checkpoint of a run with other settings"):
-        tiny().fit(made, replace(QUICK, passes=25), checkpoint=file)
+        tiny().fit(made, replace(QUICK, passes=51), checkpoint=file)
     fewer = made[np.arange(16)]
     with pytest.raises(InputError, match="other settings or rows"):
-        tiny().fit(fewer, replace(QUICK, passes=24), checkpoint=file)
+        tiny().fit(fewer, replace(QUICK, passes=50), checkpoint=file)
 
 
 def test_the_same_seed_gives_the_same_weights():
@@ -134,6 +135,32 @@ def test_each_row_comes_once_before_any_comes_again():
     while len(seen) < len(made):
         seen += next(batches).tolist()
     assert sorted(seen) == list(range(len(made)))
+
+
+def test_pieces_of_a_kernel_come_together():
+    made = table(12)
+    parts = tiny().prepared(made)
+
+    def texts(beside):
+        how = replace(QUICK, piece=1, beside=beside, rows=8)
+        learner = training._Learner(made, parts, how, None, print)
+        return np.mean([len(np.unique(learner.corpus.text_of[rows])) for rows in some(learner)])
+
+    def some(learner):
+        return list(itertools.islice(learner._batches(), 40))
+
+    assert texts(4) < 0.7 * texts(1)
+
+
+def test_a_loss_that_is_no_number_spoils_nothing():
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    schedule = training._schedule(optimizer, 10)
+    training._learn(
+        (weight * torch.tensor([float("nan"), 1.0])).sum(), [weight], optimizer, schedule
+    )
+    assert weight[0].item() == 1.0
+    assert weight[1].item() < 1.0
 
 
 def test_nothing_to_learn_from_is_an_error():
