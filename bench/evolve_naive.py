@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from solkit.core import Evolved, EvolveSettings, Order, TuneVerdict
+from solkit.core import Evolved, EvolveSettings, Order, Stopped, TuneVerdict
 from solkit.errors import SolkitError
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.report import evolution
@@ -81,6 +81,8 @@ def searched(asked: argparse.Namespace) -> Iterator[Search]:
                 name = f"{Path(path).stem}-{order}-{seed}.json"
                 (asked.out / name).write_text(evolution.dumps(found))
             yield Search(path, seed, order, found)
+            if found.stopped is Stopped.INTERRUPTED:
+                return
 
 
 def paired(searches: Sequence[Search], first: str, second: str) -> str:

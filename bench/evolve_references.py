@@ -86,6 +86,8 @@ def searched(problem: Problem, share: float, gpu_seconds: float, folder: Path) -
     except SolkitError as error:
         return told | {"error": str(error)}
     (folder / f"{problem.name}.evolve.json").write_text(evolution.dumps(found))
+    if found.original.time_ms is None:
+        return told | {"error": f"torch.compile's code was not timed: {found.original.message}"}
     told |= {
         "sol_ms": found.sol_ms,
         "original_ms": found.original.time_ms,

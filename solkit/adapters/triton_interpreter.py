@@ -46,13 +46,31 @@ _TESTS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def install() -> None:
-    """Compute libdevice's floating-point functions with torch in this process."""
+    """Compute libdevice's floating-point functions with torch, and count with scalars."""
     library: Any = libdevice
     for name, function in _VALUES.items():
         setattr(library, name, _elementwise(function, None))
     for name, function in _TESTS.items():
         setattr(library, name, _elementwise(function, tl.int32))
     triton_helpers.constexpr_next_power_of_2 = next_power_of_2
+    _count_with_scalars()
+
+
+def _count_with_scalars() -> None:
+    """Let scalars bound loops with numpy 2.4 and later, as Triton 3.7 does itself.
+
+    The interpreter's scalars are arrays of one element, which `int` refuses since then.
+    """
+    known = interpreter._patch_lang_tensor
+    if getattr(known, "counts", False):
+        return
+
+    def patched(tensor: Any, *scope: Any) -> None:
+        known(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.squeeze())
+
+    patched.counts = True  # type: ignore[attr-defined]
+    interpreter._patch_lang_tensor = patched
 
 
 def _elementwise(function: Callable[..., torch.Tensor], result: Any) -> Callable[..., Any]:

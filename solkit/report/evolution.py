@@ -94,7 +94,7 @@ def _variant(each: Bred) -> dict[str, Any]:
         "forecast_ms": each.forecast_ms,
         "measured": each.measured,
         "behaviour": list(each.behaviour),
-        "why": each.why,
+        "why": each.why or variant.why,
         "source": variant.source,
     }
 

@@ -26,7 +26,7 @@ __all__ = ["Checker"]
 
 _WORKER = "solkit.tuner.proposers._trial"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
-_PREPARE_S = 120.0
+_PREPARE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Checker:
         limit_s: seconds for a variant; then its process is killed and it stays unchecked.
     """
 
-    def __init__(self, limit_s: float = 60.0) -> None:
+    def __init__(self, limit_s: float = 30.0) -> None:
         self._limit_s = limit_s
         self._jobs: Jobs | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None

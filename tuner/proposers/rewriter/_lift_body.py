@@ -7,6 +7,7 @@ carried from trip to trip stays as it is, and a block's part of it is reduced fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Kind, Lifted,
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._syntax import (
     Assignment,
+    Loop,
     assigned,
     assignment,
     body_of,
@@ -29,10 +31,11 @@ from solkit.tuner.proposers.rewriter._syntax import (
     line,
     loop_of,
     names,
+    substitute,
     with_body,
 )
 
-__all__ = ["lifted_body", "lifted_loop"]
+__all__ = ["lifted_body", "lifted_loop", "running"]
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
 _EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
@@ -56,6 +59,7 @@ class _Body:
         width: the constant that is the new axis's length.
         forced: names that have the axis from their first assignment on.
         carried: names that a loop carries and that stay without the axis.
+        within: names that this loop assigns.
         mask: the name of the mask over the new axis in that loop.
     """
 
@@ -63,6 +67,7 @@ class _Body:
     width: str
     forced: set[str] = field(default_factory=set)
     carried: set[str] = field(default_factory=set)
+    within: set[str] = field(default_factory=set)
     mask: str = ""
 
     def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
@@ -199,6 +204,9 @@ class _Body:
     def _reduced(self, target: str, value: cst.BaseExpression) -> str:
         """A carried name's next value, a block's part of it reduced."""
         if not self.lifting.lift(value).kind.lifted:
+            read = names(value) - {target, "tl"}
+            if target in names(value) and not read & self.within:
+                raise CannotLiftError(f"{target} = {code(value)}")  # it happens once an element
             return code(value)
         if isinstance(value, cst.BinaryOperation) and isinstance(
             value.operator, (cst.Add, cst.Subtract)
@@ -308,6 +316,7 @@ def lifted_loop(
     width: str,
     fresh: str,
     functions: Mapping[str, JitFunction],
+    after: Sequence[cst.BaseStatement] = (),
 ) -> cst.BaseStatement:
     """A loop over single elements as a loop over blocks of them.
 
@@ -317,6 +326,7 @@ def lifted_loop(
         width: the constant that is the length of a block.
         fresh: the name of the new loop's variable.
         functions: of the file.
+        after: the function's statements behind it.
 
     Raises:
         CannotLiftError: the code has something that cannot be lifted.
@@ -324,21 +334,65 @@ def lifted_loop(
     loop = loop_of(statement)
     if loop is None:
         raise CannotLiftError("a loop that is over no range")
+    trip = _without_running(loop, names(*after))
     ahead = _Body(Lifting(functions), width)
     ahead.block(before)
     kinds = {**ahead.lifting.kinds, loop.name: Kind(0, True)}
-    carried = _carried_names(loop.body, set(kinds) - {loop.name})
     worker = _Body(Lifting(functions, kinds, f"{loop.name}_mask", fills=True), width)
-    worker.carried, worker.mask = carried, f"{loop.name}_mask"
+    worker.carried = _carried_names(trip, set(kinds) - {loop.name})
+    worker.within, worker.mask = set(assigned(*trip)), f"{loop.name}_mask"
     step = "" if code(loop.step) == "1" else f"{code(grouped(loop.step))} * "
     body = [
         line(f"{loop.name} = {fresh} + {step}tl.arange(0, {width})"),
         line(f"{loop.name}_mask = {loop.name} < {code(grouped(loop.stop))}"),
-        *worker.block(loop.body),
+        *worker.block(trip),
     ]
     bounds = f"range({code(loop.start)}, {code(loop.stop)}, {step}{width})"
     made = with_body(statement, body)
     return made.with_changes(target=cst.Name(fresh), iter=expression(bounds))
+
+
+def running(loop: Loop) -> dict[int, Assignment]:
+    """What grows by the same each trip, by its place in the loop's body."""
+    counts = Counter(assigned(*loop.body))
+    varying = {loop.name, *counts}
+    made = enumerate(map(assignment, loop.body))
+    return {
+        place: each
+        for place, each in made
+        if each is not None
+        and each.operator in ("+=", "-=")
+        and counts[each.target] == 1
+        and not names(each.operand) & varying
+    }
+
+
+def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:
+    """A loop's body in which names that grow by the same each trip follow from its variable.
+
+    Pointers that move on are such names: ``p += stride``.
+
+    Raises:
+        CannotLiftError: such a name is read after the loop.
+    """
+    body, grown = list(loop.body), running(loop)
+    for place, each in grown.items():
+        if each.target in read_after:
+            raise CannotLiftError(f"{each.target} {each.operator} {code(each.operand)}")
+        for at, statement in enumerate(body):
+            trips = _trips(loop, 1 if at > place else 0)
+            moved = f"{each.target} {each.operator[0]} {trips} * {code(grouped(each.operand))}"
+            body[at] = substitute(statement, {each.target: expression(moved)})
+    return [each for at, each in enumerate(body) if at not in grown]
+
+
+def _trips(loop: Loop, more: int) -> str:
+    """How many trips there were, as an expression."""
+    start, step = code(loop.start), code(loop.step)
+    passed = loop.name if start == "0" else f"({loop.name} - {code(grouped(loop.start))})"
+    if step != "1":
+        passed = f"({passed} // {code(grouped(loop.step))})"
+    return f"({passed} + 1)" if more else passed
 
 
 def _carried_names(body: Sequence[cst.BaseStatement], known: set[str]) -> set[str]:

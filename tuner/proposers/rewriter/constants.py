@@ -215,7 +215,25 @@ def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: boo
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
     if tile.axis is not None:
         pairs += _in_grid(launch, tile, name)
+    pairs += [(each, cst.Name(name)) for each in _in_guards(launch, tile)]
     return replace_each(text.tree, pairs).code
+
+
+def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
+    """Where a constant's value stands in ``if size % value == 0`` around the launch."""
+    around = [
+        each
+        for each in nodes(launch.launcher)
+        if isinstance(each, cst.If) and any(node is launch.call for node in nodes(each.body))
+    ]
+    rests = (node for each in around for node in nodes(each.test))
+    return [
+        node.right
+        for node in rests
+        if isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.Modulo)
+        and number(node.right) == tile.value
+    ]
 
 
 def _in_grid(launch: Launch, tile: _Tile, name: str) -> list[tuple[cst.CSTNode, cst.CSTNode]]:

@@ -17,7 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
-from solkit.tuner.proposers.rewriter._lift_body import lifted_loop
+from solkit.tuner.proposers.rewriter._lift_body import lifted_loop, running
 from solkit.tuner.proposers.rewriter._syntax import (
     Loop,
     assignment,
@@ -40,9 +40,10 @@ _TALL_BLOCK = 32
 class Vectorise:
     """Loops over single elements become loops over blocks of them, with a mask for the rest.
 
-    Applies to loops over single elements, or over every n-th of them, whose body loads from places
-    that the loop's variable decides, and carries only sums, maxima and minima from trip to trip,
-    online softmax among them. A sum of products of two blocks becomes ``tl.dot``.
+    Applies to loops over single elements, or over every n-th of them. The body loads from places
+    that the loop's variable decides, or through pointers that move on by the same each trip. It
+    carries only sums, maxima and minima from trip to trip, online softmax among them. A sum of
+    products of two blocks becomes ``tl.dot``.
     """
 
     kind = "vectorise"
@@ -65,9 +66,7 @@ def vectorised(text: KernelText, launch: Launch) -> str:
     """The file with a launch's loops over single elements turned into loops over blocks."""
     function = launch.function
     scalar = [
-        loop.node
-        for loop in function.loops
-        if _takes_one(loop, function) and _loads_by(loop.name, loop.node)
+        loop.node for loop in function.loops if _takes_one(loop, function) and _loads_by(loop)
     ]
     if not scalar:
         return ""
@@ -81,9 +80,9 @@ def vectorised(text: KernelText, launch: Launch) -> str:
             body.append(statement)
             continue
         try:
-            before = function.body[:index]
+            before, after = function.body[:index], function.body[index + 1 :]
             fresh = text.fresh(f"{loop.name}_start")
-            made = lifted_loop(before, loop.node, width, fresh, text.functions)
+            made = lifted_loop(before, loop.node, width, fresh, text.functions, after)
         except CannotLiftError:
             body.append(statement)
             continue
@@ -117,13 +116,13 @@ def _takes_one(loop: Loop, function: JitFunction) -> bool:
     )
 
 
-def _loads_by(name: str, node: cst.For) -> bool:
-    """Whether a loop loads from places that depend on its variable, and has no loop within."""
-    dependent = {name}
-    for statement in body_of(node):
+def _loads_by(loop: Loop) -> bool:
+    """Whether a loop loads from places that change from trip to trip, and has no loop within."""
+    dependent = {loop.name, *(each.target for each in running(loop).values())}
+    for statement in body_of(loop.node):
         if isinstance(statement, cst.For):
             return False
         made = assignment(statement)
         if made is not None and names(made.value) & dependent:
             dependent.add(made.target)
-    return any(names(call) & dependent for call in calls(node, "tl.load"))
+    return any(names(call) & dependent for call in calls(loop.node, "tl.load"))

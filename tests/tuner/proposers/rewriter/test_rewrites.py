@@ -83,6 +83,41 @@ def test_loops_that_carry_other_things_stay():
     assert not variants(Vectorise(), product, M=256, N=64)
 
 
+TERM = "total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0)"
+MOVING = COLUMN_SUM.replace(
+    TERM, "total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)\n        x_ptr += N"
+)
+
+
+@pytest.mark.parametrize("bounds", ["M", "0, M", "3 - 3, M", "0, M // 2 * 2"])
+def test_pointers_that_move_on_follow_from_the_trip(is_right, bounds):
+    source = MOVING.replace("range(M)", f"range({bounds})")
+    (made,) = variants(Vectorise(), source, M=256, N=64)
+    assert "x_ptr +=" not in made
+    is_right(made, source, M=256, N=64)
+
+
+def test_what_is_read_after_a_pointer_moved_is_one_trip_ahead(is_right):
+    ahead = COLUMN_SUM.replace("range(M)", "range(M - 1)").replace(
+        TERM, "x_ptr += N\n        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)"
+    )
+    ahead = ahead.replace("x.sum(0)", "x[1:].sum(0)")
+    (made,) = variants(Vectorise(), ahead, M=256, N=64)
+    is_right(made, ahead, M=256, N=64)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        f"{TERM}\n        total += 1.0",  # once an element, and read after the loop
+        f"{TERM}\n        total = total * 0.5",
+        f"{TERM}\n        total = total + 1.0",
+    ],
+)
+def test_what_happens_once_an_element_is_not_done_once_a_block(more):
+    assert not variants(Vectorise(), COLUMN_SUM.replace(TERM, more), M=256, N=64)
+
+
 def test_a_program_takes_several_rows(is_right):
     (made,) = variants(Rows(), SOFTMAX, **ROWS)
     assert "tl.program_id(0) * ROWS + tl.arange(0, ROWS)" in made
@@ -315,6 +350,16 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     assert "mask" not in new
     assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
     is_right(made, MATMUL, **SIDES)
+
+
+@pytest.mark.parametrize("rewrite", [Constants(), Retile()])
+def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
+    even = rewritten(EvenSizes(), BIAS_RELU, M=64, N=96)
+    assert "if x.numel() % 64 == 0:" in even
+    (made,) = variants(rewrite, even, M=64, N=96)
+    assert "% 64" not in made
+    is_right(made, BIAS_RELU, M=64, N=96)
+    is_right(made, BIAS_RELU, M=33, N=32)  # 64 and 96 divide none of these
 
 
 def test_masks_of_other_kinds_stay():
