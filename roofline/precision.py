@@ -13,8 +13,6 @@ __all__ = ["PRECISIONS", "Route", "Rule", "contraction_dtype"]
 PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 """How contractions may be computed: as the tolerance allows, as declared, or in that dtype."""
 
-_TF32_TOLERANCE = 1e-3  # tf32 keeps 10 mantissa bits: a product is off by at most 2^-10, about 1e-3
-
 # Dtypes that hold another's values exactly (fp8 in fp16, int4 in int8), if it has no pipe.
 _WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
 _FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")}
@@ -72,7 +70,7 @@ class Rule:
             return _fallback(self.precision, device)
         if dtype != "fp32" or self.precision != "tolerance":
             return _native(dtype, device)
-        loose = self.tolerance is not None and self.tolerance.rtol >= _TF32_TOLERANCE
+        loose = self.tolerance is not None and self.tolerance.allows_tf32
         passes = 1 if loose else 3
         tf32, fp32 = device.ceilings.get("tensor.tf32"), device.ceilings["fp32"]
         if tf32 is None or tf32.value / passes < fp32.value:

@@ -29,6 +29,7 @@ from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
 from solkit.errors import KernelFileError, SolkitError, WorkerError
 from solkit.kernelfiles import LoadedKernel
+from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
 from solkit.roofline.work import work_of
@@ -138,7 +139,9 @@ class _File:
 
     @cached_property
     def _loaded(self) -> LoadedKernel:
-        return kernelfiles.load(self.path, self.reference)
+        loaded = kernelfiles.load(self.path, self.reference)
+        round_to_tf32(loaded.description.problem.allows_tf32)  # as where it is measured
+        return loaded
 
     def describe(self, asked: Sequence[tuple[()]]) -> list[KernelFile]:
         """Its problem and its candidate."""

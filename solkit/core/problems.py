@@ -19,6 +19,14 @@ class Tolerance:
     rtol: float
     atol: float
 
+    @property
+    def allows_tf32(self) -> bool:
+        """Whether operands may be rounded to tf32.
+
+        It keeps 10 bits of the mantissa, so a product is off by at most 2^-10, about 1e-3.
+        """
+        return self.rtol >= 1e-3
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -46,6 +54,11 @@ class Problem:
     held_out_shapes: tuple[Mapping[str, Value], ...] = ()
     tolerance: Tolerance | None = None
     outputs: tuple[str, ...] = ()
+
+    @property
+    def allows_tf32(self) -> bool:
+        """Whether its own tolerance does; the default one does not."""
+        return self.tolerance is not None and self.tolerance.allows_tf32
 
 
 @dataclass(frozen=True)

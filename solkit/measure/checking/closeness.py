@@ -294,7 +294,7 @@ def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
         return 0.0
     if tolerance.rtol >= 1e-2:
         return _BF16_ROUNDOFF
-    return _TF32_ROUNDOFF if tolerance.rtol >= 1e-3 else 0.0
+    return _TF32_ROUNDOFF if tolerance.allows_tf32 else 0.0
 
 
 def _computing(want: torch.Tensor, exact: Exact) -> float:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 import torch
 
 from solkit.kernelfiles import load
+from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 
 __all__ = ["counting", "main"]
@@ -37,6 +38,7 @@ def main(job: str) -> None:
     """Call the candidate twice on the same inputs; the first call compiles and tunes."""
     given = json.loads(job)
     loaded = load(given["path"], reference=given["reference"])
+    round_to_tf32(loaded.description.problem.allows_tf32)
     seed_everything(given["seed"])
     workload = loaded.workload(given["shape"], given["params"]).with_destinations()
     with torch.no_grad():

@@ -48,6 +48,10 @@ class Guard:
         self._outputs = Outputs()
         self._background = Background()
 
+    def accept_settings(self) -> None:
+        """Take the settings of torch as they are now: SolKit changed them, not the candidate."""
+        self._globals = Globals()
+
     def findings(
         self, returned: Any = None, inputs: Any = (), shares_memory: bool = False
     ) -> tuple[Finding, ...]:

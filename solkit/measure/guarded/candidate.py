@@ -22,6 +22,7 @@ import torch
 
 from solkit.errors import KernelFileError, SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import explain, verdict_of
 from solkit.measure.checking.inputs import bound_workload, poison
@@ -104,10 +105,12 @@ class _Worker:
             errors = explain(error, header["doing"], self._path)
             return {"failed": verdict_of(error).value, "errors": errors}
 
-    def load(self, _: Frame, path: str, reference: str | None, device: str) -> None:
+    def load(self, _: Frame, path: str, reference: str | None, device: str, tf32: bool) -> None:
         """Import the candidate."""
         self._path = path
         self._machine = self._machines(device)
+        round_to_tf32(tf32)
+        self._guard.accept_settings()
         self._imports = Imports.now()
         self._loaded = load(path, reference=reference)
         if self._loaded.description.candidate is None:

@@ -20,6 +20,7 @@ import torch
 from solkit.core import Needed, Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import (
     ALL_DISTRIBUTIONS,
@@ -117,7 +118,9 @@ class Checks:
         """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
         self._setup.say("loading the problem")
         self._problem = _problem(self._request)
-        self._remote.load(self._request.path, self._request.reference, self._device)
+        tf32 = self._problem.description.problem.allows_tf32
+        round_to_tf32(tf32)
+        self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
         self._read_source()
         sets = self._check()
         self.is_degenerate = _is_degenerate([shared.trial for shared in sets])

@@ -92,13 +92,14 @@ class Remote:
         except (TimeoutError, ClosedError, NonsenseError) as error:
             raise WorkerError("the candidate's process did not start") from error
 
-    def load(self, path: str, reference: str | None, device: str) -> None:
-        """Import the candidate.
+    def load(self, path: str, reference: str | None, device: str, *, tf32: bool = False) -> None:
+        """Import the candidate, whose convolutions may round to tf32 or not.
 
         Raises:
             SolkitError: the file is at fault. (So for `bind`.)
         """
-        self._ask("load", "loading the kernel file", path=path, reference=reference, device=device)
+        what = "loading the kernel file"
+        self._ask("load", what, path=path, reference=reference, device=device, tf32=tf32)
 
     def bind(self, shape: Mapping[str, Value], params: Mapping[str, Value]) -> None:
         """Prepare it for a shape."""

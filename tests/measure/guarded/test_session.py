@@ -229,6 +229,22 @@ def test_a_reference_that_never_ends(check):
     assert outcome.errors == (f"running the reference: killed after {limit_s:g} s",)
 
 
+@pytest.mark.parametrize(
+    ("head", "rounds"),
+    [
+        (HEAD, False),
+        (HEAD + "TOLERANCE = {'rtol': 1e-4, 'atol': 1e-4}\n", False),
+        (HEAD + "TOLERANCE = {'rtol': 1e-3, 'atol': 1e-4}\n", True),
+    ],
+)
+def test_convolutions_round_to_tf32_only_where_the_tolerance_allows_it(check, head, rounds):
+    asks = """
+        def kernel(x):
+            raise ValueError(f"rounds: {torch.backends.cudnn.allow_tf32}")
+    """
+    assert f"rounds: {rounds}" in " ".join(check(asks, head).errors)
+
+
 def test_a_right_kernel_has_no_time_without_a_gpu(check):
     with pytest.raises(UnsupportedError, match="only a CUDA device can be timed"):
         check("def kernel(x): return x * 2")

@@ -200,10 +200,12 @@ class _Timing:
 
     def _outcomes(self, handful: Handful) -> list[Outcome]:
         from solkit.kernelfiles import load
+        from solkit.kernelfiles.rounding import round_to_tf32
 
         file = handful.path, handful.reference
         if file not in self._loaded:
             self._loaded[file] = load(*file)
+        round_to_tf32(self._loaded[file].description.problem.allows_tf32)
         every = range(len(handful.drafts))
         with contextlib.suppress(_SpoiltError):
             return self._together(handful, every)
