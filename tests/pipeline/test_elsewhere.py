@@ -80,7 +80,8 @@ def test_a_kernel_is_tuned_on_two_gpus(gpus, tmp_path):
     assert {each.sha256 for each in found.sources} == {kernel_at(EXAMPLE).source.sha256}
     again = replace(how, resume=True)
     resumed = solkit.tune(EXAMPLE, gpu_seconds=60.0, shape=SHAPE, settings=again)
-    assert (resumed.measured, resumed.best.params) == (LEGAL, told.best.params)
+    assert resumed.measured == LEGAL
+    assert time_ms(resumed.best.params) == pytest.approx(1e-2)  # several are as fast
 
 
 def test_gpus_of_several_models_must_be_chosen_from(gpus):

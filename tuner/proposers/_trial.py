@@ -185,7 +185,8 @@ def _difference(ran: _Ran, case: _Case) -> str:
         if bool((_broken(got, want) & counts).any()):
             return f"output {index} has other elements that are not numbers, or were never written"
         error, parent = _error(got, want, counts), case.errors[index]
-        share = _LEAST_SHARE if got.dtype in _WIDE else 2 * torch.finfo(got.dtype).eps
+        narrow = is_inexact(got) and got.dtype not in _WIDE
+        share = 2 * torch.finfo(got.dtype).eps if narrow else _LEAST_SHARE
         if error > _TIMES_PARENT * (0.0 if parent != parent else parent) + share:
             return f"output {index} is off by {error:.2g}; its parent by {parent:.2g}"
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -128,6 +129,8 @@ def test_only_the_second_call_is_counted(monkeypatch):
     calls = []
 
     class Loaded:
+        description = SimpleNamespace(problem=SimpleNamespace(allows_tf32=True))
+
         def workload(self, shape, params):
             calls.append((shape, params))
             run = lambda: calls.append("run")  # noqa: E731

@@ -110,6 +110,36 @@ def test_a_parent_that_the_interpreter_cannot_run_leaves_all_unchecked(checker):
     assert "parent" in why
 
 
+SIGNS = """
+def reference(x):
+    return (x > 0).int()
+
+
+def inputs(N=300, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+
+@triton.jit
+def sign_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, (tl.load(x_ptr + at, mask=at < N) > 0).to(tl.int32), mask=at < N)
+
+
+def kernel(x):
+    out = torch.empty(x.shape, dtype=torch.int32, device=x.device)
+    sign_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_whole_numbers_are_the_same_or_wrong(checker):
+    is_right, why = checked(checker, SIGNS, "BLOCK=64", "BLOCK=64, num_warps=2", N=300)
+    assert is_right is Checked.RIGHT, why
+    is_wrong, why = checked(checker, SIGNS, "at < N) > 0", "at < N) > 0.5", N=300)
+    assert is_wrong is Checked.WRONG
+    assert "output 0 is off by 1" in why
+
+
 def test_endless_variants_are_killed_and_unchecked():
     with Checker(limit_s=3.0) as checker:
         endless = "while True:\n        pass\n    return out"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from solkit.tuner.proposers.rewriter._base import Rewrite
 from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.loops import Hoist
@@ -35,6 +36,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Persistent(),
     Hoist(),
     EvenSizes(),
+    Descriptors(),
     Eviction(),
     Swapped(),
     Contiguous(),

@@ -157,15 +157,20 @@ def options_of(launch: Launch) -> dict[str, str]:
 
 
 def guarded(
-    condition: str, launch: cst.BaseStatement, original: cst.BaseStatement
+    condition: str,
+    launch: cst.BaseStatement,
+    original: cst.BaseStatement,
+    before: Sequence[cst.BaseStatement] = (),
 ) -> list[cst.BaseStatement]:
-    """``if condition: launch else: original``."""
+    """``if condition: before, launch else: original``."""
     node = cst.ensure_type(statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If)
     other = cst.ensure_type(node.orelse, cst.Else)
     plain = original.with_changes(leading_lines=[])
     kept = getattr(original, "leading_lines", ())
     return [
-        with_body(node, [launch]).with_changes(orelse=with_body(other, [plain]), leading_lines=kept)
+        with_body(node, [*before, launch]).with_changes(
+            orelse=with_body(other, [plain]), leading_lines=kept
+        )
     ]
 
 

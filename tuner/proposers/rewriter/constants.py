@@ -181,6 +181,8 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> str:
         default = wanted.get(tile.name, tile.value)
         own = _own_default(text, argument) is not None
         name = code(argument) if own else _free(text, tile, argument)
+        if _is_bound_by_guard(launch, tile):
+            continue
         source = _replaced(text, launch, tile, name, own)
         parsed = parse(source)
         if parsed is None:
@@ -219,14 +221,34 @@ def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: boo
     return replace_each(text.tree, pairs).code
 
 
-def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
-    """Where a constant's value stands in ``if size % value == 0`` around the launch."""
-    around = [
+def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
+    """Whether a guard around the launch forbids that a constant changes.
+
+    The launch in its ``else`` may share the grid; and of two constants with one value it is not
+    known which of them a test is about.
+    """
+    if not _around(launch):
+        return False
+    grid = launch.grid
+    value = definition(grid.value, launch.launcher) if isinstance(grid, cst.Name) else None
+    shared = isinstance(value, cst.Tuple) and _in_grid(launch, tile, tile.name)
+    alike = [name for name, each in launch.arguments.items() if number(each) == tile.value]
+    tested = tile.name in alike and _in_guards(launch, tile)
+    return bool(shared) or (bool(tested) and len(alike) > 1)
+
+
+def _around(launch: Launch) -> list[cst.If]:
+    """The conditions of which the launch is in the body."""
+    return [
         each
         for each in nodes(launch.launcher)
         if isinstance(each, cst.If) and any(node is launch.call for node in nodes(each.body))
     ]
-    rests = (node for each in around for node in nodes(each.test))
+
+
+def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
+    """Where a constant's value stands in ``if size % value == 0`` around the launch."""
+    rests = (node for each in _around(launch) for node in nodes(each.test))
     return [
         node.right
         for node in rests
@@ -264,7 +286,8 @@ def _values(launch: Launch) -> tuple[int, ...]:
 
 def _has_two_axes(launch: Launch) -> bool:
     """Whether its blocks have two axes."""
-    return "[:, None]" in code(launch.function.node) or "[None, :]" in code(launch.function.node)
+    text = code(launch.function.node)
+    return any(word in text for word in ("[:, None]", "[None, :]", "tl.make_tensor_descriptor"))
 
 
 def _defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:

@@ -258,3 +258,79 @@ def kernel(x, scale):
     scaled_kernel[(M,)](x, scale, out, M, N, 64)
     return out
 """
+
+TILED_ADD = """
+def reference(x, y):
+    return x + y
+
+
+def inputs(M=64, N=96, device="cuda"):
+    return torch.randn(M, 4 * N, device=device), torch.randn(M, 4 * N, device=device)
+
+
+@triton.jit
+def add_kernel(
+    x_ptr, y_ptr, out_ptr, M, N, stride_xm, stride_xn, stride_ym, stride_yn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    x = tl.load(x_ptr + rows[:, None] * stride_xm + cols[None, :] * stride_xn, mask=mask)
+    y = tl.load(y_ptr + rows[:, None] * stride_ym + cols[None, :] * stride_yn, mask=mask)
+    tl.store(out_ptr + rows[:, None] * N + cols[None, :], x + y, mask=mask)
+
+
+def kernel(x, y):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))
+    add_kernel[grid](
+        x, y, out, M, N, x.stride(0), x.stride(1), y.stride(0), y.stride(1), BLOCK_M=32, BLOCK_N=32
+    )
+    return out
+"""
+
+MOVING_MATMUL = """
+def reference(a, b):
+    return a @ b
+
+
+def inputs(M=64, N=64, K=64, device="cuda"):
+    return torch.randn(M, 4 * K, device=device), torch.randn(4 * K, 4 * N, device=device)
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    pid = tl.program_id(0)
+    wide = tl.cdiv(N, BLOCK_N)
+    start_m = pid // wide * BLOCK_M
+    offs_m = start_m + tl.arange(0, BLOCK_M)
+    offs_n = pid % wide * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_k = tl.arange(0, BLOCK_K)
+    a_ptrs = a_ptr + (offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak)
+    b_ptrs = b_ptr + (offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for k in range(0, tl.cdiv(K, BLOCK_K)):
+        left = K - k * BLOCK_K
+        a = tl.load(a_ptrs, mask=(offs_m[:, None] < M) & (offs_k[None, :] < left), other=0.0)
+        b = tl.load(b_ptrs, mask=(offs_k[:, None] < left) & (offs_n[None, :] < N), other=0.0)
+        acc += tl.dot(a, b)
+        a_ptrs += BLOCK_K * stride_ak
+        b_ptrs += BLOCK_K * stride_bk
+    c_mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    tl.store(c_ptr + stride_cm * offs_m[:, None] + offs_n[None, :], acc, mask=c_mask)
+
+
+def kernel(a, b):
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    matmul_kernel[(triton.cdiv(M, 32) * triton.cdiv(N, 16),)](
+        a, b, c, M, N, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0),
+        BLOCK_M=32, BLOCK_N=16, BLOCK_K=16,
+    )
+    return c
+"""

@@ -1,19 +1,27 @@
 """Each rewrite: what it writes, that it is right, and where it does not apply."""
 
+from dataclasses import replace
+
 import pytest
 from naive_kernels import (
     BIAS_RELU,
     COLUMN_SUM,
     LAYER_NORM,
     MATMUL,
+    MOVING_MATMUL,
     SCALAR_MATMUL,
     SCALAR_SOFTMAX,
     SCALED,
     SOFTMAX,
+    TILED_ADD,
 )
-from rewriting import HEADER, rewritten, variants
+from rewriting import HEADER, brief, rewritten, variants
 
+from solkit.roofline import devices
+from solkit.tuner.proposers.rewriter._base import Facts
+from solkit.tuner.proposers.rewriter._file import parse
 from solkit.tuner.proposers.rewriter.constants import Constants, Retile
+from solkit.tuner.proposers.rewriter.descriptors import Descriptors
 from solkit.tuner.proposers.rewriter.fusion import FuseLaunches
 from solkit.tuner.proposers.rewriter.hints import Contiguous, Eviction
 from solkit.tuner.proposers.rewriter.loops import Hoist
@@ -362,6 +370,16 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     is_right(made, BIAS_RELU, M=33, N=32)  # 64 and 96 divide none of these
 
 
+@pytest.mark.parametrize("rewrite", [Constants(), Retile()])
+def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
+    even = rewritten(EvenSizes(), MATMUL, **SIDES)  # one grid for both; BLOCK_K is BLOCK_N
+    assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in even
+    for made in variants(rewrite, even, **SIDES):
+        assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
+        is_right(made, MATMUL, **SIDES)
+        is_right(made, MATMUL, M=50, N=48, K=33)
+
+
 def test_masks_of_other_kinds_stay():
     shifted = SOFTMAX.replace(
         "cols = i + tl.arange(0, BLOCK)", "cols = i + 1 + tl.arange(0, BLOCK)"
@@ -403,3 +421,134 @@ def test_blocks_are_said_to_be_contiguous(is_right):
     assert made.count("tl.max_contiguous(tl.multiple_of(") == 2
     is_right(made, BIAS_RELU, M=64, N=96)
     assert not variants(Contiguous(), SCALED, **ROWS)
+
+
+def _only_by_descriptors(made):
+    """The file whose original launch fails: it is right only where descriptors are used."""
+    before, original = made.split("    else:\n", 1)
+    launch, _, rest = original.partition("    return ")
+    assert "_kernel[" in launch
+    return f"{before}    else:\n        raise ValueError\n    return {rest}"
+
+
+def _never_by_descriptors(made):
+    """The file whose launch with descriptors fails: it is right only where they are not used."""
+    allocator = "triton.set_allocator(descriptor_memory)"
+    assert allocator in made
+    return made.replace(allocator, "raise ValueError")
+
+
+def _new_kernel(made):
+    return made.split("_kernel_tma(")[1].split("def fits_descriptor")[0]
+
+
+def test_tiles_are_moved_by_descriptors(is_right):
+    (made,) = variants(Descriptors(), TILED_ADD, M=64, N=96)
+    new = _new_kernel(made)
+    assert new.count("tl.make_tensor_descriptor(") == 3
+    assert "(x_ptr, [M, N], [stride_xm, 1], [BLOCK_M, BLOCK_N])" in new
+    assert "x_tiles.load([tl.program_id(0) * BLOCK_M, tl.program_id(1) * BLOCK_N])" in new
+    assert "out_tiles.store([tl.program_id(0) * BLOCK_M, " in new
+    assert not any(word in new for word in ("tl.load", "tl.store", "mask", "tl.arange"))
+    assert "fits_descriptor(x, x.stride(0), x.stride(1))" in made
+    assert "fits_descriptor(out, N)" in made
+    is_right(_only_by_descriptors(made), TILED_ADD, M=64, N=96)
+
+
+def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
+    (made,) = variants(Descriptors(), MATMUL, **SIDES)
+    new = _new_kernel(made)
+    assert "a_tiles.load([pid_m * BLOCK_M, k0])" in new
+    assert "c_tiles.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc)" in new
+    is_right(made, MATMUL, **SIDES)
+
+
+def test_pointers_that_move_on_follow_the_loop(is_right):
+    (made,) = variants(Descriptors(), MOVING_MATMUL, **SIDES)
+    new = _new_kernel(made)
+    assert "a_tiles.load([start_m, k * BLOCK_K])" in new
+    assert "b_tiles.load([k * BLOCK_K, (pid % wide) * BLOCK_N])" in new
+    assert "(a_ptr, [M, K], [stride_am, 1], [BLOCK_M, BLOCK_K])" in new
+    assert "+=" not in new.replace("acc +=", "")
+    is_right(_only_by_descriptors(made), MOVING_MATMUL, **SIDES)
+
+
+def test_a_loop_says_the_size_that_no_mask_says():
+    source = MATMUL.replace("(m[:, None] < M) & (k[None, :] < K)", "m[:, None] < M")
+    source = source.replace("(k[:, None] < K) & (n[None, :] < N)", "n[None, :] < N")
+    assert source.count("< K") == 0
+    (made,) = variants(Descriptors(), source, **SIDES)
+    assert "(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])" in made
+
+
+def test_sizes_that_nothing_says_are_not_guessed():
+    assert not variants(Descriptors(), TILED_ADD.replace(", mask=mask", ""))
+
+
+@pytest.mark.parametrize(
+    "laid_out",
+    [
+        "x.t().contiguous().t()",
+        "torch.cat([x, x[:, :1]], dim=1)[:, :-1]",
+        "torch.nn.functional.pad(x, (1, 3))[:, 1:-3]",
+    ],
+    ids=["transposed", "misaligned rows", "misaligned start"],
+)
+def test_tensors_of_other_layouts_keep_the_original_launch(laid_out, is_right):
+    source = TILED_ADD.replace("    out = ", f"    x = {laid_out}\n    out = ")
+    (made,) = variants(Descriptors(), source, M=64, N=96)
+    is_right(_never_by_descriptors(made), source, M=64, N=96)
+
+
+def test_tiles_that_descriptors_move_can_grow(is_right):
+    (made,) = variants(Retile(), rewritten(Descriptors(), MATMUL, **SIDES), **SIDES)
+    assert "_kernel_tma[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in made
+    assert "BLOCK_M=32" in made.split("else:")[1]  # the original launch keeps its own
+    is_right(made, MATMUL, **SIDES)
+    assert not variants(Descriptors(), made.removeprefix(HEADER), **SIDES)
+
+
+def test_tiles_that_have_grown_are_moved_by_descriptors(is_right):
+    (made,) = variants(Descriptors(), rewritten(Retile(), MATMUL, **SIDES), **SIDES)
+    assert "fits_descriptor(a, K, columns=BLOCK_K)" in made
+    is_right(made, MATMUL, **SIDES)
+
+
+def test_descriptors_need_a_device_that_has_them():
+    asked = replace(brief(TILED_ADD), device=devices.find("a100"))
+    assert not list(Descriptors().variants(parse(asked.source), Facts(asked)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("(cols < N)[None, :]", "(cols[None, :] <= rows[:, None])"),  # causal
+        ("(cols < N)[None, :]", "(cols < N)[None, :] & (cols != 3)[None, :]"),
+        ("mask=mask)", 'mask=mask, other=float("-inf"))'),
+        ("tl.program_id(1) * BLOCK_N +", "tl.program_id(1) * BLOCK_N + 1 +"),
+        ("x_ptr + rows", "x_ptr + tl.program_id(2) * stride_ym + rows"),
+        ("cols = tl", "x_ptr += M\n    cols = tl"),
+    ],
+)
+def test_loads_of_other_forms_stay(old, new):
+    source = TILED_ADD.replace(old, new)
+    assert source != TILED_ADD
+    found = variants(Descriptors(), source, M=64, N=96)
+    assert not any("x_tiles" in _new_kernel(made) for made in found)
+
+
+def test_names_that_changed_since_are_not_used():
+    late = TILED_ADD.replace("    x = tl.load(", "    rows += BLOCK_M\n    x = tl.load(")
+    assert not variants(Descriptors(), late, M=64, N=96)
+
+
+def test_tensors_that_are_read_and_written_stay():
+    in_place = TILED_ADD.replace("x, y, out, M, N", "x, y, x, M, N")
+    (made,) = variants(Descriptors(), in_place, M=64, N=96)
+    assert "tl.make_tensor_descriptor(y_ptr" in made
+    assert made.count("tl.make_tensor_descriptor(") == 1
+
+
+@pytest.mark.parametrize("source", [SOFTMAX, LAYER_NORM, BIAS_RELU, COLUMN_SUM])
+def test_blocks_with_one_axis_need_no_descriptors(source):
+    assert not variants(Descriptors(), source, **ROWS)

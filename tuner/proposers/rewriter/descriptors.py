@@ -1,0 +1,413 @@
+"""Tiles are moved by tensor descriptors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import (
+    arguments_of,
+    changed,
+    guarded,
+    launch_line,
+    options_of,
+    renamed,
+)
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._places import (
+    OtherFormError,
+    Place,
+    Scope,
+    Sum,
+    Term,
+    accesses,
+    place_of,
+    sizes_of,
+)
+from solkit.tuner.proposers.rewriter._programs import grid_with
+from solkit.tuner.proposers.rewriter._rows import blocked, runtime_sizes
+from solkit.tuner.proposers.rewriter._syntax import (
+    assigned,
+    assignment,
+    body_of,
+    called,
+    calls,
+    code,
+    expression,
+    first,
+    given,
+    line,
+    names,
+    nodes,
+    number,
+    replace_each,
+    statements,
+    walk,
+    with_body,
+    with_each,
+)
+
+__all__ = ["Descriptors"]
+
+_CAPABILITY = (9, 0)
+_ARGUMENTS = {"tl.load": ("pointer", "mask", "other"), "tl.store": ("pointer", "value", "mask")}
+_TAKE_POINTERS = ("tl.make_block_ptr", "tl.make_tensor_descriptor")
+_ZEROS = ("0", "0.0")
+_WIDE_ENOUGH = 16  # elements of a block's row: 16 bytes, whatever their size
+
+_FITS = '''
+def fits_descriptor(tensor, row_stride, column_stride=1, columns=16):
+    """Whether a matrix is aligned and laid out as a tensor descriptor needs it."""
+    if tensor is None:
+        return False
+    size = tensor.element_size()
+    aligned = tensor.data_ptr() % 16 == 0 and row_stride * size % 16 == 0
+    return aligned and column_stride == 1 and columns * size >= 16
+'''
+_SCRATCH = '''
+def descriptor_memory(size, _alignment, _stream):
+    """Where the descriptors lie that a kernel makes."""
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+'''
+
+
+class Descriptors:
+    """Tiles are moved by the TMA unit, which computes addresses and checks bounds itself.
+
+    Applies on devices of compute capability 9.0 and later to loads and stores of tiles with two
+    axes. Their pointers are a parameter plus ``offsets * stride`` along each axis, and may move on
+    in loops. Offsets are ``tl.arange(0, BLOCK)`` plus a start; the columns' start is a multiple of
+    ``BLOCK``. Masks are ``offsets < size`` joined by ``&``, with zeros elsewhere. A size that an
+    access does not say comes from another access's mask, or from the loop. All accesses through a
+    parameter change, or none; none changes whose tensor is both read and written. The original
+    launch stays for tensors that are not aligned, or whose columns are not adjacent.
+    """
+
+    kind = "tensor descriptors"
+    helps = ("instructions", "index arithmetic", "waits for loads", "latency")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        device = facts.brief.device
+        if device.vendor != "NVIDIA" or device.compute_capability < _CAPABILITY:
+            return
+        if not {"torch", "triton"} <= text.names:
+            return
+        for launch in text.single:
+            source = _described(text, launch)
+            if source:
+                why = facts.because("instructions", "latency")
+                yield Variant(
+                    source,
+                    f"The TMA unit can move the tiles of {launch.function.name}: threads compute "
+                    f"no addresses and no masks for them{why}.",
+                )
+
+
+@dataclass(frozen=True)
+class _Access:
+    """A load or a store of a tile.
+
+    Attributes:
+        call: the code.
+        place: where.
+        scope: what names stand for there.
+        sizes: of the tensor, by axis, as its mask has them.
+    """
+
+    call: cst.Call
+    place: Place
+    scope: Scope
+    sizes: Mapping[int, str]
+
+
+@dataclass
+class _Tiles:
+    """What accesses through descriptors need.
+
+    Attributes:
+        taken: names in the function.
+        fits: the name of the launcher's helper that tests a tensor.
+        made: the names of descriptors by their code.
+        replaced: accesses, each with what replaces it.
+        tests: what must hold in the launcher, in order.
+    """
+
+    taken: set[str]
+    fits: str
+    made: dict[str, str] = field(default_factory=dict)
+    replaced: list[tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=list)
+    tests: dict[str, None] = field(default_factory=dict)
+
+    def add(self, found: Sequence[_Access], launch: Launch) -> None:
+        """Let the accesses through one parameter go through descriptors, if the launch can."""
+        tests = [_test(each.place, launch, self.fits) for each in found]
+        if any(not test for test in tests):
+            return
+        self.tests |= dict.fromkeys(tests)
+        self.replaced += [(each.call, self._through(each)) for each in found]
+
+    def _through(self, access: _Access) -> cst.BaseExpression:
+        """The access through a descriptor."""
+        rows, columns = access.place.axes
+        what = (
+            f"tl.make_tensor_descriptor({access.place.base}, "
+            f"[{access.sizes[0]}, {access.sizes[1]}], [{rows.stride.code}, 1], "
+            f"[{rows.block}, {columns.block}])"
+        )
+        if what not in self.made:
+            self.made[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
+        at = f"[{rows.start.code}, {columns.start.code}]"
+        value = given(access.call, 1, "value") if called(access.call) == "tl.store" else None
+        call = f"load({at})" if value is None else f"store({at}, {code(value)})"
+        return expression(f"{self.made[what]}.{call}")
+
+    def _free(self, name: str) -> str:
+        free, count = name, 2
+        while free in self.taken:
+            free, count = f"{name}_{count}", count + 1
+        self.taken.add(free)
+        return free
+
+
+def _described(text: KernelText, launch: Launch) -> str:
+    function = launch.function
+    fits, fits_code = _helper(text, _FITS)
+    memory, memory_code = _helper(text, _SCRATCH)
+    tiles = _Tiles(set(function.names), fits)
+    for found in _by_base(text, launch):
+        tiles.add(found, launch)
+    if not tiles.replaced:
+        return ""
+    name = text.fresh(f"{function.name}_tma")
+    head = [line(f"{made} = {what}") for what, made in tiles.made.items()]
+    node = with_body(function.node, _behind_docstring(function.body, head))
+    node = _without_unread(replace_each(node, tiles.replaced), function)
+    statement = launch_line(
+        name, _own_grid(launch), arguments_of(launch), options_of(launch), function.constants
+    )
+    condition = " and ".join(tiles.tests)
+    if len(tiles.tests) > 1:
+        condition = "(\n    " + "\n    and ".join(tiles.tests) + "\n)"
+    allocator = line(f"triton.set_allocator({memory})")
+    both = guarded(condition, statement, launch.statement, [allocator])
+    helpers = [*fits_code, *memory_code]
+    return changed(
+        text,
+        added={function.name: [renamed(function, name, body_of(node)), *helpers]},
+        launches=[(launch.statement, both)],
+    )
+
+
+def _own_grid(launch: Launch) -> str:
+    """The grid written out: blocks of the new launch may grow later, those of the other stay."""
+    if launch.axes is None or not isinstance(launch.grid, cst.Name):
+        return code(launch.grid)
+    return grid_with(launch.axes, 0, code(launch.axes[0]))
+
+
+def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
+    """The name of a helper, and its definition unless the file has it already."""
+    node = cst.ensure_type(statements(source)[0], cst.FunctionDef)
+    plain = (each for each in text.tree.body if isinstance(each, cst.FunctionDef))
+    if any(code(each) == code(node) for each in plain):
+        return node.name.value, []
+    name = text.fresh(node.name.value)
+    leading = [cst.EmptyLine(), cst.EmptyLine()]
+    return name, [node.with_changes(name=cst.Name(name), leading_lines=leading)]
+
+
+def _test(place: Place, launch: Launch, fits: str) -> str:
+    """The code that tests a tensor in the launcher; empty if it cannot be written."""
+    rows, columns = place.axes
+    wanted = [rows.stride.code, columns.stride.code, columns.block]
+    given_ = [in_launcher(expression(each), launch) for each in wanted]
+    tensor = code(launch.arguments[place.base])
+    if any(each is None for each in given_):
+        return ""
+    row, column, block = (code(each) for each in given_ if each is not None)
+    parts = [tensor, row]
+    if column != "1":
+        parts.append(column)
+    width = number(expression(block))
+    if width is None or width < _WIDE_ENOUGH:
+        parts.append(f"columns={block}")
+    return f"{fits}({', '.join(parts)})"
+
+
+# ------------------------------------------------------------------------------- accesses
+
+
+def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
+    """The accesses through each parameter all of whose accesses can go through descriptors."""
+    function = launch.function
+    found = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
+    found = _with_sizes(found)
+    reads, writes = _pointers(text, function)
+    done = {id(each.call) for each in found}
+    reach = _reach(function)
+    other = {
+        base
+        for each in (reads, writes)
+        for call, pointer in each
+        if id(call) not in done
+        for base in reach(pointer)
+    }
+    tensors = [
+        {
+            code(launch.arguments[name])
+            for _, pointer in each
+            for name in reach(pointer)
+            if name in launch.arguments
+        }
+        for each in (reads, writes)
+    ]
+    by_base: dict[str, list[_Access]] = {}
+    for access in found:
+        base = access.place.base
+        tensor = launch.arguments.get(base)
+        plain = isinstance(tensor, cst.Name) and not function.reassigned(base)
+        # What one unit wrote, another may not see yet: a tensor is read or written, not both.
+        if not plain or base in other:
+            continue
+        if not all(code(launch.arguments[base]) in each for each in tensors):
+            by_base.setdefault(base, []).append(access)
+    return list(by_base.values())
+
+
+def _access(call: cst.Call, scope: Scope) -> _Access | None:
+    """A load or a store as one of a tile; ``None`` if it is another."""
+    wanted = _ARGUMENTS[called(call)]
+    keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+    if not set(keywords) <= set(wanted) or len(call.args) - len(keywords) > len(wanted):
+        return None
+    arguments = {name: given(call, index, name) for index, name in enumerate(wanted)}
+    pointer, mask, other = (arguments.get(name) for name in ("pointer", "mask", "other"))
+    if pointer is None or (other is not None and code(other) not in _ZEROS):
+        return None
+    try:
+        place = place_of(pointer, scope)
+        sizes = {} if mask is None else sizes_of(mask, place, scope)
+        return _Access(call, place, scope, sizes) if _is_regular(place, scope) else None
+    except OtherFormError:
+        return None
+
+
+def _is_regular(place: Place, scope: Scope) -> bool:
+    """Whether a descriptor can be made ahead of all, and blocks start at multiples of 16 bytes."""
+    function = scope.function
+    strides = [expression(axis.stride.code) for axis in place.axes]
+    has_rows = place.axes[0].stride.code != "1"
+    blocks = [expression(axis.block) for axis in place.axes]
+    return (
+        has_rows
+        and all(runtime_sizes(stride, function) for stride in strides)
+        and all(names(block) <= function.constants for block in blocks)
+        and scope.is_multiple(place.axes[1].start, place.axes[1].block)
+    )
+
+
+def _with_sizes(found: Sequence[_Access]) -> list[_Access]:
+    """The accesses whose sizes are known: by their masks, by others' at the same indices, or loops.
+
+    Those of which a size is not known are left out.
+    """
+    known: dict[object, set[str]] = {}
+    for each in found:
+        for axis, size in each.sizes.items():
+            known.setdefault(each.place.axes[axis].offsets.key, set()).add(size)
+    made = []
+    for each in found:
+        sizes = dict(each.sizes)
+        for axis, along in enumerate(each.place.axes):
+            others = known.get(along.offsets.key, set())
+            size = next(iter(others)) if len(others) == 1 else _bound_of_loop(each, axis)
+            sizes.setdefault(axis, size)
+        if all(sizes.values()):
+            made.append(replace(each, sizes=sizes))
+    return made
+
+
+def _bound_of_loop(access: _Access, axis: int) -> str:
+    """The size of which a loop visits one block after another; empty if there is none."""
+    along, function = access.place.axes[axis], access.scope.function
+    for name, loop in access.scope.loops.items():
+        found = blocked(loop, function)
+        if found is None or found.block != along.block or not runtime_sizes(found.bound, function):
+            continue
+        factors = (name, found.block) if found.counts else (name,)
+        if along.start.key == Sum((Term(factors),)).key:
+            return code(found.bound)
+    return ""
+
+
+Pointers = list[tuple[cst.Call, cst.CSTNode]]
+
+
+def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointers]:
+    """Calls that may read memory and those that may write it, each with what holds the pointer."""
+    reads: Pointers = []
+    writes: Pointers = []
+    for call in calls(function.node):
+        name = called(call)
+        pointer = given(call, 0, "pointer") or call
+        if name == "tl.load":
+            reads.append((call, pointer))
+        elif name == "tl.store" or name.startswith("tl.atomic_"):
+            writes.append((call, pointer))
+        elif name in text.functions or name in _TAKE_POINTERS:
+            reads.append((call, call))
+            writes.append((call, call))
+    return reads, writes
+
+
+def _reach(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
+    """What parameters an expression may depend on, whichever assignments came last."""
+    sources: dict[str, set[str]] = {}
+    for statement in walk(function.body):
+        for name in assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else ():
+            sources.setdefault(name, set()).update(names(statement))
+
+    def reach(node: cst.CSTNode) -> set[str]:
+        found: set[str] = set()
+        left = names(node)
+        while left:
+            found |= left
+            left = {n for name in left for n in sources.get(name, ())} - found
+        return found & set(function.params)
+
+    return reach
+
+
+# ------------------------------------------------------------------------------- the function
+
+
+def _behind_docstring(
+    body: Sequence[cst.BaseStatement], head: Sequence[cst.BaseStatement]
+) -> list[cst.BaseStatement]:
+    has = bool(body) and isinstance(first(body[0]), (cst.SimpleString, cst.ConcatenatedString))
+    return [*body[:has], *head, *body[has:]]
+
+
+def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
+    """The function without assignments that were read before and that nothing reads any more."""
+    candidates = set(assigned(*before.body)) - _unread(before.node)
+    while gone := candidates & _unread(node):
+        made = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+        node = with_each(node, {id(s): [] for s, a in made if a.target in gone})
+        candidates -= gone
+    return node
+
+
+def _unread(node: cst.FunctionDef) -> set[str]:
+    """Names that occur only in their own assignments."""
+    left = Counter(each.value for each in nodes(*body_of(node)) if isinstance(each, cst.Name))
+    made = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+    for statement, each in made:
+        own = (n for n in nodes(statement) if isinstance(n, cst.Name) and n.value == each.target)
+        left[each.target] -= sum(1 for _ in own)
+    return {each.target for _, each in made if not left[each.target]}
