@@ -7,7 +7,6 @@ carried from trip to trip stays as it is, and a block's part of it is reduced fi
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,11 +30,12 @@ from solkit.tuner.proposers.rewriter._syntax import (
     line,
     loop_of,
     names,
+    running,
     substitute,
     with_body,
 )
 
-__all__ = ["lifted_body", "lifted_loop", "running"]
+__all__ = ["lifted_body", "lifted_loop"]
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
 _EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
@@ -350,21 +350,6 @@ def lifted_loop(
     bounds = f"range({code(loop.start)}, {code(loop.stop)}, {step}{width})"
     made = with_body(statement, body)
     return made.with_changes(target=cst.Name(fresh), iter=expression(bounds))
-
-
-def running(loop: Loop) -> dict[int, Assignment]:
-    """What grows by the same each trip, by its place in the loop's body."""
-    counts = Counter(assigned(*loop.body))
-    varying = {loop.name, *counts}
-    made = enumerate(map(assignment, loop.body))
-    return {
-        place: each
-        for place, each in made
-        if each is not None
-        and each.operator in ("+=", "-=")
-        and counts[each.target] == 1
-        and not names(each.operand) & varying
-    }
 
 
 def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:

@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     grouped,
     loop_of,
     names,
+    running,
     walk,
 )
 
@@ -170,14 +171,10 @@ class Scope:
 
     def _moved(self, loop: Loop) -> Iterator[tuple[str, cst.BaseExpression]]:
         """Names that grow by the same on each trip, such as pointers: they follow the variable."""
-        counts = Counter(assigned(*loop.body))
-        varying = {loop.name, *counts}
-        for statement in loop.body:
-            made = assignment(statement)
-            if made is None or made.operator != "+=" or counts[made.target] != 1:
-                continue
+        varying = {loop.name, *assigned(*loop.body)}
+        for made in running(loop).values():
             before, by = self.values.get(made.target), _after_trips(loop, made.operand)
-            if before is None or not by or (names(before) | names(made.operand)) & varying:
+            if made.operator != "+=" or before is None or not by or names(before) & varying:
                 continue
             yield made.target, expression(f"{code(grouped(before))} + {by}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar, cast
@@ -31,6 +32,7 @@ __all__ = [
     "nodes",
     "number",
     "replace_each",
+    "running",
     "statements",
     "substitute",
     "with_body",
@@ -333,6 +335,21 @@ def loop_of(statement: cst.CSTNode) -> Loop | None:
     step = bounds[2] if len(bounds) == 3 else expression("1")
     body = tuple(body_of(statement))
     return Loop(statement, statement.target.value, start, stop, step, body)
+
+
+def running(loop: Loop) -> dict[int, Assignment]:
+    """What grows by the same each trip, by its place in the loop's body."""
+    counts = Counter(assigned(*loop.body))
+    varying = {loop.name, *counts}
+    made = enumerate(map(assignment, loop.body))
+    return {
+        place: each
+        for place, each in made
+        if each is not None
+        and each.operator in ("+=", "-=")
+        and counts[each.target] == 1
+        and not names(each.operand) & varying
+    }
 
 
 def walk(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:

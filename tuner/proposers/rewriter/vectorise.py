@@ -17,7 +17,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 )
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
-from solkit.tuner.proposers.rewriter._lift_body import lifted_loop, running
+from solkit.tuner.proposers.rewriter._lift_body import lifted_loop
 from solkit.tuner.proposers.rewriter._syntax import (
     Loop,
     assignment,
@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     loop_of,
     names,
+    running,
     with_body,
 )
 
