@@ -9,6 +9,7 @@ under way.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,7 +174,10 @@ def whole(
     tell("all rows")
     made = how.trained(table, facts, checkpoint, tell)
     made.card = {"rows": len(table)}
-    made.save(path)
+    draft = folder / "whole.tmp"  # what is under the final name is complete
+    shutil.rmtree(draft, ignore_errors=True)
+    made.save(draft)
+    draft.rename(path)
     checkpoint.unlink(missing_ok=True)
     return made
 

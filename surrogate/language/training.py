@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from solkit.errors import InputError
+from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.network import Batch, Reading, Rows, Texts, stacked
@@ -209,6 +209,7 @@ def fit(
 
     Raises:
         InputError: there is nothing to learn from, or the checkpoint is of another run.
+        WorkerError: the loss became no number.
     """
     table = table[(chosen := np.flatnonzero(drawn(table, DEFAULTS.most)))]
     if not len(table):
@@ -270,10 +271,15 @@ class _Learner:
             loss = self._loss(rows, step)
             _learn(loss, parts, optimizer, schedule)
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
-                self.tell(f"learned {step + 1} of {self.steps} steps: loss {loss.item():.3f}")
+                self._report(step + 1, loss.item())
             if checkpoint is not None and (step + 1) % _KEPT_EVERY == 0:
                 self._keep(checkpoint, step + 1, optimizer, schedule)
         self.network.train(False)
+
+    def _report(self, step: int, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise WorkerError(f"the loss is {loss} at step {step} of {self.steps}: nothing is learned")
+        self.tell(f"learned {step} of {self.steps} steps: loss {loss:.3f}")
 
     # ---------------------------------------------------------------------------------- batches
 

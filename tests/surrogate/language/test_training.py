@@ -10,7 +10,7 @@ import pytest
 import torch
 from kernels import table, tiny
 
-from solkit.errors import InputError
+from solkit.errors import InputError, WorkerError
 from solkit.surrogate.language import training
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.numbers import FACTS
@@ -161,6 +161,12 @@ def test_a_loss_that_is_no_number_spoils_nothing():
     )
     assert weight[0].item() == 1.0
     assert weight[1].item() < 1.0
+
+
+def test_a_loss_that_stays_no_number_ends_it(monkeypatch):
+    monkeypatch.setattr(training, "_blurred", lambda wanted, _: wanted[:, None] * float("nan"))
+    with pytest.raises(WorkerError, match=r"the loss is nan at step \d+ of"):
+        tiny().fit(table(8), QUICK)
 
 
 def test_nothing_to_learn_from_is_an_error():
