@@ -278,7 +278,7 @@ class _Learner:
 
     def _report(self, step: int, loss: float) -> None:
         if not math.isfinite(loss):
-            raise WorkerError(f"the loss is {loss} at step {step} of {self.steps}: nothing is learned")
+            raise WorkerError(f"the loss is {loss} at step {step} of {self.steps}")
         self.tell(f"learned {step} of {self.steps} steps: loss {loss:.3f}")
 
     # ---------------------------------------------------------------------------------- batches
