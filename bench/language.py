@@ -105,7 +105,7 @@ def reading(asked: argparse.Namespace) -> Reading:
         passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
         variants=asked.variants, unread=asked.unread,
         unknown=asked.unknown, decay=asked.decay, most=asked.most, beside=asked.beside,
-        rows=asked.rows,
+        rows=asked.rows, graphs=not asked.no_graphs, seed=asked.seed,
     )  # fmt: skip
     shape = Shape(
         vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
@@ -114,7 +114,9 @@ def reading(asked: argparse.Namespace) -> Reading:
     )  # fmt: skip
     wants = asked.pretraining and not asked.backbone and not asked.numbers_only
     before = Pretraining(steps=asked.pretraining, most=asked.most) if wants else None
-    return Reading(shape, learning, before, backbone=asked.backbone, adapt=asked.adapt)
+    return Reading(
+        shape, learning, before, backbone=asked.backbone, adapt=asked.adapt, seed=asked.seed
+    )
 
 
 def folder(asked: argparse.Namespace) -> Path:
@@ -225,6 +227,7 @@ def main() -> int:
         part.add_argument("--folds", type=int, nargs="+", default=list(range(FOLDS)))
         part.add_argument("--numbers-only", action="store_true")
         part.add_argument("--text-only", action="store_true")
+        part.add_argument("--no-graphs", action="store_true", help="launch each kernel")
         part.add_argument("--backbone")
         part.add_argument("--adapt", default="frozen")
         for option, value in {
@@ -232,6 +235,7 @@ def main() -> int:
             **{"variants": 6, "unread": 0.1, "most": 1024, "pretraining": 0},
             **{"vocabulary": 4096, "width": 192, "layers": 6, "decoder": 192, "blocks": 2},
             **{"dropout": 0.1, "latents": 8, "narrow": 0, "unknown": 0.0, "beside": 3, "rows": 768},
+            "seed": 0,
         }.items():
             part.add_argument(f"--{option}", type=type(value), default=value)
     asked = parser.parse_args()

@@ -21,9 +21,27 @@ from solkit.surrogate.table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Corpus", "texts_of"]
+__all__ = ["Corpus", "Room", "texts_of"]
 
 _WORD = 4  # tokens of a value that is a word
+_EMPTY = Encoded(np.zeros(0, np.int64), ())
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a batch has room for at least, so that batches share a shape.
+
+    Attributes:
+        texts: of them.
+        tokens: of a text.
+        names: of a text.
+        named: values of a row.
+    """
+
+    texts: int = 0
+    tokens: int = 0
+    names: int = 0
+    named: int = 0
 
 
 @dataclass
@@ -55,6 +73,14 @@ class Corpus:
     present: Tensor
     most: int
     _encoded: dict[int, Encoded] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._counts = self.present.sum(1).cpu().numpy()
+
+    @property
+    def named(self) -> int:
+        """Values that a row has, at most."""
+        return int(self._counts.max(initial=1))
 
     @staticmethod
     def of(
@@ -143,36 +169,58 @@ class Corpus:
         found = encode_all(self.tokenizer, written, names, self.most)
         return [found[at : at + count] for at in range(0, len(found), max(count, 1))]
 
-    def batch(self, rows: Array, variants: Mapping[int, Encoded] | None = None) -> Batch:
-        """Some rows and their texts, on the device of the rows' tensors."""
+    def batch(
+        self, rows: Array, variants: Mapping[int, Encoded] | None = None, room: Room | None = None
+    ) -> Batch:
+        """Some rows and their texts, on the device of the rows' tensors.
+
+        Args:
+            rows: places in the table.
+            variants: of texts, in place of them.
+            room: that the batch has at least.
+        """
         texts, text_of = np.unique(self.text_of[rows], return_inverse=True)
         chosen = [(variants or {}).get(int(each)) or self.encoded(int(each)) for each in texts]
-        return Batch(self.together(chosen), self.rows(rows, text_of.reshape(-1)))
+        asked = self.rows(rows, text_of.reshape(-1), room.named if room else 0)
+        return Batch(self.together(chosen, room), asked)
 
-    def together(self, chosen: Sequence[Encoded]) -> Texts:
-        """Texts side by side, on the device of the rows' tensors."""
-        device = self.features.device
-        ids, known = stacked([each.ids for each in chosen])
-        most = max((len(each.places) for each in chosen), default=0)
-        weights = torch.zeros(len(chosen), max(most, 1), ids.shape[1])
-        for at, each in enumerate(chosen):
-            for place, tokens in enumerate(each.places):
-                weights[at, place, list(tokens)] = 1.0
+    def together(self, chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
+        """Texts side by side, on the device of the rows' tensors.
+
+        Args:
+            chosen: texts.
+            room: that they have at least; texts that fill it up are empty.
+        """
+        asked = room or Room()
+        chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), asked.texts))]
+        ids, known = stacked([each.ids for each in chosen], asked.tokens)
+        most = max([asked.names, 1, *(len(each.places) for each in chosen)])
+        weights = np.zeros((len(chosen), most, ids.shape[1]), np.float32)
+        for text, each in zip(weights, chosen, strict=True):
+            for name, tokens in zip(text, each.places, strict=False):
+                name[tokens] = 1.0
         lengths = tuple(max(len(each.ids), 1) for each in chosen)
-        return Texts(ids, known, weights, lengths).to(device)
+        return Texts(ids, known, torch.from_numpy(weights), lengths).to(self.features.device)
 
-    def rows(self, rows: Array, text_of: Array) -> Rows:
-        """Some rows, whose texts are at some places."""
+    def rows(self, rows: Array, text_of: Array, named: int = 0) -> Rows:
+        """Some rows, whose texts are at some places.
+
+        Args:
+            rows: places in the table.
+            text_of: of each.
+            named: values that each has room for at least.
+        """
         device = self.features.device
         at = torch.as_tensor(rows, device=device)
-        named = torch.as_tensor(self.named_of[rows], device=device)
-        longest = max(int(self.present[named].sum(1).max()), 1) if len(rows) else 1
+        sets = self.named_of[rows]
+        longest = max([named, 1, *self._counts[sets].tolist()])
+        of_row = torch.as_tensor(sets, device=device)
         return Rows(
             torch.as_tensor(text_of, device=device),
             self.features[at],
             self.unknown[at],
-            *(each[named, :longest] for each in (self.name, self.value, self.word)),
-            *(each[named, :longest] for each in (self.size, self.present)),
+            *(each[of_row, :longest] for each in (self.name, self.value, self.word)),
+            *(each[of_row, :longest] for each in (self.size, self.present)),
         )
 
 

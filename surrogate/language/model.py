@@ -102,19 +102,29 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """Parts initialise themselves."""
 
     def states(self, texts: Texts) -> Tensor:
-        """What the backbone makes of each token, (texts, tokens, width)."""
+        """What the backbone makes of each token, (texts, tokens, width).
+
+        A CPU reads texts of about the same length together. A GPU reads all at once: to launch more
+        kernels costs it more than padding does.
+        """
+        if texts.ids.device.type != "cpu":
+            return self._states(texts.ids, texts.known)
         parts, order = texts.alike(), []
         read: list[Tensor] = []
         for part in parts:
             longest = min(aligned(max(texts.lengths[text] for text in part)), texts.ids.shape[1])
             at = torch.tensor(part, device=texts.ids.device)
             ids, known = texts.ids[at, :longest], texts.known[at, :longest]
-            told = self.backbone(input_ids=ids, attention_mask=known.long()).last_hidden_state
-            read.append(F.pad(told, (0, 0, 0, texts.ids.shape[1] - longest)))
+            read.append(F.pad(self._states(ids, known), (0, 0, 0, texts.ids.shape[1] - longest)))
             order += part
         back = torch.tensor(order, device=texts.ids.device).argsort()
-        states = torch.cat(read)[back]
-        return states.detach() if self.config.adapt == "frozen" else states
+        return torch.cat(read)[back]
+
+    def _states(self, ids: Tensor, known: Tensor) -> Tensor:
+        told = self.backbone(input_ids=ids, attention_mask=known.long()).last_hidden_state
+        # what attention makes of padding is not defined where all that it sees is padding
+        told = told.masked_fill(~known[..., None], 0.0)
+        return told.detach() if self.config.adapt == "frozen" else told  # type: ignore[no-any-return]
 
     def read(self, texts: Texts) -> Reading:
         """What texts say."""

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from solkit.surrogate.features import Array
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "aligned", "pooled"]
+__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "aligned", "pooled", "stacked"]
 
 
 _ALIGNED = 16  # tokens
@@ -319,15 +322,19 @@ def aligned(tokens: int) -> int:
     return -(-max(tokens, 1) // _ALIGNED) * _ALIGNED
 
 
-def stacked(sequences: Sequence[Sequence[int]], device: Any = None) -> tuple[Tensor, Tensor]:
+def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor]:
     """Token ids padded with 0, and which are known, (texts, tokens) each.
 
     Of an empty text one token of padding is known: attention to nothing is not defined.
+
+    Args:
+        sequences: ids of each text.
+        tokens: that each gets at least.
     """
     longest = aligned(max((len(each) for each in sequences), default=1))
-    ids = torch.zeros(len(sequences), longest, dtype=torch.long, device=device)
-    known = torch.zeros_like(ids, dtype=torch.bool)
+    ids = np.zeros((len(sequences), max(longest, aligned(tokens))), np.int64)
+    known = np.zeros(ids.shape, bool)
     for place, each in enumerate(sequences):
-        ids[place, : len(each)] = torch.tensor(each, dtype=torch.long)
+        ids[place, : len(each)] = each
         known[place, : max(len(each), 1)] = True
-    return ids, known
+    return torch.from_numpy(ids), torch.from_numpy(known)

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from solkit.errors import UnsupportedError
+from solkit.surrogate.features import Array
 from solkit.surrogate.language.text import places_of
 
 if TYPE_CHECKING:
@@ -23,12 +26,12 @@ class Encoded:
     """A text as tokens.
 
     Attributes:
-        ids: of its tokens.
+        ids: of its tokens, (tokens,).
         places: for each name that was asked for, the tokens that it stands in; may be empty.
     """
 
-    ids: tuple[int, ...]
-    places: tuple[tuple[int, ...], ...]
+    ids: Array
+    places: tuple[Array, ...]
 
 
 def train_tokenizer(texts: Iterable[str], size: int = 4096) -> PreTrainedTokenizerBase:
@@ -101,26 +104,26 @@ def encode_all(
     )
     parts = zip(texts, names, told["input_ids"], told["offset_mapping"], strict=True)
     return [
-        Encoded(tuple(ids), _places(text, wanted, offsets)) for text, wanted, ids, offsets in parts
+        Encoded(np.array(ids, np.int64), _places(text, wanted, offsets))
+        for text, wanted, ids, offsets in parts
     ]
 
 
 def _places(
     text: str, names: Sequence[str], offsets: Sequence[tuple[int, int]]
-) -> tuple[tuple[int, ...], ...]:
+) -> tuple[Array, ...]:
     """The tokens that each name stands in."""
     starts, ends = [first for first, _ in offsets], [end for _, end in offsets]
     spans = places_of(text, names)
-    return tuple(
-        tuple(
-            dict.fromkeys(
-                place
-                for first, end in spans[name]
-                for place in range(bisect_right(ends, first), bisect_left(starts, end))
-            )
+    found = (
+        dict.fromkeys(
+            place
+            for first, end in spans[name]
+            for place in range(bisect_right(ends, first), bisect_left(starts, end))
         )
         for name in names
     )
+    return tuple(np.array([*each], np.int64) for each in found)
 
 
 def transformers() -> Any:

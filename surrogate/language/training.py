@@ -19,7 +19,7 @@ import math
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.corpus import Corpus
+from solkit.surrogate.language.corpus import Corpus, Room
+from solkit.surrogate.language.graphs import Graphed
 from solkit.surrogate.language.network import Batch, Reading, Rows, Texts, stacked
 from solkit.surrogate.language.numbers import FACTS, Scale
 from solkit.surrogate.language.parts import Parts
@@ -47,6 +48,7 @@ _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told ap
 _STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2
 _BLUR = 0.25  # of the true bin, in log2: about what a good model is off by
 _KEPT_EVERY = 40  # steps
+_ROOM_ROWS, _ROOM_TEXTS = 256, 16  # multiples that a graph's rows and texts are
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Learning:
         unread: share of the texts that are hidden, so that numbers alone are understood, too.
         unknown: share of the features that are hidden.
         most: tokens of a text that are read.
+        graphs: whether a GPU runs a step of the default model as one CUDA graph.
         seed: of everything that is drawn.
     """
 
@@ -83,6 +86,7 @@ class Learning:
     unread: float = 0.1
     unknown: float = 0.0
     most: int = 1024
+    graphs: bool = True
     seed: int = 0
 
 
@@ -164,7 +168,9 @@ def pretrain(
             at = hidden.to(device)
             logits = network.spelled(states.last_hidden_state[at])
         loss = F.cross_entropy(logits.float(), batch.to(device)[at])
-        _learn(loss, learns, optimizer, schedule)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        _step(learns, optimizer, schedule)
         if (step + 1) % 100 == 0 or step + 1 == how.steps:
             tell(f"read {step + 1} of {how.steps} steps: {loss.item():.2f} nats a token")
     network.train(False)
@@ -218,6 +224,49 @@ def fit(
     _Learner(table, parts, how, told, tell).run(Path(checkpoint) if checkpoint else None)
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """What a batch's rows are to be told.
+
+    Attributes:
+        wanted: log2(time / base), (rows,).
+        base: log2 of it, (rows,).
+        problem: a number of the problem that each is of, (rows,).
+        weight: 0 of rows that only fill the batch up, (rows,).
+        counts: which do more, (rows,).
+        facts: in standard deviations, (rows, facts).
+        known: which are, (rows, facts).
+    """
+
+    wanted: Tensor
+    base: Tensor
+    problem: Tensor
+    weight: Tensor
+    counts: Tensor
+    facts: Tensor
+    known: Tensor
+
+
+def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
+    texts = batch.texts
+    return [
+        texts.ids,
+        texts.known,
+        texts.names,
+        *vars(batch.rows).values(),
+        *vars(answers).values(),
+    ]
+
+
+def _untensors(told: Sequence[Tensor]) -> tuple[Batch, _Answers]:
+    """What `_tensors` took apart; the texts' own lengths are not known again."""
+    ids, known, names, *rest = told
+    lengths = (ids.shape[1],) * len(ids)
+    number = len(rest) - len(fields(_Answers))
+    rows, answers = Rows(*rest[:number]), _Answers(*rest[number:])
+    return Batch(Texts(ids, known, names, lengths), rows), answers
+
+
 class _Learner:
     """One run of `fit`."""
 
@@ -246,6 +295,18 @@ class _Learner:
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
         self._read: dict[tuple[int, ...], Tensor] = {}
+        self._graphed: Graphed | None = None
+        self._room = self._largest()
+
+    def _largest(self) -> Room:
+        """Room that holds any of the texts."""
+        texts = [each for variants in self._variants for each in variants]
+        texts = texts or [self.corpus.encoded(text) for text in range(len(self.corpus.texts))]
+        return Room(
+            tokens=max((len(each.ids) for each in texts), default=1),
+            names=max((len(each) for each in self.corpus.names), default=1),
+            named=self.corpus.named,
+        )
 
     def run(self, checkpoint: Path | None) -> None:
         """Learn all steps, from a checkpoint on if there is one."""
@@ -262,14 +323,15 @@ class _Learner:
         )
         schedule = _schedule(optimizer, self.steps)
         first = self._resumed(checkpoint, optimizer, schedule)
+        self._graphed = self._graphs(parts)
         self.network.train()
         for step, rows in enumerate(self._batches()):
             if step == self.steps:
                 break
             if step < first:
                 continue
-            loss = self._loss(rows, step)
-            _learn(loss, parts, optimizer, schedule)
+            loss = self._taught(rows, step)
+            _step(parts, optimizer, schedule)
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
                 self._report(step + 1, loss.item())
             if checkpoint is not None and (step + 1) % _KEPT_EVERY == 0:
@@ -310,27 +372,63 @@ class _Learner:
 
     # ------------------------------------------------------------------------------------- loss
 
-    def _loss(self, rows: Array, step: int) -> Tensor:
+    def _taught(self, rows: Array, step: int) -> Tensor:
+        """The loss of a step, whose gradients are left with the network."""
         torch.manual_seed(1_000_003 * self.how.seed + step)
-        batch = self.corpus.batch(rows, self._texts(rows, step))
+        if self._graphed is None:
+            self.network.zero_grad()
+            batch = self.corpus.batch(rows, self._texts(rows, step))
+            loss = self._loss(batch, self._answers(rows, len(rows)))
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss
+        whole = _filled_up(rows, _ROOM_ROWS)
+        variants = self._texts(rows, step)
+        room = replace(
+            self._room, texts=_up(len(np.unique(self.corpus.text_of[rows])), _ROOM_TEXTS)
+        )
+        batch = self.corpus.batch(whole, variants, room)
+        return self._graphed(*_tensors(batch, self._answers(whole, len(rows))))
+
+    def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
+        """Steps as CUDA graphs; ``None`` where a step is more than kernels of fixed shapes."""
+        if self.device.type != "cuda" or not self.how.graphs or self.network.config.backbone_path:
+            return None
+
+        def backward(*tensors: Tensor) -> Tensor:
+            loss = self._loss(*_untensors(tensors))
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss.detach()
+
+        return Graphed(backward, parts)
+
+    def _answers(self, rows: Array, number: int) -> _Answers:
+        """Of some rows, of which the first `number` count."""
+        at = torch.as_tensor(rows, device=self.device)
+        counts = torch.arange(len(rows), device=self.device) < number
+        return _Answers(
+            self.wanted[at],
+            self.base[at],
+            self.problems[at],
+            self.weight[at] * counts,
+            counts,
+            self.facts[at],
+            self.known[at] & counts[:, None],
+        )
+
+    def _loss(self, batch: Batch, answers: _Answers) -> Tensor:
         batch = Batch(batch.texts, self._hidden(batch.rows))
         with _precision(self.device):
             logits, guesses = self.network.told(self._reading(batch), batch.rows)
-        at = torch.as_tensor(rows, device=self.device)
-        logits, wanted, weight = logits.float(), self.wanted[at], self.weight[at]
-        bins = self.network.decoder.bins
-        off = -(_blurred(wanted, bins) * logits.log_softmax(-1)).sum(-1)
-        loss = (off * weight).mean()
-        expected = self.network.decoder.expected(logits)
+        logits, bins = logits.float(), self.network.decoder.bins
+        off = -(_blurred(answers.wanted, bins) * logits.log_softmax(-1)).sum(-1)
+        loss: Tensor = (off * answers.weight).sum() / answers.counts.sum()
         if self.how.order:
-            order = _order(
-                expected + self.base[at], wanted + self.base[at], self.problems[at], weight
-            )
-            loss = loss + self.how.order * order
-        known = self.known[at]
-        if self.how.facts and known.any():
-            guess = F.smooth_l1_loss(guesses.float()[known], self.facts[at][known])
-            loss = loss + self.how.facts * guess
+            expected = self.network.decoder.expected(logits)
+            loss = loss + self.how.order * _order(expected, answers)
+        if self.how.facts:
+            guess = F.smooth_l1_loss(guesses.float(), answers.facts, reduction="none")
+            known = answers.known
+            loss = loss + self.how.facts * (guess * known).sum() / known.sum().clamp(min=1)
         return loss
 
     def _reading(self, batch: Batch) -> Reading:
@@ -412,10 +510,8 @@ class _Learner:
         return int(kept["step"])
 
 
-def _learn(loss: Tensor, parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
-    """One step. What is no number in a gradient teaches nothing, and spoils nothing."""
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
+    """One step along the gradients. What is no number in them teaches nothing."""
     for each in parts:
         if each.grad is not None:
             each.grad.nan_to_num_(0.0, 0.0, 0.0)
@@ -445,12 +541,13 @@ def _blurred(wanted: Tensor, bins: Tensor) -> Tensor:
     return share / share.sum(-1, keepdim=True)
 
 
-def _order(expected: Tensor, wanted: Tensor, problem: Tensor, weight: Tensor) -> Tensor:
+def _order(expected: Tensor, answers: _Answers) -> Tensor:
     """The mean loss of pairs of rows of one problem that differ, as times in log2."""
+    told, wanted = expected + answers.base, answers.wanted + answers.base
     slower = wanted[:, None] - wanted[None] > _PAIR_LOG2
-    pairs = slower & (problem[:, None] == problem[None])
-    counts = (weight[:, None] * weight[None]).sqrt() * pairs
-    off = F.softplus(-_STEEP * (expected[:, None] - expected[None]))
+    pairs = slower & (answers.problem[:, None] == answers.problem[None])
+    counts = (answers.weight[:, None] * answers.weight[None]).sqrt() * pairs
+    off = F.softplus(-_STEEP * (told[:, None] - told[None]))
     return (off * counts).sum() / counts.sum().clamp(min=1.0)
 
 
@@ -474,6 +571,15 @@ def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
         chosen = pieces[part::number]
         if chosen:
             yield np.concatenate(chosen)
+
+
+def _up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def _filled_up(rows: Array, step: int) -> Array:
+    """With rows at the end, so that the number is a multiple of `step`."""
+    return np.resize(rows, _up(len(rows), step))
 
 
 def _numbered(table: Table, names: Sequence[str]) -> Array:

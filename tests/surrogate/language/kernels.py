@@ -74,6 +74,6 @@ def table(kernels=16, seed=0):
 SHAPE = Shape(vocabulary=320, width=32, layers=1, decoder=TINY)
 
 
-def tiny(seed=0):
+def tiny(seed=0, device="cpu"):
     """A small default model."""
-    return LanguageRegressor(shape=SHAPE, seed=seed, device="cpu")
+    return LanguageRegressor(shape=SHAPE, seed=seed, device=device)

@@ -118,13 +118,20 @@ def test_hidden_spans_are_as_many_as_asked_for_and_no_padding():
 
 
 def test_the_order_within_a_problem_is_what_pairs_of_it_say():
-    expected = torch.tensor([0.0, 1.0, 5.0])
-    wanted = torch.tensor([0.0, 1.0, -3.0])
-    alike = torch.ones(3)
-    apart = torch.tensor([0, 0, 1])
-    loss = training._order(expected, wanted, apart, alike)  # one pair, and it is right
+    expected = torch.tensor([0.0, 1.0, 5.0, 9.0])
+    answers = training._Answers(
+        wanted=torch.tensor([0.0, 0.5, -3.0, 1.0]),
+        base=torch.tensor([0.0, 0.5, 0.0, 0.0]),
+        problem=torch.tensor([0, 0, 1, 0]),
+        weight=torch.tensor([1.0, 1.0, 1.0, 0.0]),  # the last row only fills up
+        counts=torch.ones(4),
+        facts=torch.zeros(4, 0),
+        known=torch.zeros(4, 0),
+    )
+    expected = expected - answers.base
+    loss = training._order(expected, answers)  # one pair, and it is right
     assert loss.item() == pytest.approx(np.log1p(np.exp(-4.0)))
-    wrong = training._order(-expected, wanted, apart, alike)
+    wrong = training._order(-expected - 2 * answers.base, answers)
     assert wrong.item() == pytest.approx(np.log1p(np.exp(4.0)))
 
 
@@ -156,9 +163,8 @@ def test_a_loss_that_is_no_number_spoils_nothing():
     weight = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     schedule = training._schedule(optimizer, 10)
-    training._learn(
-        (weight * torch.tensor([float("nan"), 1.0])).sum(), [weight], optimizer, schedule
-    )
+    (weight * torch.tensor([float("nan"), 1.0])).sum().backward()
+    training._step([weight], optimizer, schedule)
     assert weight[0].item() == 1.0
     assert weight[1].item() < 1.0
 
@@ -167,6 +173,34 @@ def test_a_loss_that_stays_no_number_ends_it(monkeypatch):
     monkeypatch.setattr(training, "_blurred", lambda wanted, _: wanted[:, None] * float("nan"))
     with pytest.raises(WorkerError, match=r"the loss is nan at step \d+ of"):
         tiny().fit(table(8), QUICK)
+
+
+def test_what_fills_a_batch_up_teaches_nothing():
+    made = table(8)
+    facts = np.random.default_rng(0).normal(size=(len(made), len(FACTS)))
+    parts = tiny().prepared(made)
+    learner = training._Learner(made, parts, QUICK, facts, print)
+    parts.network.train(False)
+    rows = np.array([3, 7, 8, 20, 21])
+
+    def gradients(batch, answers):
+        parts.network.zero_grad()
+        loss = learner._loss(batch, answers)
+        loss.backward()
+        told = [each.grad.flatten() for each in parts.network.parameters() if each.grad is not None]
+        return loss.detach(), torch.cat(told)
+
+    alone = gradients(learner.corpus.batch(rows), learner._answers(rows, 5))
+    filled = training._filled_up(rows, 8)
+    room = replace(learner._room, texts=6)
+    batch, answers = learner.corpus.batch(filled, {}, room), learner._answers(filled, 5)
+    assert (len(batch.texts.ids), len(batch.rows.text), len(answers.weight)) == (6, 8, 8)
+    again = training._untensors(training._tensors(batch, answers))
+    assert [vars(each).keys() for each in again] == [vars(batch).keys(), vars(answers).keys()]
+    for name, each in vars(again[0].rows).items():
+        assert each is getattr(batch.rows, name)
+    for told, truth in zip(gradients(*again), alone, strict=True):
+        torch.testing.assert_close(told, truth, atol=1e-5, rtol=1e-4)
 
 
 def test_nothing_to_learn_from_is_an_error():

@@ -1,0 +1,64 @@
+"""Graphs on a GPU: they leave the gradients that the function leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from kernels import table, tiny
+
+from solkit.surrogate.language import training
+from solkit.surrogate.language.graphs import Graphed
+from solkit.surrogate.language.training import Learning
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+def test_each_call_gives_the_gradients_of_its_own_inputs():
+    weight = torch.nn.Parameter(torch.randn(8, device="cuda"))
+    seen = []
+
+    def function(rows, scale):
+        seen.append(rows.shape)
+        loss = (rows @ weight).square().mean() * scale
+        loss.backward()
+        return loss.detach()
+
+    graphed = Graphed(function, [weight])
+    for number in (4, 6, 4, 4, 6):
+        rows, scale = torch.randn(number, 8, device="cuda"), torch.rand((), device="cuda")
+        loss = graphed(rows, scale)
+        truth = 2 * scale / number * (rows.T @ (rows @ weight.detach()))
+        torch.testing.assert_close(weight.grad, truth)
+        torch.testing.assert_close(loss, (rows @ weight).square().mean() * scale)
+    assert len(seen) == 2 * 3  # two shapes, each called twice and captured once
+
+
+def test_a_step_of_the_regressor_gives_the_gradients_that_it_gives_without_a_graph():
+    made = table(12)
+    model = tiny(device="cuda")
+    parts = model.prepared(made)
+    how = Learning(rows=32, piece=4, variants=2, unread=0.0, most=256)
+    learners = {}
+    for graphs in (False, True):
+        learner = training._Learner(made, parts, replace(how, graphs=graphs), None, print)
+        learner._graphed = learner._graphs(list(parts.network.parameters()))
+        learners[graphs] = learner
+    assert learners[False]._graphed is None
+    assert learners[True]._graphed is not None
+    parts.network.train(False)  # no dropout: it depends on the shape
+    for step, rows in zip(range(4), learners[True]._batches(), strict=False):
+        found = {}
+        for graphs, learner in learners.items():
+            loss = learner._taught(np.asarray(rows), step)
+            grads = [each.grad for each in parts.network.parameters() if each.grad is not None]
+            found[graphs] = loss.item(), torch.cat([each.flatten().clone() for each in grads])
+            parts.network.zero_grad(set_to_none=False)
+        assert found[True][0] == pytest.approx(found[False][0], rel=2e-2)
+        same = torch.nn.functional.cosine_similarity(found[True][1], found[False][1], dim=0)
+        assert same > 0.999
