@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +24,10 @@ __all__ = [
     "EvolveSettings",
     "EvolveStatus",
     "Evolved",
+    "Finalist",
     "Gate",
     "Order",
+    "Practised",
     "Variant",
     "variant_id",
 ]
@@ -159,8 +162,8 @@ class EvolveStatus:
     """How far a search is.
 
     Attributes:
-        stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"checking"``, ``"measuring"`` or
-            ``"gate"``.
+        stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"checking"``, ``"measuring"``,
+            ``"practice"`` or ``"gate"``.
         gpu_s, budget_s: seconds spent of the budget.
         proposed, measured, failed: variants proposed, configurations measured, and failed ones.
         best_ms: the best time; ``None`` before that.
@@ -177,6 +180,50 @@ class EvolveStatus:
     best_ms: float | None = None
     gap: float | None = None
     best_kind: str = ""
+
+
+@dataclass(frozen=True)
+class Practised:
+    """A finalist beside the original at a practice shape.
+
+    Attributes:
+        shape: every size.
+        verdict: of the finalist there.
+        ratio: its time over the original's; ``None`` if it failed.
+    """
+
+    shape: Mapping[str, Value]
+    verdict: Verdict
+    ratio: float | None
+
+    @property
+    def loss(self) -> float:
+        """The ratio; without bound if it failed."""
+        return math.inf if self.ratio is None else self.ratio
+
+
+@dataclass(frozen=True)
+class Finalist:
+    """A variant that might have met the original at the gate.
+
+    Attributes:
+        id: the variant's.
+        params, time_ms: its best in the search.
+        practised: what it did at practice shapes, up to the first at which it was slower than the
+            original; empty if none could be measured.
+        taken: whether it went to the gate.
+    """
+
+    id: str
+    params: Mapping[str, Value]
+    time_ms: float
+    practised: tuple[Practised, ...] = ()
+    taken: bool = False
+
+    @property
+    def loss(self) -> float:
+        """The largest ratio that was found; 0 if none was."""
+        return max((each.loss for each in self.practised), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -229,6 +276,7 @@ class Evolved:
         out: the winner's file, if it was written.
         notes: what limits this result, each a sentence.
         environment: versions by name.
+        finalists: those that were tried at practice shapes; empty if there was nothing to choose.
     """
 
     kernel: str
@@ -253,6 +301,7 @@ class Evolved:
     out: str | None = None
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str | None] = field(default_factory=dict)
+    finalists: tuple[Finalist, ...] = ()
 
     def variant(self, name: str) -> Bred:
         """The variant with an id.

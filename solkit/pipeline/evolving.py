@@ -2,9 +2,11 @@
 
 ::
 
-    original ─► measured, ranked ─► proposals ─► ranked ─► measured ─► ... ─► the best
-                                                                                │
-    gate: the best against the original, in new processes, on inputs and shapes that were never used
+    original ─► measured, ranked ─► proposals ─► ranked ─► measured ─► ... ─► finalists
+                                                                                  │
+    practice: finalists beside the original at further shapes; the one that holds is taken
+                                                                                  │
+    gate: it meets the original, in new processes, on inputs and shapes that were never used
 
 Candidates are checked and timed on the guarded bench, or looked up in a recording. What proposers
 write is trusted nowhere.
@@ -14,12 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from solkit.core import (
+    Bred,
     Configuration,
     Depth,
     Device,
@@ -28,20 +31,21 @@ from solkit.core import (
     EvolveSettings,
     EvolveStatus,
     Final,
+    Finalist,
     Gate,
     HeldOut,
     MeasureSettings,
     Stopped,
     TimedParams,
     TuneVerdict,
-    Value,
     canonical,
 )
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
-from solkit.errors import InputError, NotRecordedError, SolkitError, UnsupportedError
+from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.environment import environment
+from solkit.pipeline.evolving_practice import Practice
 from solkit.pipeline.evolving_world import (
     LINEAGE,
     Advise,
@@ -104,15 +108,15 @@ def evolve(
     """Search variants of a kernel for faster ones, under a budget of GPU seconds.
 
     The original is measured first. Proposals are ranked by the surrogate; only the promising reach
-    the GPU, each in its own process beside a referee. The best one then meets the original at the
-    gate: on fresh inputs in new processes, and at shapes that the search never saw. If it does not
-    hold there, the original is the result. An interrupt (Ctrl-C) ends the search; the gate still
-    runs, unless it is interrupted as well.
+    the GPU, each in its own process beside a referee. Of the best, the fastest that is not slower
+    at practice shapes meets the original at the gate: on fresh inputs in new processes, and at
+    shapes that were never used. If it does not hold there, the original is the result. An interrupt
+    (Ctrl-C) ends the search; practice and gate still run, unless they are interrupted as well.
 
     Args:
         path: the kernel file. If it holds only a reference, the search starts from what
             `torch.compile` would run: see `solkit.pipeline.compiling.first_parent`.
-        gpu_seconds: for the search. The gate comes after it.
+        gpu_seconds: for the search and the practice. The gate comes after them.
         device: the GPU of this machine; by default the first.
         reference: the file with the reference, if `path` lacks one.
         shape: sizes to override; the file's first shape by default.
@@ -232,9 +236,14 @@ class _Run:
     how: EvolveSettings
     show: Show
     notes: list[str] = field(default_factory=list)
+    finalists: tuple[Finalist, ...] = ()
+    practice: Practice = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.practice = Practice(self.world, self.budget_s)
 
     def search(self, proposers: Sequence[Proposer]) -> tuple[Breeding, Stopped]:
-        """The search, until something ends it."""
+        """The search, until something ends it, and the practice."""
         from solkit.tuner.evolution.breeding import Breeding
         from solkit.tuner.evolution.frontier import Shares
 
@@ -252,11 +261,14 @@ class _Run:
             shares,
             self.show,
         )
+        breeding.kept_s = self.practice.kept_s()
         if self.world.log is not None:
             self.world.log.spent = self.world.spent_s
             if self.how.resume:
                 self._resume(breeding, self.world.log)
-        return breeding, breeding.run()
+        stopped = breeding.run()
+        self.finalists = self.practice.run(breeding)
+        return breeding, stopped
 
     def _first(self) -> Point:
         from solkit.tuner.evolution.frontier import Point
@@ -280,14 +292,17 @@ class _Run:
             lineage = row.extra.get(LINEAGE)
             if row.run_id != log.run_id or row.comparison is not None or lineage is None:
                 continue
+            self.world.earlier_s = max(self.world.earlier_s, lineage["spent_s"])
             name = (row.source_sha256 or "")[:12]
-            if name not in texts or row.shape != self.original.whole_shape:
+            if row.shape != self.original.whole_shape:
+                self.practice.take(name, row)
+                continue
+            if name not in texts:
                 continue
             variant = variant_of(name, texts[name], lineage)
             path = self.world.path(variant)
             configuration = self.original.of(path, row.params, row.chosen_by)
             log.variants[name] = variant
-            self.world.earlier_s = max(self.world.earlier_s, lineage["spent_s"])
             breeding.known(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
@@ -297,8 +312,8 @@ class _Run:
     # ---------------------------------------------------------------------------------- the gate
 
     def gate(self, breeding: Breeding, bench: Bench | None, limits: MeasureSettings) -> Gate | None:
-        """Whether the best one holds; ``None`` if the original is the best, or nothing runs."""
-        best = breeding.archive.best
+        """Whether the winner holds; ``None`` if the original is the best, or nothing runs."""
+        best = self._winner(breeding)
         is_original = best.variant.id == self.original.variant.id
         same = is_original and canonical(best.params) == canonical(self.original.params)
         if best.time_ms is None or same:
@@ -320,6 +335,11 @@ class _Run:
         except SolkitError as error:
             return Gate(False, None, why=f"The gate could not be run: {error}")
 
+    def _winner(self, breeding: Breeding) -> Bred:
+        """What meets the original at the gate."""
+        taken = [each.id for each in self.finalists if each.taken]
+        return breeding.archive[taken[0]] if taken else breeding.archive.best
+
     def _gate(
         self,
         judge: Callable[[Configuration, Configuration], Final],
@@ -329,7 +349,11 @@ class _Run:
         from solkit.tuner.gate import gate
 
         last = judge(base, rival)
-        others = [each for each in self.original.others(self.how) if self._has(base, rival, each)]
+        others = [
+            each
+            for each in self.original.others(self.how)
+            if self.world.holds(replace(base, shape=each), replace(rival, shape=each))
+        ]
         alone = not others
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
@@ -342,19 +366,10 @@ class _Run:
         where = "there is no other shape" if alone else f"and at {len(held)} shapes it never saw"
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
 
-    def _has(self, base: Configuration, rival: Configuration, shape: Mapping[str, Value]) -> bool:
-        """Whether both can be compared at a shape: a recording may lack it."""
-        if isinstance(self.world.bench, RecordedBench):
-            try:
-                self.world.bench.require_recorded([replace(e, shape=shape) for e in (base, rival)])
-            except NotRecordedError:
-                return False
-        return True
-
     def concluded(self, breeding: Breeding, stopped: Stopped, gate: Gate | None) -> Evolved:
         """The result."""
         archive, world = breeding.archive, self.world
-        original, best = archive[archive.original], archive.best
+        original, best = archive[archive.original], self._winner(breeding)
         passed = gate is not None and gate.passed
         taken = best if passed else original
         own = TimedParams(self.original.params, breeding.first_ms, message=original.why or None)
@@ -380,8 +395,9 @@ class _Run:
             trajectory=tuple(breeding.trajectory),
             cost=sum(each.cost for each in budgets.values()),
             log=None if world.log is None else str(world.log.path),
-            notes=(*self.original.notes, *self.notes, *breeding.notes),
+            notes=(*self.original.notes, *self.notes, *breeding.notes, *self.practice.notes),
             environment=environment(),
+            finalists=self.finalists,
         )
 
     def _problem_id(self) -> str:

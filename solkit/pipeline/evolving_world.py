@@ -32,7 +32,7 @@ from solkit.core import (
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.errors import InputError
+from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.outcomes import Prospect, scored
@@ -69,6 +69,8 @@ _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
 _HELD = 24
 """Of these so many go to the frontier, those with the lowest forecasts."""
+_COPIED_SHARE = 1 / 16
+"""Of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -188,6 +190,22 @@ class Original:
         told = how.held_out if how.held_out is not None else problem.held_out_shapes
         whole = [{**problem.sizes, **each} for each in (told or problem.shapes)]
         return [each for each in whole if canonical(each) != canonical(self.whole_shape)]
+
+    def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
+        """Shapes to practise at, the file's own first: neither the search's nor any held out.
+
+        There are none if none is held out: the search's shape is the only one that counts then.
+        """
+        from solkit.tuner.evolution.practice import shapes_like
+
+        others, problem = self.others(how), self.file.problem
+        if not others:
+            return []
+        held = [{**problem.sizes, **each} for each in problem.held_out_shapes]
+        barred = {canonical(each) for each in (self.whole_shape, *others, *held)}
+        own = [{**problem.sizes, **each} for each in problem.shapes]
+        every = {canonical(each): each for each in (*own, *shapes_like(self.whole_shape))}
+        return [each for name, each in every.items() if name not in barred]
 
 
 class EvolveLog(OutcomeLog):
@@ -326,6 +344,29 @@ class EvolveWorld:
         return list(told.values())
 
     # ---------------------------------------------------------------------------------- measuring
+
+    def holds(self, *configurations: Configuration) -> bool:
+        """Whether all can be measured, as far as a recording may lack them."""
+        if isinstance(self.bench, RecordedBench):
+            try:
+                self.bench.require_recorded(configurations)
+            except NotRecordedError:
+                return False
+        return True
+
+    def accepts(self, shape: Mapping[str, Value]) -> bool:
+        """Whether the original runs at a shape within the GPU's memory, as far as analysis tells.
+
+        Copies of the inputs take a multiple of the problem's bytes. So a shape may need as many as
+        the search's, or a small share of the memory.
+        """
+        own = self.original.configuration
+        here, there = self.prospect_of(own), self.prospect_of(replace(own, shape=shape))
+        if here is None or there is None:
+            return False
+        most = max(here.result.work.dram_bytes, _COPIED_SHARE * self.device.memory_bytes)
+        fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
+        return not fails and there.result.work.dram_bytes <= most
 
     def measure(self, point: Point, variant: Variant) -> Found:
         """Check a candidate and time it; again if the conditions were unreliable."""

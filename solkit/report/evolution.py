@@ -8,7 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.tree import Tree
 
-from solkit.core import Bred, Evolved, EvolveStatus, Gate, HeldOut, TimedParams, TuneVerdict
+from solkit.core import (
+    Bred,
+    Evolved,
+    EvolveStatus,
+    Finalist,
+    Gate,
+    HeldOut,
+    TimedParams,
+    TuneVerdict,
+)
 from solkit.report.tuning import final_json, speedup_json, stopped_words
 from solkit.report.units import duration, settings, shape_words
 
@@ -37,6 +46,7 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
         "verdict": evolved.verdict.value,
         "speedup": None if evolved.gate is None else speedup_json(evolved.gate.final),
         "gate": _gate(evolved.gate),
+        "finalists": [_finalist(each) for each in evolved.finalists],
         "variants": [_variant(each) for each in evolved.variants],
         "rounds": evolved.rounds,
         "measured": evolved.measured,
@@ -65,6 +75,19 @@ def _gate(gate: Gate | None) -> dict[str, Any] | None:
         "why": gate.why,
         "final": final_json(gate.final),
         "held_out": [_held(each) for each in gate.held_out],
+    }
+
+
+def _finalist(each: Finalist) -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "params": dict(each.params),
+        "time_ms": each.time_ms,
+        "taken": each.taken,
+        "practice": [
+            {"shape": dict(at.shape), "verdict": at.verdict.value, "ratio": at.ratio}
+            for at in each.practised
+        ],
     }
 
 

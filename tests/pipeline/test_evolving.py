@@ -21,7 +21,7 @@ from solkit.core import (
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import ZOO
 from solkit.datasets.store import shipped
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.report import evolution as page
@@ -177,26 +177,141 @@ def test_a_log_is_resumed_and_nothing_is_measured_twice(rows, tmp_path):
     assert second.gpu_s >= first.gpu_s > 0
 
 
+HELD_OUT = {**SHAPE, "M": 4096}
+OWN = {"M": 8192, "N": 4096, "dtype": "bfloat16"}  # the file's
+UNEVEN = {"M": 5121, "N": 641, "dtype": "float16"}  # five eighths of each size, and one
+
+
+@pytest.fixture
+def moved(rows, found):
+    """The rows at another shape, where some kernels take several times as long as they did."""
+
+    def made(shape, **times):
+        for row in rows:
+            name = row.implementation.removeprefix("softmax/")
+            in_use = name == "three_pass" and row.params == found.original.params
+            longer = 1.0 if in_use else times.get(name, 1.0)
+            samples = tuple(longer * each for each in row.samples_ms)
+            yield replace(row, shape=shape, time_ms=longer * row.time_ms, samples_ms=samples)
+
+    return made
+
+
 @pytest.mark.parametrize(("times", "passes"), [(0.9, True), (100.0, False)])
 def test_the_winner_must_not_be_slower_at_a_shape_that_the_search_did_not_see(
-    rows, found, times, passes
+    rows, moved, times, passes
 ):
-    elsewhere = {**SHAPE, "M": 4096}
-
-    def moved(row):
-        in_use = row.implementation == "softmax/three_pass" and row.params == found.original.params
-        longer = 1.0 if in_use else times
-        samples = tuple(longer * each for each in row.samples_ms)
-        return replace(row, shape=elsewhere, time_ms=longer * row.time_ms, samples_ms=samples)
-
-    both = [*rows, *(moved(row) for row in rows if canonical(row.shape) == canonical(SHAPE))]
-    how = EvolveSettings(**FAST, held_out=[elsewhere])
+    both = [*rows, *moved(HELD_OUT, **dict.fromkeys(KERNELS, times))]
+    how = EvolveSettings(**FAST, held_out=[HELD_OUT])
     told = evolved(both, Recorded("rows_tile"), settings=how)
     (held,) = told.gate.held_out
     assert not told.gate.single_shape
     assert (told.gate.passed, held.passed) == (passes, passes)
     assert told.verdict is (TuneVerdict.FASTER if passes else TuneVerdict.KEEP)
     assert passes or (told.best == variant_id(ORIGINAL.read_text()) and "M=4096" in told.gate.why)
+
+
+def practised(rows, moved, *shapes, **told):
+    """A search whose fastest variant, `whole_row`, is slow everywhere else."""
+    elsewhere = [row for each in (HELD_OUT, *shapes) for row in moved(each, whole_row=100.0)]
+    told["settings"] = EvolveSettings(**FAST, held_out=[HELD_OUT], **told.get("settings", {}))
+    return evolved([*rows, *elsewhere], Recorded("rows_tile", "whole_row"), **told)
+
+
+def kinds_of(found):
+    return [found.variant(each.id).variant.kind for each in found.finalists]
+
+
+@pytest.mark.parametrize("shape", [OWN, UNEVEN])
+def test_a_finalist_that_is_slower_at_a_practice_shape_gives_way_to_one_that_is_not(
+    rows, moved, shape
+):
+    told = practised(rows, moved, shape)
+    assert kinds_of(told) == ["whole_row", "rows_tile"]
+    assert [each.taken for each in told.finalists] == [False, True]
+    lost, held = (each.practised[0] for each in told.finalists)
+    in_use_ms = told.original.time_ms
+    assert (lost.shape, held.shape) == (shape, shape)
+    assert lost.ratio == pytest.approx(100 * fastest(rows, "whole_row") / in_use_ms)
+    assert held.ratio == pytest.approx(fastest(rows, "rows_tile") / in_use_ms)
+    assert told.gate.passed
+    assert told.winner.variant.kind == "rows_tile"
+    assert told.best_params.time_ms == fastest(rows, "rows_tile")
+    assert f"M={shape['M']}, N={shape['N']}" in told.notes[-1]
+    assert told.notes[-1].endswith("rows_tile was taken.")
+    (first, second) = json.loads(page.dumps(told))["finalists"]
+    assert (first["taken"], second["taken"], second["id"]) == (False, True, told.best)
+    assert first["practice"] == [{"shape": shape, "verdict": "correct", "ratio": lost.ratio}]
+
+
+def test_no_held_out_shape_is_used_for_choosing(rows, moved):
+    told = practised(rows, moved)
+    assert told.finalists == ()
+    assert (told.gate.passed, told.gate.held_out[0].shape) == (False, HELD_OUT)
+
+
+def test_there_is_no_practice_where_the_shape_is_the_only_one(rows, moved):
+    both = [*rows, *moved(OWN, whole_row=100.0)]
+    how = EvolveSettings(**FAST, held_out=[SHAPE])
+    told = evolved(both, Recorded("rows_tile", "whole_row"), settings=how)
+    assert (told.finalists, told.gate.single_shape) == ((), True)
+    assert told.winner.variant.kind == "whole_row"
+
+
+def test_there_is_no_practice_where_there_is_nothing_to_choose(rows, moved):
+    both = [*rows, *moved(HELD_OUT), *moved(OWN)]
+    tuned = min(
+        (row for row in rows if row.implementation == "softmax/three_pass"),
+        key=lambda row: row.time_ms,
+    )
+    how = EvolveSettings(**FAST, held_out=[HELD_OUT], params=tuned.params)
+    assert evolved(both, Written("def kernel(:"), settings=how).finalists == ()
+
+
+def test_practice_is_in_the_log_and_a_resumed_run_takes_it_over(rows, moved, tmp_path):
+    log = tmp_path / "evolve.jsonl"
+    first = practised(rows, moved, OWN, settings={"log": log})
+    again = practised(rows, moved, OWN, settings={"log": log, "resume": True})
+    told = outcomelog.read(log).rows
+    there = [row.implementation.removeprefix("softmax/") for row in told if row.shape == OWN]
+    assert there == ["three_pass", "whole_row", "rows_tile"]
+    assert again.finalists == first.finalists
+    assert again.gpu_s == pytest.approx(first.gpu_s, abs=1e-3)  # rows are rounded
+    assert again.measured == first.measured == len(told) - len(there)
+
+
+def test_practice_is_paid_from_the_budget(rows, moved):
+    searched = evolved(rows, Recorded("rows_tile", "whole_row"))
+    whole = practised(rows, moved, OWN)
+    assert whole.gpu_s > searched.gpu_s
+    assert (whole.measured, len(whole.finalists)) == (searched.measured, 2)
+    short = practised(rows, moved, OWN, seconds=searched.gpu_s)
+    assert (short.stopped, short.measured < searched.measured) == (Stopped.BUDGET, True)
+    assert searched.gpu_s <= short.gpu_s < whole.gpu_s
+    assert len(short.finalists[0].practised) == 1
+    assert short.finalists[-1].practised == ()  # nothing was left, so nothing speaks against it
+    assert [each.taken for each in short.finalists] == [False, True]
+
+
+class Interrupted(RecordedBench):
+    """Someone interrupts, or it fails, once it leaves the shape of the search."""
+
+    error: BaseException = KeyboardInterrupt()
+
+    def submit(self, configurations):
+        if configurations[0].shape.get("N") == OWN["N"]:
+            raise self.error
+        super().submit(configurations)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), WorkerError("lost")])
+def test_if_practice_cannot_be_finished_the_fastest_goes_to_the_gate(rows, moved, error):
+    bench = Interrupted([*rows, *moved(HELD_OUT), *moved(OWN)])
+    bench.error = error
+    told = practised(rows, moved, bench=bench)
+    assert told.finalists == ()
+    assert "practice" in told.notes[-1]
+    assert (told.gate.passed, told.winner.variant.kind) == (True, "whole_row")
 
 
 def test_a_shape_that_is_not_recorded_cannot_be_held_out(rows):

@@ -39,6 +39,7 @@ from solkit.errors import SolkitError
 from solkit.tuner.evolution.archive import Archive
 from solkit.tuner.evolution.bandit import Bandit
 from solkit.tuner.evolution.frontier import Frontier, Point, Shares
+from solkit.tuner.evolution.practice import finalists
 from solkit.tuner.proposers import Proposer
 
 __all__ = ["Breeding", "Found", "Ranking", "World"]
@@ -133,6 +134,8 @@ class Breeding:
         rounds: how often proposals were asked for.
         measured, failed: configurations that were measured, and failed ones.
         notes: what limits the search, each a sentence.
+        kept_s: GPU seconds of the budget that are left for the practice, where there are several
+            finalists.
     """
 
     def __init__(
@@ -161,6 +164,7 @@ class Breeding:
         self.first_ms: float | None = None
         self.rounds = self.measured = self.failed = 0
         self.notes: list[str] = []
+        self.kept_s = 0.0
 
     def run(self) -> Stopped:
         """Search until something ends it; an interrupt (Ctrl-C) does as well."""
@@ -204,11 +208,15 @@ class Breeding:
         best_ms = self.archive.best.time_ms
         if self._sol_ms is not None and best_ms and self._sol_ms / best_ms >= self._how.stop_at:
             return Stopped.SPEED_OF_LIGHT
-        if self._world.spent_s() >= self._budget_s:
+        if self._world.spent_s() >= self._budget_s - self._kept_s():
             return Stopped.BUDGET
         if not self._promises() and not self._can_propose():
             return Stopped.EXPECTED_GAIN if self._frontier.left() else Stopped.EXHAUSTED
         return None
+
+    def _kept_s(self) -> float:
+        has_choice = self.kept_s > 0 and len(finalists(self.archive, self.first_ms)) > 1
+        return self.kept_s if has_choice else 0.0
 
     def _promises(self) -> bool:
         """Whether what is left is worth a measurement."""

@@ -262,3 +262,23 @@ def test_what_an_earlier_run_measured_is_not_measured_again():
     assert ("1.0 plain", 1) not in world.measured
     assert ("0.4 fuse", 2) not in world.measured
     assert breeding.archive.best.time_ms == 0.4
+
+
+def kept(*texts, kept_s, budget_s=8.0):
+    """What a search spends that leaves some seconds for the practice."""
+    world, original = World(), "1.0 plain"
+    variant = Variant(variant_id(original), original)
+    first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
+    how = EvolveSettings(stop_at=2.0, order=Order.RANDOM)
+    breeding = Breeding(world, [Proposer(*texts)], (variant, first), budget_s, how, SOL_MS)
+    breeding.kept_s = kept_s
+    assert breeding.run() is Stopped.BUDGET
+    return world.spent_s()
+
+
+def test_seconds_are_kept_for_the_practice_of_several_finalists_only():
+    fast = [f"0.{n} kind{n}" for n in range(1, 9)]
+    slow = [f"{n}.0 kind{n}" for n in range(3, 11)]
+    assert kept(*fast, kept_s=0.0) == 8.0
+    assert kept(*fast, kept_s=3.0) == 5.0
+    assert kept(*slow, kept_s=3.0) == 8.0

@@ -1,0 +1,141 @@
+"""Practice: which of the good variants meets the original at the gate.
+
+The fastest variant may be fast at the shape of the search alone. So finalists are timed, beside the
+original, at practice shapes, which are neither the search's nor the gate's::
+
+    archive ─► finalists, the fastest first ─► slower than the original somewhere? ─ no ─► the gate
+                          ▲                                     │ yes
+                          └───────────── the next one ──────────┘
+
+If each is slower somewhere, the one that loses least goes to the gate. The gate alone decides
+whether it replaces the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from solkit.core import Bred, Finalist, Practised, Value, Verdict
+from solkit.tuner.evolution.archive import Archive
+
+if TYPE_CHECKING:
+    from solkit.tuner.evolution.breeding import Found
+
+    Shape = Mapping[str, Value]
+    Measure = Callable[[Bred, Shape], Found]
+
+__all__ = ["MOST_SHAPES", "finalists", "practise", "shapes_like"]
+
+MOST_SHAPES = 3
+"""Shapes to practise at."""
+_MOST_FINALISTS = 4
+_SLACK = 0.02
+"""How far two median times of different runs may be apart if nothing differs: each is within 1 %
+(docs/data.md)."""
+_LARGE = 256
+"""Sizes below it stay as they are: a head's dimension, groups, the k of a top-k."""
+
+_SAYS_NOTHING = (Verdict.NOT_MEASURED, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM)
+"""Verdicts that speak neither for nor against a finalist."""
+
+
+def shapes_like(shape: Shape) -> list[Shape]:
+    """Shapes that differ from one in kind, the most telling first; no two alike.
+
+    Uneven ones; ones whose longest side is short and whose shortest is long; and the reverse. Those
+    that follow are tamer, for kernels that accept few sizes. Most have fewer elements.
+    """
+    every = {name: value for name, value in shape.items() if type(value) is int and value > 1}
+    least = min(_LARGE, max(every.values(), default=0))
+    sizes = sorted((n for n, value in every.items() if value >= least), key=lambda n: -every[n])
+    if not sizes:
+        return []
+    first, last = sizes[0], sizes[-1]
+    changes = [
+        {name: 5 * every[name] // 8 | 1 for name in sizes},
+        {last: 4 * every[last], first: every[first] // 8},
+        {last: every[last] // 8, first: 2 * every[first]},
+        {name: every[name] // 2 for name in sizes},
+        *({name: every[name] // 2} for name in sizes),
+    ]
+    found: list[Shape] = []
+    for each in changes:
+        made = {**shape, **each}
+        if min(each.values()) > 0 and made != shape and made not in found:
+            found.append(made)
+    return found
+
+
+def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
+    """Variants that may go to the gate, the fastest first; empty if nothing was timed.
+
+    The best one always is among them. The others are faster than the original beyond noise; the
+    fastest of each behaviour come first, since variants that resemble each other fail together.
+
+    Args:
+        archive: of the search.
+        first_ms: what the original takes with the parameters in use; ``None`` if it fails.
+    """
+    timed = sorted((each for each in archive if each.time_ms is not None), key=_time_ms)
+    faster = [e for e in timed if first_ms is None or _time_ms(e) * (1 + _SLACK) < first_ms]
+    elites = {each.variant.id for each in archive.elites()}
+    faster.sort(key=lambda each: each.variant.id not in elites)
+    distinct = {each.variant.id: each for each in (*timed[:1], *faster)}
+    return sorted(list(distinct.values())[:_MOST_FINALISTS], key=_time_ms)
+
+
+def practise(
+    original: Bred, rivals: Sequence[Bred], shapes: Iterable[Shape], measure: Measure
+) -> tuple[Finalist, ...]:
+    """Time finalists at practice shapes until one is not slower than the original at any.
+
+    A shape says nothing where the original fails, or where either was not measured.
+
+    Args:
+        original: with the parameters in use.
+        rivals: the finalists, in the order in which they are tried.
+        shapes: to practise at.
+        measure: times a variant with its parameters at a shape. It is asked for the original again
+            for each finalist.
+
+    Returns:
+        Those that were tried; one of them is taken.
+    """
+    order, found = list(shapes), list[Finalist]()
+    for rival in rivals:
+        tried = _tried(original, rival, order, measure)
+        found.append(tried)
+        if not _is_slower(tried.loss):
+            break
+        worst = tried.practised[-1].shape  # the next one may well be slower there, too
+        order.sort(key=lambda shape: shape is not worst)
+    taken = min(found, key=lambda each: each.loss)
+    return tuple(replace(each, taken=each is taken) for each in found)
+
+
+def _tried(original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure) -> Finalist:
+    """A finalist at practice shapes, up to the first at which it is slower."""
+    practised: list[Practised] = []
+    for shape in shapes:
+        base_ms = measure(original, shape).time_ms
+        if base_ms is None:
+            continue
+        found = measure(rival, shape)
+        if found.verdict in _SAYS_NOTHING:
+            continue
+        ratio = None if found.time_ms is None else found.time_ms / base_ms
+        practised.append(Practised(shape, found.verdict, ratio))
+        if _is_slower(practised[-1].loss):
+            break
+    return Finalist(rival.variant.id, rival.params, _time_ms(rival), tuple(practised))
+
+
+def _is_slower(loss: float) -> bool:
+    return loss > 1 + _SLACK
+
+
+def _time_ms(bred: Bred) -> float:
+    assert bred.time_ms is not None
+    return bred.time_ms
