@@ -369,11 +369,15 @@ class Grown:
 
     def leaves(self, values: Array) -> Array:
         """The leaf of each tree that a row is in, (rows, trees)."""
-        return np.asarray(self.booster.predict(xgboost().DMatrix(values), pred_leaf=True))
+        return np.asarray(self.booster.predict(_matrix(values), pred_leaf=True))
 
     def contributions(self, values: Array) -> Array:
         """SHAP values of each feature, and the mean in the last column, (rows, names + 1)."""
-        return np.asarray(self.booster.predict(xgboost().DMatrix(values), pred_contribs=True))
+        return np.asarray(self.booster.predict(_matrix(values), pred_contribs=True))
+
+
+def _matrix(values: Array) -> Any:
+    return xgboost().DMatrix(values, nthread=1)  # small ones: see `solkit.surrogate.model`
 
 
 def useful(table: Table, settings: Settings) -> list[str]:

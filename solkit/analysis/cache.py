@@ -1,6 +1,7 @@
 """Answers about kernel files on disk, so that nothing is traced or compiled twice.
 
-An entry has a key, and is valid while the files that were read for it have the same contents. Many
+An entry has a key, and is valid while the files that were read for it have the same contents. Those
+of installed packages, which may be thousands, are a list of their own that many entries share. Many
 processes may share a folder: each entry is written atomically. If the folder cannot be read or
 written, or the disk is full, nothing is kept and nothing fails.
 """
@@ -8,6 +9,7 @@ written, or the disk is full, nothing is kept and nothing fails.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pickle
 import secrets
@@ -15,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from solkit.analysis.content import Files, Stamp, stamp
+from solkit.analysis.content import Files, Lately, Stamp, is_installed
 from solkit.processes.jobs import read_records
 from solkit.userdata import cache_folder
 
@@ -23,6 +25,9 @@ __all__ = ["MOST_BYTES", "Cache", "default_folder"]
 
 MOST_BYTES = 1 << 30
 """Default size of a cache."""
+
+Digests = tuple[tuple[str, str], ...]
+"""Files and the SHA-256 of each."""
 
 _SHARDS = 256
 _KEPT = 0.75  # of a full shard
@@ -46,6 +51,8 @@ class Cache:
     def __init__(self, folder: Path | None, most_bytes: int = MOST_BYTES) -> None:
         self._folder = folder
         self._most_bytes = most_bytes / _SHARDS
+        self._lists: dict[str, Digests] = {}
+        self._held: Lately[str] = Lately()
         self.files = Files()
 
     def get(self, key: str) -> Any:
@@ -54,8 +61,8 @@ class Cache:
             return None
         path = self._path(key)
         try:
-            digests, answer = read_records(path.read_bytes())
-            if any(self.files.digest(file) != digest for file, digest in digests):
+            own, installed, answer = read_records(path.read_bytes())
+            if not self._holds(own) or not self._list_holds(installed):
                 return None
             os.utime(path)
         except FileNotFoundError:
@@ -72,13 +79,61 @@ class Cache:
             answer: SolKit's nouns and plain values.
             stamps: of each file that was read for it, at that time.
         """
-        if self._folder is None or any(stamp(file) != then for file, then in stamps.items()):
+        if self._folder is None:
             return
-        if not all(map(self.files.is_self_contained, stamps)):
-            return
-        digests = tuple((file, self.files.digest(file)) for file in stamps)
+        own = {file: then for file, then in stamps.items() if not is_installed(file)}
+        installed = {file: then for file, then in stamps.items() if file not in own}
         with contextlib.suppress(OSError):
-            self._write(self._path(key), pickle.dumps((digests, answer)))
+            digests, listed = self._digests(own), self._list_of(installed)
+            if digests is not None and listed is not None:
+                self._write(self._path(key), pickle.dumps((digests, listed, answer)))
+
+    def _holds(self, digests: Digests) -> bool:
+        """Whether files have the same contents as then."""
+        return all(self.files.digest(file) == digest for file, digest in digests)
+
+    def _digests(self, stamps: Mapping[str, Stamp]) -> Digests | None:
+        """Of files; ``None`` if one has changed since or reads environment variables."""
+        if any(self.files.stamp(file) != then for file, then in stamps.items()):
+            return None
+        if not all(map(self.files.is_self_contained, stamps)):
+            return None
+        return tuple((file, self.files.digest(file)) for file in sorted(stamps))
+
+    # ------------------------------------------------------------------ files of installed packages
+
+    def _list_holds(self, name: str) -> bool:
+        """Whether the files of a list have the same contents as then.
+
+        Raises:
+            OSError: it is not there any more.
+        """
+        if not name or self._held.get(name) is not None:
+            return True
+        path = self._path(name)
+        os.utime(path)
+        if name not in self._lists:
+            self._lists[name] = read_records(path.read_bytes())
+        if not self._holds(self._lists[name]):
+            return False
+        self._held.add(name, name)
+        return True
+
+    def _list_of(self, stamps: Mapping[str, Stamp]) -> str | None:
+        """The name of a list, which is its digest, or empty for no files; as `_digests`."""
+        if not stamps:
+            return ""
+        key = str(hash(frozenset(stamps.items())))
+        if (known := self._held.get(key)) is not None:
+            return known
+        if (digests := self._digests(stamps)) is None:
+            return None
+        data = pickle.dumps(digests)
+        name = hashlib.sha256(data).hexdigest()
+        if not self._path(name).exists():
+            self._write(self._path(name), data)
+        self._held.add(key, name)
+        return name
 
     def _path(self, key: str) -> Path:
         assert self._folder is not None

@@ -13,19 +13,23 @@ import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import itertools
 import os
 import platform
 import sys
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Generic, TypeVar, Union
 
-__all__ = ["Files", "Reads", "Stamp", "stamp", "surroundings"]
+__all__ = ["Files", "Lately", "Reads", "Stamp", "is_installed", "recent", "stamp", "surroundings"]
 
 Stamp = Union[tuple[int, int], None]
 """A file's size in bytes and modification time in ns; ``None`` if there is no file."""
+
+T = TypeVar("T")
 
 _ROOT = Path(__file__).parents[1]
 _ROOMS = ("adapters", "analysis", "core", "kernelfiles", "processes", "roofline")
@@ -37,6 +41,9 @@ _PLACES = ("CACHE", "DIR", "HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _WRITES = os.O_WRONLY | os.O_RDWR
 _HASHED_BYTES = 16 << 20
 """A larger file is identified by its stamp."""
+_TRUSTED_S = 2.0
+"""So long a file of an installed package is taken to be as it was: a kernel that imports one may
+read thousands, and each answer depends on all of them."""
 
 
 def stamp(path: str) -> Stamp:
@@ -46,6 +53,38 @@ def stamp(path: str) -> Stamp:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file is one of an installed package."""
+    return "site-packages" in path or "dist-packages" in path
+
+
+class Lately(Generic[T]):
+    """What was found out of installed packages in the last 2 s."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, T]] = {}
+
+    def get(self, key: str) -> T | None:
+        """``None`` if nothing was found so lately."""
+        found = self._known.get(key)
+        return found[1] if found and time.monotonic() - found[0] <= _TRUSTED_S else None
+
+    def add(self, key: str, value: T) -> T:
+        """Keep it; returns it."""
+        self._known[key] = time.monotonic(), value
+        return value
+
+
+_SEEN: Lately[tuple[Stamp]] = Lately()
+
+
+def recent(path: str) -> Stamp:
+    """A file's stamp; that of an installed one as it was up to 2 s ago."""
+    if not is_installed(path):
+        return stamp(path)
+    return (_SEEN.get(path) or _SEEN.add(path, (stamp(path),)))[0]
 
 
 class Files:
@@ -62,10 +101,14 @@ class Files:
         """Whether a file does not read environment variables, if it is Python code."""
         return self._read(path)[2]
 
+    def stamp(self, path: str) -> Stamp:
+        """The stamp that a file had when it was digested."""
+        return self._read(path)[0]
+
     def _read(self, path: str) -> tuple[Stamp, str, bool]:
-        now = stamp(path)
         known = self._known.get(path)
-        if known is None or known[0] != now:
+        if known is None or known[0] != recent(path):
+            now = stamp(path)
             known = self._known[path] = (now, *_digested(path, now))
         return known
 
@@ -83,8 +126,8 @@ def _digested(path: str, now: Stamp) -> tuple[str, bool]:
 
 
 def _asks(path: str, data: bytes) -> bool:
-    installed = "site-packages" in path or "dist-packages" in path
-    return path.endswith(".py") and not installed and (b"environ" in data or b"getenv" in data)
+    told = b"environ" in data or b"getenv" in data
+    return path.endswith(".py") and not is_installed(path) and told
 
 
 class Reads:
@@ -95,12 +138,15 @@ class Reads:
 
     def __init__(self) -> None:
         self._stamps: dict[str, Stamp] = {}
+        self._told = 0
         self._ignored = tuple(_ignored_folders())
         sys.addaudithook(self._note)
 
-    def stamps(self) -> dict[str, Stamp]:
-        """By absolute path, each file's stamp when it was first opened."""
-        return {path: each for path, each in self._stamps.items() if each is not None}
+    def new(self) -> dict[str, Stamp]:
+        """Files that were opened since the last call, by absolute path, with their stamps then."""
+        found = list(itertools.islice(self._stamps.items(), self._told, None))
+        self._told += len(found)
+        return {path: each for path, each in found if each is not None}
 
     def _note(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "ctypes.dlopen":

@@ -23,7 +23,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
-from solkit.analysis.content import Stamp, stamp
+from solkit.analysis.content import Stamp, recent
 from solkit.core import Device
 from solkit.errors import JobDiedError, SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
@@ -363,7 +363,7 @@ class _Worker:
     def is_fit_for(self, source: Source) -> bool:
         """Whether it holds this file, and no file that it read has changed since."""
         return source == self.source and all(
-            stamp(path) == then for path, then in self._stamps.items()
+            recent(path) == then for path, then in self._stamps.items()
         )
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
@@ -381,8 +381,8 @@ class _Worker:
             payload = b""
             while not payload:  # an empty one says that there is progress
                 payload = self._channel.receive(first.limit_s).payload
-            values, seconds, stamps = self._jobs.read(payload)
-            self._stamps = dict(stamps)
+            values, seconds, new = self._jobs.read(payload)
+            self._stamps = {**self._stamps, **new}
             return [Answer(value, float(seconds), self._stamps) for value in values]
         except TimeoutError:
             timed_out = True

@@ -107,7 +107,7 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
             start = time.perf_counter()
             answers = _answered(partial(getattr(file, method), asked, **options), len(asked))
             seconds = (time.perf_counter() - start) / len(asked)
-            channel.send({}, pickle.dumps((answers, seconds, reads.stamps())))
+            channel.send({}, pickle.dumps((answers, seconds, reads.new())))
 
 
 def _answered(ask: Callable[[], list[Any]], count: int) -> list[Any]:

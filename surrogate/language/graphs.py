@@ -32,7 +32,8 @@ class Graphed:
 
     Args:
         function: of tensors on one GPU. It does the same whatever they hold, and returns a tensor
-            that the next call overwrites. It asks nothing of the GPU: no `item`, no mask as index.
+            that the next call overwrites and that has no gradient. It asks nothing of the GPU: no
+            `item`, no mask as index.
         parts: whose gradients it adds to; they are zero before each call, and are kept where they
             are from one call to the next.
     """
@@ -62,7 +63,7 @@ class Graphed:
                 self._run(inputs)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        with torch.cuda.graph(graph, pool=self._pool, stream=aside):
             told = self._run(inputs)
         self._pool = self._pool or graph.pool()  # graphs run one after the other: one memory serves
         return _Captured(graph, inputs, told)

@@ -380,7 +380,7 @@ class _Learner:
             batch = self.corpus.batch(rows, self._texts(rows, step))
             loss = self._loss(batch, self._answers(rows, len(rows)))
             loss.backward()  # type: ignore[no-untyped-call]
-            return loss
+            return loss.detach()
         whole = _filled_up(rows, _ROOM_ROWS)
         variants = self._texts(rows, step)
         room = replace(

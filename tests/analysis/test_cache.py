@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,68 @@ def test_a_file_that_changed_while_it_was_read_is_not_trusted(tmp_path):
     assert cache.get(key(1)) == 1
     file.unlink()
     assert cache.get(key(1)) is None
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Many files of an installed package."""
+    folder = tmp_path / "site-packages" / "package"
+    folder.mkdir(parents=True)
+    found = [folder / f"module{number}.py" for number in range(300)]
+    for each in found:
+        each.write_text(f"VALUE = {each.name!r}")
+    return [str(each) for each in found]
+
+
+def stamps(files):
+    return {file: stamp(file) for file in files}
+
+
+def test_entries_share_the_list_of_the_files_of_installed_packages(tmp_path, package):
+    folder = tmp_path / "cache"
+    cache = Cache(folder)
+    for number in range(10):
+        cache.put(key(number), number, stamps(package))
+    found = sorted(sizes(folder))
+    assert len(found) == 11
+    assert found[-2] < 500  # bytes of an entry
+    assert found[-1] > 300 * 64  # the list has a digest of each file
+    again = Cache(folder)
+    assert [again.get(key(number)) for number in range(10)] == list(range(10))
+
+
+def test_a_change_of_an_installed_file_is_noticed_after_two_seconds(tmp_path, package, monkeypatch):
+    cache = Cache(tmp_path / "cache")
+    cache.put(key(1), 1, stamps(package))
+    then = stamps(package)
+    now_s = time.monotonic()
+    Path(package[7]).write_text("VALUE = 'another'")
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 2.1)
+    assert cache.get(key(1)) is None
+    cache.put(key(2), 2, then)  # it was read before the change
+    assert cache.get(key(2)) is None
+    cache.put(key(3), 3, stamps(package))
+    assert cache.get(key(3)) == 3
+    assert Cache(tmp_path / "cache").get(key(1)) is None
+
+
+def test_files_are_looked_up_once_in_two_seconds(tmp_path, package, monkeypatch):
+    looked = []
+    real = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **how: looked.append(path) or real(path, **how))
+    read = stamps(package)
+    cache = Cache(tmp_path / "cache")
+    for number in range(20):
+        cache.put(key(number), number, read)
+        assert cache.get(key(number)) == number
+    assert all(looked.count(file) <= 4 for file in package)
+
+
+def test_a_list_that_is_gone_counts_as_a_change(tmp_path, package):
+    folder = tmp_path / "cache"
+    Cache(folder).put(key(1), 1, stamps(package))
+    max(folder.glob("*/*"), key=lambda each: each.stat().st_size).unlink()
+    assert Cache(folder).get(key(1)) is None
 
 
 def test_what_was_not_asked_for_longest_goes_first(tmp_path):
