@@ -32,7 +32,7 @@ class Practice:
     world: EvolveWorld
     budget_s: float
     notes: list[str] = field(default_factory=list)
-    _known: dict[tuple[str, str, str], Found] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str], list[Found]] = field(default_factory=dict)
 
     def shapes(self) -> list[Mapping[str, Value]]:
         """Shapes to practise at, but for those that a recording lacks."""
@@ -46,8 +46,9 @@ class Practice:
 
     def take(self, name: str, outcome: Outcome) -> None:
         """Take over what an earlier run measured of a variant."""
-        key = name, canonical(outcome.params), canonical(outcome.shape)
-        self._known[key] = self.world.found(None, outcome)
+        if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
+            key = name, canonical(outcome.params), canonical(outcome.shape)
+            self._known.setdefault(key, []).append(self.world.found(None, outcome))
 
     def run(self, breeding: Breeding) -> tuple[Finalist, ...]:
         """The finalists that were tried; empty if there is nothing to choose.
@@ -74,16 +75,18 @@ class Practice:
         self._note(breeding, found)
         return found
 
-    def _measured(self, bred: Bred, shape: Mapping[str, Value]) -> Found:
-        """What a variant takes at a shape, which is found out once, and not beyond the budget."""
+    def _measured(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> Found:
+        """What a variant took at a shape in a turn; nothing is measured beyond the budget."""
         from solkit.tuner.evolution.breeding import Found
 
         key = bred.variant.id, canonical(bred.params), canonical(shape)
-        if key not in self._known and self.world.spent_s() >= self.budget_s:
+        known = self._known.setdefault(key, [])
+        if turn < len(known):
+            return known[turn]
+        if self.world.spent_s() >= self.budget_s:
             return Found(Verdict.NOT_MEASURED)
-        if key not in self._known:
-            self._known[key] = self._timed(bred, shape)
-        return self._known[key]
+        known.append(self._timed(bred, shape))
+        return known[-1]
 
     def _timed(self, bred: Bred, shape: Mapping[str, Value]) -> Found:
         from solkit.tuner.evolution.frontier import Point

@@ -30,14 +30,15 @@ def archive(**told):
 
 
 class World:
-    """Times by variant and M; a verdict stands for what has none."""
+    """Times by variant and M, or those of both turns; a verdict stands for what has none."""
 
     def __init__(self, **times):
         self.times = {"original": {1: 10.0, 2: 10.0, 3: 10.0}, **times}
         self.asked = []
 
-    def __call__(self, bred, shape):
+    def __call__(self, bred, shape, turn):
         found = self.times[bred.variant.id].get(shape["M"], Verdict.NOT_MEASURED)
+        found = found[turn] if isinstance(found, tuple) else found
         if (bred.variant.id, shape["M"]) not in self.asked:
             self.asked.append((bred.variant.id, shape["M"]))
         if isinstance(found, Verdict):
@@ -110,9 +111,24 @@ def test_a_shape_at_which_the_original_fails_is_left_out():
     assert ("fast", 1) not in world.asked
 
 
-def test_noise_is_no_loss():
-    assert practised(World(fast={1: 10.19}), FAST, SECOND)[0] == "fast"
-    assert practised(World(fast={1: 10.21}, second={}), FAST, SECOND)[0] == "second"
+@pytest.mark.parametrize(
+    ("base", "rival", "ratio"),
+    [
+        (10.0, 10.19, 1.019),  # noise
+        (10.0, 10.21, 1.021),  # slower both times
+        (10.0, (10.9, 10.1), 1.01),  # the second look differs
+        ((10.0, 9.0), (10.5, 9.9), 1.1),
+        (10.0, (11.1, 9.0), 1.11),  # clearly slower: there is no second look
+        (10.0, (10.5, Verdict.NOT_MEASURED), 1.05),  # the budget is spent
+        ((10.0, Verdict.UNSTABLE), (10.5, 9.0), 1.05),
+    ],
+)
+def test_a_loss_within_what_repeats_differ_by_is_looked_at_twice(base, rival, ratio):
+    world = World(fast={1: rival}, second={})
+    world.times["original"] = {1: base}
+    taken, found = practised(world, FAST, SECOND)
+    assert found[0].practised[0].ratio == pytest.approx(ratio)
+    assert taken == ("fast" if ratio < 1.02 else "second")
 
 
 def test_finalists_are_the_best_and_what_is_faster_beyond_noise():
