@@ -1,0 +1,89 @@
+"""At which shapes a search practises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from solkit.core import EvolveSettings, Variant
+from solkit.errors import InputError
+from solkit.pipeline.evolving_world import EvolveWorld, Original
+from solkit.roofline.devices import find
+
+H100 = find("h100")
+FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
+MADE = [641, 128, 2048, 512]  # of 1024: five eighths and one, an eighth, twice, half
+NOW = EvolveSettings()
+
+
+def original(shapes, held_out=(), **told):
+    problem = SimpleNamespace(sizes={"M": 7, "N": 2}, shapes=shapes, held_out_shapes=held_out)
+    file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
+    return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **told)
+
+
+def sizes(found):
+    assert all(each["N"] == 2 for each in found)
+    return [each["M"] for each in found]
+
+
+def test_the_files_own_shapes_come_first_then_those_made_of_the_searchs():
+    found = original([FIRST, SECOND], held_out=[THIRD])
+    assert sizes(found.practice(NOW)) == [3072, *MADE]
+
+
+def test_shapes_that_are_held_out_for_want_of_others_are_not_practised_at():
+    assert sizes(original([FIRST, SECOND, {"M": 128}]).practice(NOW)) == [641, 2048, 512]
+
+
+@pytest.mark.parametrize("told", [[{"M": 641}], [{"M": 641, "N": 2}]])
+def test_a_made_shape_that_is_held_out_is_left_out(told):
+    assert sizes(original([FIRST], held_out=told).practice(NOW)) == MADE[1:]
+    given = EvolveSettings(held_out=told)
+    assert sizes(original([FIRST]).practice(given)) == MADE[1:]
+    assert sizes(original([FIRST], held_out=[{"M": 128}]).practice(given)) == MADE[2:]
+
+
+def test_a_problem_with_one_shape_has_no_practice():
+    assert original([FIRST]).practice(NOW) == []
+    fits_one = original([FIRST, SECOND], held_out=[THIRD], compiled="reference.py")
+    assert fits_one.practice(NOW) == []
+
+
+def world(**failures):
+    """A world where a kernel needs as many GB as its M says, and fails in analysis as told."""
+
+    def known(configuration, *_):
+        size = configuration.shape["M"]
+        failure = failures.get(f"at_{size}", "")
+        if failure == "refused":
+            raise InputError("M must be even")
+        work = SimpleNamespace(dram_bytes=size * 10**9)
+        analysis = SimpleNamespace(failure=failure)
+        return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
+
+    made = EvolveWorld(SimpleNamespace(known=known), H100, original([FIRST]), NOW, None)
+    made.close()
+    return made
+
+
+def accepted(made, first, shape):
+    made.original = replace(made.original, shape={"M": first})
+    return made.accepts({"M": shape})
+
+
+def test_a_shape_may_need_what_the_searchs_does_or_a_sixteenth_of_the_memory():
+    assert H100.memory_bytes // 16 // 10**9 == 5
+    assert accepted(world(), first=20, shape=20)
+    assert not accepted(world(), first=20, shape=21)
+    assert accepted(world(), first=1, shape=5)
+    assert not accepted(world(), first=1, shape=6)
+
+
+def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
+    assert not accepted(world(at_2="refused"), first=3, shape=2)
+    assert not accepted(world(at_2="crashed"), first=3, shape=2)
+    assert accepted(world(at_2="timed_out", at_3="timed_out"), first=3, shape=2)
+    assert not accepted(world(at_2="crashed", at_3="timed_out"), first=3, shape=2)
