@@ -268,7 +268,7 @@ class Evolved:
         variants: everything that was proposed, oldest first; the first is the original.
         rounds: how often proposals were asked for.
         measured, failed: configurations that were measured; those of them that failed.
-        gpu_s: GPU seconds of the search.
+        gpu_s: GPU seconds of the search and the practice.
         stopped: why the search ended.
         trajectory: how the best time fell.
         cost: money that proposers spent, in the currency of the prices given.

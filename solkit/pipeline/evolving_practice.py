@@ -92,7 +92,8 @@ class Practice:
         from solkit.tuner.evolution.frontier import Point
 
         original, path = self.world.original, self.world.path(bred.variant)
-        how = "default" if bred.variant.id == original.variant.id else "search"
+        in_use = path == original.path and canonical(bred.params) == canonical(original.params)
+        how = "default" if in_use else "search"
         configuration = replace(original.of(path, bred.params, how), shape=shape)
         return self.world.measure(Point(bred.variant.id, configuration, 0.0, 0.0), bred.variant)
 

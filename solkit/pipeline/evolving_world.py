@@ -375,11 +375,12 @@ class EvolveWorld:
         if self.log is not None:
             self.log.variants[variant.id] = variant
         try:
-            known = self.prepared.known(point.configuration, None, None, None)
+            configuration, prospect = self.prepared.known(point.configuration, None, None, None)
         except InputError as error:
             return Found(Verdict.NOT_MEASURED, why=str(error))
+        configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
-            found = self._measured(*known)
+            found = self._measured(configuration, prospect)
             if found.verdict is not Verdict.UNSTABLE:
                 break
         return found

@@ -285,12 +285,45 @@ def test_practice_is_paid_from_the_budget(rows, moved):
     whole = practised(rows, moved, OWN)
     assert whole.gpu_s > searched.gpu_s
     assert (whole.measured, len(whole.finalists)) == (searched.measured, 2)
+    almost_s = searched.gpu_s - 1e-6
+    unpractised = evolved(rows, Recorded("rows_tile", "whole_row"), seconds=almost_s)
+    assert unpractised.measured == searched.measured  # nothing is kept without practice shapes
     short = practised(rows, moved, OWN, seconds=searched.gpu_s)
     assert (short.stopped, short.measured < searched.measured) == (Stopped.BUDGET, True)
     assert searched.gpu_s <= short.gpu_s < whole.gpu_s
     assert len(short.finalists[0].practised) == 1
     assert short.finalists[-1].practised == ()  # nothing was left, so nothing speaks against it
     assert [each.taken for each in short.finalists] == [False, True]
+
+
+class Listening(RecordedBench):
+    """Notes what it is asked to measure."""
+
+    def submit(self, configurations):
+        self.asked = [*getattr(self, "asked", []), *configurations]
+        super().submit(configurations)
+
+
+def test_the_search_says_what_is_hopeless_and_practice_times_in_full(rows, moved):
+    bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN)])
+    practised(rows, moved, bench=bench)
+    search, practice = (
+        [each.hopeless_ms for each in bench.asked if each.shape["N"] == shape["N"]]
+        for shape in ({"N": 1024}, OWN)
+    )
+    in_use_ms = next(row.time_ms for row in rows if row.implementation == "softmax/three_pass")
+    assert search[:2] == [None, 2 * in_use_ms]
+    assert set(practice) == {None}
+
+
+def test_only_what_is_in_use_is_measured_as_the_default(rows, moved):
+    slow = dict.fromkeys(("rows_tile", "whole_row"), 100.0)
+    bench = Listening([*rows, *moved(HELD_OUT), *moved(OWN, **slow)])
+    told = practised(rows, moved, bench=bench)
+    assert kinds_of(told) == ["whole_row", "rows_tile", "original"]  # with other parameters
+    assert [each.taken for each in told.finalists] == [False, False, True]
+    how = [each.chosen_by for each in bench.asked if each.shape["N"] == OWN["N"]]
+    assert how == ["default", "search", "search", "search"]
 
 
 class Interrupted(RecordedBench):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from solkit.core import (
@@ -48,6 +48,7 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT = 3
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
+_HOPELESS = 2.0  # times the best, as in `solkit.tuner.task`: more samples would change nothing
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -316,9 +317,19 @@ class Breeding:
         if self._refused(variant):
             self._frontier.drop(variant.id)
             return
-        self._told(point, variant, self._world.measure(point, variant))
+        self._told(point, variant, self._world.measure(self._limited(point), variant))
         self._since_round += 1
         self.tell("measuring")
+
+    def _limited(self, point: Point) -> Point:
+        """The candidate with the time beyond which it is of no interest: it still counts as slow.
+
+        Benches that do not stop early ignore it.
+        """
+        if (best_ms := self._frontier.best_ms) is None:
+            return point
+        limited = replace(point.configuration, hopeless_ms=_HOPELESS * best_ms)
+        return replace(point, configuration=limited)
 
     def _checked(self, variant: Variant) -> Variant:
         """The variant with what is known of its results, which is found out once."""

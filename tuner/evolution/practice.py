@@ -104,7 +104,8 @@ def practise(
     Returns:
         Those that were tried; one of them is taken.
     """
-    order, found = list(shapes), list[Finalist]()
+    order = list(shapes)
+    found: list[Finalist] = []
     for rival in rivals:
         tried = _tried(original, rival, order, measure)
         found.append(tried)

@@ -34,6 +34,7 @@ class World:
 
     def __init__(self, wrong_forecasts=0.0):
         self.measured, self.ranked, self.briefs = [], [], []
+        self.hopeless_ms = []
         self.checked, self.expected = [], []
         self._wrong = wrong_forecasts
 
@@ -54,6 +55,7 @@ class World:
         return Ranking(points, refused)
 
     def measure(self, point, variant):
+        self.hopeless_ms.append(point.configuration.hopeless_ms)
         self.measured.append((variant.source, point.configuration.params["BLOCK"]))
         if "interrupt" in variant.source:
             raise KeyboardInterrupt
@@ -282,3 +284,12 @@ def test_seconds_are_kept_for_the_practice_of_several_finalists_only():
     assert kept(*fast, kept_s=0.0) == 8.0
     assert kept(*fast, kept_s=3.0) == 5.0
     assert kept(*slow, kept_s=3.0) == 8.0
+
+
+def test_what_takes_twice_the_best_time_is_hopeless():
+    *_, world = bred(Proposer("0.5 tile", "0.4 fuse"))
+    assert world.hopeless_ms[0] is None
+    times = [float(text.split()[0]) * 2 / block for text, block in world.measured]
+    best = [min(times[: n + 1]) for n in range(len(times) - 1)]
+    assert world.hopeless_ms[1:] == [2 * each for each in best]
+    assert len(set(best)) > 1
