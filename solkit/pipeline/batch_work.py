@@ -111,9 +111,11 @@ def _all(
 ) -> list[tuple[Entry, Found]]:
     """The grounds of all entries, in order; what fails is left out, with a note."""
     wanted = []
-    for entry in entries:
+    with ThreadPoolExecutor(max(len(entries), 1), thread_name_prefix="solkit-batch") as pool:
+        looks = [pool.submit(look, entry) for entry in entries]  # to import a kernel takes seconds
+    for entry, found_out in zip(entries, looks, strict=True):
         try:
-            wanted += [(entry, each) for each in look(entry)]
+            wanted += [(entry, each) for each in found_out.result()]
         except InputError as error:
             notes.append(f"{entry.title} is left out: {error}")
     done = 0
