@@ -56,9 +56,14 @@ class Known:
         return int(max(self.by_scale, default=-1)) + 1
 
     @property
+    def views(self) -> int:
+        """How many beliefs the prior is made of; 0 if of one."""
+        return len(self._scales)
+
+    @property
     def terms(self) -> int:
         """How many linear columns there are."""
-        return 2 + len(self._scales) if self.scale is not None else 0
+        return 2 + self.views if self.scale is not None else 0
 
     def log2_ms(self, places: Places) -> tuple[Array, Array]:
         """The prior's mean and sd of log2 ms; NaN without one."""

@@ -27,7 +27,9 @@ class SearchSettings:
 
     Attributes:
         starts: measurements of the initial design, which spreads over the space. With a prior it
-            is the first that the model without the prior may decide.
+            is the first that the model without the prior may decide. Until then a prior of one
+            belief has the points with the lowest forecast measured; among several beliefs, which
+            to follow is to be found out.
         considered: points among which an answer is chosen.
         slow: what is left of differences among the slower half of times, so that the model
             resolves the faster half.
@@ -88,6 +90,7 @@ class Search:
         plain = Encoding(space, named=0)
         self._model = self._modelled(Known(plain, prior, sample, settings.slow))
         self._believes = self._model.known.scale is not None
+        self._follows = self._believes and not self._model.known.views
         nothing = Known(self._encoding, None, sample, settings.slow)
         self._models = [self._model, self._modelled(nothing)]
 
@@ -218,10 +221,12 @@ class Search:
     def _wanted(self, model: Model) -> Array:
         """Expected improvement of the target, times the chance to run, per cost.
 
-        In turns, if the search is stuck: how low the forecast is.
+        How low the forecast is, at first and in turns if the search is stuck.
         """
         mean, sd = model.targets()
         times = self._rows.times
+        if self._follows and len(times) < self._settings.starts:
+            return -(mean + model.fails() * (mean.max() - mean))  # a failure counts as the slowest
         idle = len(times) - 1 - int(np.nanargmin(times))
         if idle >= self._settings.stuck and len(times) % self._settings.descends == 1:
             return _HOPE * sd - mean

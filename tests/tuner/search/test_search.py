@@ -176,6 +176,33 @@ def test_a_prior_decides_the_first_answer():
     assert took(Search(Space(VALUES), prior=Believed()).ask()[0]) == 1.0
 
 
+def test_what_a_prior_expects_to_be_fastest_comes_first():
+    class Sure(Believed):
+        def fails(self, points):
+            return np.zeros(len(points))
+
+    search, found = Search(Space(VALUES), prior=Sure()), []
+    for _ in range(8):
+        (params,) = search.ask()
+        search.tell(params, 8 * took(params))
+        found.append(took(params))
+    assert found == sorted(map(took, Space(VALUES).walk()))[:8]
+
+
+def test_what_may_fail_counts_as_slow():
+    class Doubtful(Believed):
+        def fails(self, points):
+            return np.array([0.9 * (params["X"] == 64) for params in points])
+
+    search, asked = Search(Space(VALUES), prior=Doubtful()), []
+    for _ in range(8):
+        (params,) = search.ask()
+        search.tell(params, took(params))
+        asked.append(params["X"])
+    assert asked[0] == 64  # before anything is timed, the forecast alone decides
+    assert 64 not in asked[1:]
+
+
 def test_a_prior_that_misleads_is_overcome():
     def other(params):
         return 64 / took(params)
