@@ -427,11 +427,11 @@ def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None)
 
 
 def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
-    from solkit.surrogate.language.regressor import LanguageRegressor
-
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
         if f"{depth.value}/stacked.json" not in file.namelist():
             return None
+        from solkit.surrogate.language.regressor import LanguageRegressor  # it imports torch
+
         about = json.loads(file.read(f"{depth.value}/stacked.json"))
         sizes = _unpacked(file.read(f"{depth.value}/stacked_sizes.ubj"))
         for name in file.namelist():

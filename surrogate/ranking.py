@@ -342,14 +342,25 @@ class _Cascade:
                 continue
             table = tabled(self._entries([candidates[at] for at in places]))
             try:
-                if self.surrogate is None:
-                    raise UnsupportedError("no trained surrogate is installed")
-                part = self.surrogate.forecast(table, depth)
+                part = self._model(depth).forecast(table, depth)
             except UnsupportedError as error:
                 notes[f"Ranked by the kernel model alone: {error}."] = None
                 part = Forecasts.of(table.modelled_ms)
             told = told.with_(places, part)
         return told, tuple(notes)
+
+    def _model(self, depth: Depth) -> Surrogate:
+        """What forecasts at a depth.
+
+        The language regressor takes seconds to load. So it counts only where nothing goes deeper.
+
+        Raises:
+            UnsupportedError: there is none.
+        """
+        if self.surrogate is None:
+            raise UnsupportedError("no trained surrogate is installed")
+        is_last = depth is Depth(self.request.settings.depth)
+        return self.surrogate if is_last else self.surrogate.without_language()
 
     def _spent(self, candidates: Sequence[_Candidate]) -> Costs:
         """What each candidate will cost, as its own depth tells; NaN for those that fail."""
@@ -400,7 +411,7 @@ class _Cascade:
         known = places[~np.isnan(told.time_ms[places])]
         if self.surrogate is None or not len(known) or np.isnan(told.size[known]).any():
             return len(places)
-        return self.surrogate.number(told[known], depth)
+        return self._model(depth).number(told[known], depth)
 
     def _enough(self, candidates: Sequence[_Candidate], told: Forecasts) -> int | None:
         deepest = max((_DEPTHS.index(each.depth) for each in candidates), default=0)
@@ -411,7 +422,7 @@ class _Cascade:
         )
         if self.surrogate is None or np.isnan(told.size[places]).any() or not len(places):
             return None
-        return self.surrogate.number(told[places], depth)
+        return self._model(depth).number(told[places], depth)
 
     def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Push, ...]]:
         """Of the first candidates, what made their forecasts, by place."""

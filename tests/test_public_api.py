@@ -47,6 +47,17 @@ def test_the_callers_process_never_imports_torch(then):
     assert found.stdout.strip() == "[]"
 
 
+def test_ranking_what_is_lowered_imports_no_language_model():
+    code = (
+        "import sys, solkit; solkit.rank('examples/softmax.py', device='h100'); "
+        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert found.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("room", ["roofline", "surrogate", "tuner", "datasets"])
 def test_rooms_are_linked_into_the_package(room):
     link = ROOT / "solkit" / room

@@ -24,9 +24,10 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.surrogate import ranking
 from solkit.surrogate.costs import CostModel, CostTrees
-from solkit.surrogate.model import Surrogate
+from solkit.surrogate.model import Stacked, Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
+from solkit.surrogate.stack import Stack
 from solkit.surrogate.trees import Forecasts
 
 LAUNCH = Launch("f", (8, 1, 1), 4, 1)
@@ -58,6 +59,29 @@ def test_a_space_is_ranked_by_a_cascade(file, model):
     (incumbent,) = (e for e in plan.ranked if dict(e.configuration.params) == own)
     assert incumbent.action is Action.MEASURE
     assert all(e.forecast.time_ms >= plan.sol_ms / 2 for e in plan.ranked)
+
+
+class Reading:
+    """A language regressor that counts what it is asked, and adds nothing."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def forecast(self, table):
+        self.asked += len(table)
+        return SimpleNamespace(mean=np.zeros(len(table)))
+
+
+@pytest.mark.parametrize(("depth", "read"), [("captured", True), ("lowered", False)])
+def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read):
+    reader, calibration = Reading(), model.trees(Depth.CAPTURED).calibration
+    stack = Stack({"trees": 1.0, "language": 0.0})
+    both = model.with_language({Depth.CAPTURED: Stacked(reader, stack, calibration)})
+    (plan,) = rank(file, device="h100", surrogate=both, settings=RankSettings(depth))
+    assert (reader.asked >= len(plan.ranked)) is read
+    assert (reader.asked > 0) is read
+    (alone,) = rank(file, device="h100", surrogate=model, settings=RankSettings(depth))
+    assert [e.forecast for e in plan.ranked] == [e.forecast for e in alone.ranked]
 
 
 def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
