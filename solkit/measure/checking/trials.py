@@ -91,10 +91,16 @@ class Distribution:
 
 
 def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice."""
+    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
+
+    One of each so many neighbours is drawn: to permute all would take more memory than they do.
+    """
     flat = given.reshape(-1).clone()
     count = max(2, flat.numel() // _PLANTED_EVERY)
-    places = torch.randperm(flat.numel(), device=given.device)[:count]
+    apart = flat.numel() // count
+    places = torch.arange(count, device=given.device) * apart
+    places += torch.randint(apart, (count,), device=given.device)
+    places = places[torch.randperm(count, device=given.device)]
     flat[places] = flat[places.roll(1)]
     return flat.view(given.shape)
 
@@ -184,6 +190,8 @@ class Trials:
         skip: names of trials to leave out, e.g. those that break the reference's context.
         wide_limit_s: seconds that wide arithmetic may take for one trial; without it the file's
             tolerance, or the dtype's, decides.
+        free_bytes: memory that is left, of which wide arithmetic takes what others do not need;
+            likewise.
     """
 
     make: Callable[[Mapping[str, Value]], Workload]
@@ -191,6 +199,7 @@ class Trials:
     shape: Mapping[str, Value] = field(default_factory=dict)
     skip: Collection[str] = ()
     wide_limit_s: Callable[[], float] = lambda: math.inf
+    free_bytes: Callable[[], float] = lambda: math.inf
     _structures: list[_Structure] = field(default_factory=list, repr=False)
     _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
 
@@ -259,6 +268,9 @@ class Trials:
         wide = f"{trial.name}, in wide arithmetic"
         if self._too_slow:
             return replace(trial, notes=tuple(self._too_slow))
+        if (needed := _needed_bytes(trial)) > self.free_bytes():
+            why = f"the reference in wide arithmetic needs {needed / 1e9:.1f} GB of memory"
+            return replace(trial, notes=(why,))
         if wide in self.skip:  # its perturbed inputs are beyond what the reference allows
             why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
             return replace(trial, notes=(why,))
@@ -292,6 +304,21 @@ class Trials:
                 sound = _is_sound(trial)
             if sound and not (distribution.subnormal and not _may_be_flushed(trial)):
                 yield trial
+
+
+def _needed_bytes(trial: Trial) -> float:
+    """Memory that wide arithmetic takes on a trial's inputs, and what follows it takes beside it.
+
+    In fp64: while it runs, the inputs twice, or once beside three and a half outputs; then four and
+    a half outputs (`solkit.measure.checking.exact`), of which one and a half stay. Beside these,
+    two more trials are shared with a candidate, which needs its own outputs twice: six times the
+    inputs and outputs as they are.
+    """
+    leaves = tensors_of(trial.workload)
+    inputs, outputs = (8 * sum(each.numel() for each in part) for part in (leaves, trial.want))
+    runs = max(2 * inputs + 1.5 * outputs, inputs + 3.5 * outputs, 4.5 * outputs)
+    own = sum(each.numel() * each.element_size() for each in (*leaves, *trial.want))
+    return max(runs, 1.5 * outputs + 6 * own)
 
 
 def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
@@ -442,7 +469,9 @@ def _write(
     if structure is not None and values.shape == plain.shape:
         values = structure.imposed_on(values)
     limit = torch.finfo(plain.dtype).max
-    plain.copy_(torch.where(values.isfinite(), values.clamp(-limit, limit), values))
+    if limit < torch.finfo(values.dtype).max:  # large tensors are copied no more than they must be
+        values = torch.where(values.isfinite(), values.clamp(-limit, limit), values)
+    plain.copy_(values)
 
 
 def _spreads_not(outputs: list[torch.Tensor]) -> bool:

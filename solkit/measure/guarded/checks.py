@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +58,7 @@ _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
 _JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
+_MOST_IDLE_BYTES = 1 << 30
 _OUTPUT_SLACK_BYTES = 64 << 20
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
@@ -123,12 +125,7 @@ class Checks:
         self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
         self._read_source()
         sets = self._check()
-        self.is_degenerate = _is_degenerate([shared.trial for shared in sets])
-        drawn = [shared.trial.workload for shared in sets]
-        self._vary, self._are_free = vary(drawn[0], drawn[-1]), are_free(drawn)
         self._usual_bytes = _bytes_of(sets[-1].trial.want)
-        if sum(map(_size, sets)) > _MOST_TIMED_BYTES:
-            self._remote.detach(sets.pop(0).trial.name)
         self._bind(self._request.shape)
         self._check_operators(sets[-1])
         return sets
@@ -196,8 +193,8 @@ class Checks:
         return self._effects.reference_s
 
     def _check(self) -> list[Shared]:
-        """Run the candidate on all trials; gives those from ``inputs()``, which stay shared."""
-        kept: list[Shared] = []
+        """Run the candidate on all trials; gives those from ``inputs()`` that it is timed on."""
+        usual: list[tuple[Shared, contextlib.ExitStack]] = []
         if ALL_DISTRIBUTIONS in self._request.skip:
             self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
@@ -211,11 +208,24 @@ class Checks:
             self._check_on(shared)
             self._swapped |= trial.name in _TWINS
             if trial.is_usual:
-                kept.append(shared)
+                usual.append((shared, blocks))
+                if len(usual) == 2:
+                    self._compare(*(each for each, _ in usual))
+                    if sum(_size(each) for each, _ in usual) > _MOST_TIMED_BYTES:
+                        self._drop(*usual.pop(0))
             else:
-                self._remote.detach(shared.trial.name)
-                blocks.close()
-        return kept
+                self._drop(shared, blocks)
+        return [each for each, _ in usual]
+
+    def _compare(self, one: Shared, other: Shared) -> None:
+        """What two draws of the inputs have in common."""
+        self.is_degenerate = _is_degenerate([one.trial, other.trial])
+        drawn = [one.trial.workload, other.trial.workload]
+        self._vary, self._are_free = vary(*drawn), are_free(drawn)
+
+    def _drop(self, shared: Shared, blocks: contextlib.ExitStack) -> None:
+        self._remote.detach(shared.trial.name)
+        blocks.close()
 
     def _bind(self, shape: Mapping[str, Value]) -> None:
         if self._bound_to != dict(shape):
@@ -253,7 +263,9 @@ class Checks:
         def wide_limit_s() -> float:
             return _WIDE_SHARE * self._remote.left_s
 
-        trials = Trials(self._make, request.seed, request.shape, request.skip, wide_limit_s)
+        trials = Trials(
+            self._make, request.seed, request.shape, request.skip, wide_limit_s, _free_bytes
+        )
         self._trials = trials
         for trial in trials.own():
             usual = max(usual, trial.nonfinite)
@@ -290,6 +302,7 @@ class Checks:
         packed = _packed(trial.workload, self._device)
         if self._known_effects is None:
             self._known_effects = _effects(trial, self._setup.machine)
+        _make_room()
         block = self._allocate(packed.size, blocks)
         packed.fill(block)
         return Shared(trial, packed, block, self._effects.written)
@@ -417,6 +430,25 @@ class Checks:
             with self._blaming_the_problem():
                 trial = self._trials.on(_TIMED, drawn.seed, drawn.workload)
             self._decide(taken, trial)
+
+
+def _free_bytes() -> float:
+    """Memory that this process may still take."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return math.inf
+    _make_room()
+    return float(torch.cuda.mem_get_info()[0])
+
+
+def _make_room() -> None:
+    """Give back what this process's allocator keeps for itself, if that is much.
+
+    The candidate's process, and memory that both share, cannot take it otherwise.
+    """
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return
+    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > _MOST_IDLE_BYTES:
+        torch.cuda.empty_cache()
 
 
 def _problem(request: Request) -> LoadedKernel:

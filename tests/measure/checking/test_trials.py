@@ -19,7 +19,7 @@ from solkit.measure.checking.closeness import judge
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.trials import DISTRIBUTIONS, Trials
+from solkit.measure.checking.trials import DISTRIBUTIONS, Trials, _swapped
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -513,6 +513,31 @@ def test_a_twin_has_the_first_trial_s_values_with_a_few_in_other_places():
     first, twin = (found[name].workload.args[0] for name in ("inputs()", "swapped values"))
     assert 0 < int((first != twin).sum()) <= 64
     assert torch.equal(first.flatten().sort().values, twin.flatten().sort().values)
+    rows = (first != twin).any(1)
+    assert rows.sum() > 32  # of 64: they are spread over the tensor
+    assert (first.sum(1) != twin.sum(1))[rows].float().mean() > 0.8  # and leave their rows
+
+
+@pytest.mark.parametrize("count", [2, 3, 127, 128])
+def test_a_few_elements_of_any_number_swap_places(count):
+    given = torch.arange(count, dtype=torch.float32)
+    twin = _swapped(given, torch.float32)
+    assert sorted(twin.tolist()) == given.tolist()
+    assert int((twin != given).sum()) == 2
+
+
+def test_wide_arithmetic_is_left_out_where_memory_is_short():
+    """relu of N numbers: three and a half outputs beside the inputs, at most, while it runs, in
+    fp64; then one and a half, and six times 4 bytes of inputs and outputs: 36 N and 60 N bytes.
+    """
+    number = 1000
+    problem = Workload((torch.randn(number),), {}, torch.relu, None)
+    for free, there in ((60 * number, True), (60 * number - 1, False)):
+        (first, *_) = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free).own()
+        assert (first.exact is not None) is there
+        assert first.notes == (
+            () if there else ("the reference in wide arithmetic needs 0.0 GB of memory",)
+        )
 
 
 def test_the_reference_s_outputs_are_of_the_trial_s_inputs():
