@@ -22,7 +22,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate", "together"]
 
 SCHEMA = "solkit.surrogate/2"
+_TRANSFORMERS = 5  # the least release, as in pyproject.toml
 MODEL_FILE = "surrogate.solkit"
 """The shipped model's name, beside the shipped sets."""
 
@@ -315,7 +316,7 @@ class Surrogate:
         read = functools.cache(functools.partial(_read, path))
         spent = functools.cache(functools.partial(_spent, path))
         found = Surrogate(card, {}, read, spent)
-        if not card.get("language") or find_spec("transformers") is None:
+        if not card.get("language") or not _reads():
             return found
         return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, path)))
 
@@ -336,6 +337,14 @@ class Surrogate:
                     _write_stacked(file, depth, self.stacked(depth))
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+
+
+def _reads() -> bool:
+    """Whether this machine can load a language regressor; older versions know no such encoder."""
+    try:
+        return int(version("transformers").partition(".")[0]) >= _TRANSFORMERS
+    except (PackageNotFoundError, ValueError):
+        return False
 
 
 def _shipped() -> Path:

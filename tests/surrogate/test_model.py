@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from types import SimpleNamespace
 
 import numpy as np
@@ -205,6 +206,12 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
     want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
     sure = ~want.abstains & ~told.abstains
     np.testing.assert_allclose(told.time_ms[sure], want.time_ms[sure], rtol=0.03)
-    monkeypatch.setattr("solkit.surrogate.model.find_spec", lambda _: None)  # no transformers
-    alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
-    np.testing.assert_allclose(alone.time_ms, model.forecast(known, DEPTH).time_ms, rtol=1e-3)
+    trees_ms = model.forecast(known, DEPTH).time_ms
+
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    for found in (absent, lambda _: "4.57.1"):
+        monkeypatch.setattr("solkit.surrogate.model.version", found)
+        alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
+        np.testing.assert_allclose(alone.time_ms, trees_ms, rtol=1e-3)
