@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 from solkit.core import Brief
 from solkit.llm.chat import Answered, Message, Reply, Request
 from solkit.roofline import devices
@@ -155,3 +157,38 @@ def brief_of(source: str, **more: Any) -> Brief:
     """A brief about an H100, with no analysis."""
     shape = {"M": 64, "N": 128}
     return Brief(source=source, name="rms.py", device=devices.find("h100"), shape=shape, **more)
+
+
+def random_llama(place, chat=None, most=512):
+    """A Llama of random weights that reads bytes: it writes noise.
+
+    Args:
+        place: a folder for it, which is returned.
+        chat: its chat template.
+        most: tokens that it reads.
+    """
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    import torch
+
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    words = {word: number for number, word in enumerate(["<end>", *alphabet])}
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=words, merges=[]))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
+    tokenizer.chat_template = chat
+    tokenizer.save_pretrained(place)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=most,
+        eos_token_id=0,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(place)
+    return place

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import hostile_answers as answers
 import pytest
-from model_fakes import REQUEST, brief_of
+from model_fakes import REQUEST, brief_of, random_llama
 
 from solkit.errors import InputError, UnsupportedError
 from solkit.llm.chat import Reply, Trouble
@@ -24,31 +24,7 @@ SMALL = replace(REQUEST, max_tokens=12)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A Llama of random weights that reads bytes: it writes noise, and only proves the path."""
-    transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    import torch
-
-    place = tmp_path_factory.mktemp("model")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    words = {word: number for number, word in enumerate(["<end>", *alphabet])}
-    inner = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=words, merges=[]))
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    inner.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
-    tokenizer.save_pretrained(place)
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-        eos_token_id=0,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(place)
-    return place
+    return random_llama(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="module")

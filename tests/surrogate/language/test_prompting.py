@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from kernels import source
-from model_fakes import Scripted, says, serving, talks
+from model_fakes import Scripted, random_llama, says, serving, talks
 
 from solkit.core import Depth, Facts, KernelAnalysis, Launch
 from solkit.errors import BudgetSpentError, InputError, ModelGoneError
@@ -168,6 +174,42 @@ def test_an_endpoint_is_asked_and_replayed(tmp_path, monkeypatch):
     assert len(read_exchanges(file)) == 3
     again = PromptedForecaster(Asking(Replayed(file), "v1")).compare(entry(0), entry(1))
     np.testing.assert_array_equal(again.probabilities, found.probabilities)
+
+
+@pytest.fixture
+def served(tmp_path):
+    """`transformers serve` with a model of random weights: its URL and the model's name."""
+    pytest.importorskip("fastapi")
+    template = "{% for each in messages %}{{ each['content'] }}\n{% endfor %}"
+    place = str(random_llama(tmp_path / "model", template, most=8192))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = Path(sys.executable).with_name("transformers")
+    asked = [command, "serve", place, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    with subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            for _ in range(300):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                assert server.poll() is None
+                time.sleep(0.2)
+            yield f"http://127.0.0.1:{port}/v1", place
+        finally:
+            server.terminate()
+
+
+def test_transformers_own_server_is_asked_and_its_noise_says_nothing(tmp_path, served, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    file, budget = tmp_path / "exchanges.jsonl", Budget()
+    asking = Asking(Endpoint(*served), "v1", exchanges=Exchanges(file), budget=budget)
+    assert PromptedForecaster(asking, max_tokens=24).compare(entry(0), entry(1)) is None
+    both = read_exchanges(file)
+    assert len(both) == 2  # a pair is asked in both orders
+    assert all(each.refused for each in both)
+    assert all(each.answer.tokens_in > 1000 for each in both)
+    assert all(0 < each.answer.tokens_out <= 24 for each in both)
+    assert budget.tokens == sum(e.answer.tokens_in + e.answer.tokens_out for e in both)
 
 
 def test_a_model_that_is_gone_and_a_spent_budget_are_errors():
