@@ -5,6 +5,7 @@
     python bench/replay.py --sets h100 h200 --spaces 40         # shipped sets, cold
     OPENBLAS_NUM_THREADS=1 python bench/replay.py --cost        # milliseconds of its own
     python bench/replay.py --own-sets --spaces 60               # and with the trees' forecasts
+    python bench/replay.py --own-sets --methods random          # of all spaces, some 10 minutes
 
 FOLDER holds files for `solkit replay`, e.g. the AutoTuningAssociation's benchmark_hub in columns.
 A figure is the best time of a space over the best found after n measurements, the median over
@@ -327,7 +328,7 @@ def needed(space, asks):
     return count
 
 
-def own_sets(count, depth, seed=0):
+def own_sets(count, depth, names, seed=0):
     spaces = [each for name in ("h100", "h200") for each in replaying.read(name)]
     spaces = random.Random(seed).sample(spaces, min(count or len(spaces), len(spaces)))
     known = forecasts(depth)
@@ -340,7 +341,7 @@ def own_sets(count, depth, seed=0):
         found["solkit, forecasts"].append(
             needed(space, Search(space.space, prior=prior, seed=seed))
         )
-        for name in ("solkit", "tpe", "random"):
+        for name in names:
             found[name].append(needed(space, METHODS[name](space, None, seed)))
     table = Table(
         title=f"{len(spaces)} spaces of shipped sets: measurements until within 2 % of the best",
@@ -420,7 +421,8 @@ def main():
         cost()
         return
     if options.own_sets:
-        own_sets(options.spaces, options.depth)
+        names = options.methods.split(",") if options.methods else ("solkit", "tpe", "random")
+        own_sets(options.spaces, options.depth, names)
         return
     every = ("solkit", "tpe", "optuna-gp", "forest", *(f"kt:{n}" for n in KERNEL_TUNER), "random")
     names = options.methods.split(",") if options.methods else every

@@ -352,7 +352,8 @@ class _Cascade:
     def _model(self, depth: Depth) -> Surrogate:
         """What forecasts at a depth.
 
-        The language regressor takes seconds to load. So it counts only where nothing goes deeper.
+        The language regressor takes seconds to load. So it counts only at the deepest depth that is
+        asked for.
 
         Raises:
             UnsupportedError: there is none.

@@ -94,11 +94,13 @@ class Cache:
 
     def _digests(self, stamps: Mapping[str, Stamp]) -> Digests | None:
         """Of files; ``None`` if one has changed since or reads environment variables."""
-        if any(self.files.stamp(file) != then for file, then in stamps.items()):
-            return None
-        if not all(map(self.files.is_self_contained, stamps)):
-            return None
-        return tuple((file, self.files.digest(file)) for file in sorted(stamps))
+        found = []
+        for file in sorted(stamps):
+            now, digest, is_self_contained = self.files.read(file)
+            if now != stamps[file] or not is_self_contained:
+                return None
+            found.append((file, digest))
+        return tuple(found)
 
     # ------------------------------------------------------------------ files of installed packages
 
@@ -111,11 +113,11 @@ class Cache:
         if not name or self._held.get(name) is not None:
             return True
         path = self._path(name)
-        os.utime(path)
         if name not in self._lists:
             self._lists[name] = read_records(path.read_bytes())
         if not self._holds(self._lists[name]):
             return False
+        os.utime(path)
         self._held.add(name, name)
         return True
 
@@ -130,7 +132,9 @@ class Cache:
             return None
         data = pickle.dumps(digests)
         name = hashlib.sha256(data).hexdigest()
-        if not self._path(name).exists():
+        try:
+            os.utime(self._path(name))
+        except FileNotFoundError:
             self._write(self._path(name), data)
         self._held.add(key, name)
         return name

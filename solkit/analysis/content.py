@@ -39,11 +39,12 @@ _PREFIXES = ("TRITON_", "TORCH", "PYTORCH_", "LLVM_", "MLIR_", "NVCC_", "CUDA_")
 _PLACES = ("CACHE", "DIR", "HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 """Variables that name a place or hide a GPU do not change answers."""
 _WRITES = os.O_WRONLY | os.O_RDWR
+_LOOKS = 3  # at a file that changes while it is read
 _HASHED_BYTES = 16 << 20
 """A larger file is identified by its stamp."""
-_TRUSTED_S = 2.0
-"""So long a file of an installed package is taken to be as it was: a kernel that imports one may
-read thousands, and each answer depends on all of them."""
+_TRUSTED_S = 1.0
+"""So long a file of an installed package is taken to be as it was, and a list of them once more: a
+kernel that imports a package may read thousands, and each answer depends on all of them."""
 
 
 def stamp(path: str) -> Stamp:
@@ -57,11 +58,11 @@ def stamp(path: str) -> Stamp:
 
 def is_installed(path: str) -> bool:
     """Whether a file is one of an installed package."""
-    return "site-packages" in path or "dist-packages" in path
+    return any(f"{os.sep}{name}{os.sep}" in path for name in ("site-packages", "dist-packages"))
 
 
 class Lately(Generic[T]):
-    """What was found out of installed packages in the last 2 s."""
+    """What was found out of installed packages in the last second."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, T]] = {}
@@ -81,7 +82,7 @@ _SEEN: Lately[tuple[Stamp]] = Lately()
 
 
 def recent(path: str) -> Stamp:
-    """A file's stamp; that of an installed one as it was up to 2 s ago."""
+    """A file's stamp; that of an installed one as it was up to a second ago."""
     if not is_installed(path):
         return stamp(path)
     return (_SEEN.get(path) or _SEEN.add(path, (stamp(path),)))[0]
@@ -95,22 +96,26 @@ class Files:
 
     def digest(self, path: str) -> str:
         """SHA-256 of a file, in hexadecimal; empty if it cannot be read."""
-        return self._read(path)[1]
+        return self.read(path)[1]
 
-    def is_self_contained(self, path: str) -> bool:
-        """Whether a file does not read environment variables, if it is Python code."""
-        return self._read(path)[2]
+    def read(self, path: str) -> tuple[Stamp, str, bool]:
+        """A file's stamp, the digest that goes with it, and whether it is self-contained.
 
-    def stamp(self, path: str) -> Stamp:
-        """The stamp that a file had when it was digested."""
-        return self._read(path)[0]
-
-    def _read(self, path: str) -> tuple[Stamp, str, bool]:
+        Python code that reads environment variables is not.
+        """
         known = self._known.get(path)
         if known is None or known[0] != recent(path):
-            now = stamp(path)
-            known = self._known[path] = (now, *_digested(path, now))
+            known = self._known[path] = _read(path)
         return known
+
+
+def _read(path: str) -> tuple[Stamp, str, bool]:
+    for _ in range(_LOOKS):
+        now = stamp(path)
+        found = (now, *_digested(path, now))
+        if stamp(path) == now:  # it did not change while it was read
+            return found
+    return None, "", False
 
 
 def _digested(path: str, now: Stamp) -> tuple[str, bool]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "looked_at"]
 
+_DESCRIBED = 16  # kernels whose files are read at once: to import one takes seconds
 _TOGETHER = 4  # kernels that are looked at at once; each keeps several processes busy
 
 Shape = Mapping[str, Value]
@@ -111,8 +112,8 @@ def _all(
 ) -> list[tuple[Entry, Found]]:
     """The grounds of all entries, in order; what fails is left out, with a note."""
     wanted = []
-    with ThreadPoolExecutor(max(len(entries), 1), thread_name_prefix="solkit-batch") as pool:
-        looks = [pool.submit(look, entry) for entry in entries]  # to import a kernel takes seconds
+    with ThreadPoolExecutor(_DESCRIBED, thread_name_prefix="solkit-batch") as pool:
+        looks = [pool.submit(look, entry) for entry in entries]
     for entry, found_out in zip(entries, looks, strict=True):
         try:
             wanted += [(entry, each) for each in found_out.result()]

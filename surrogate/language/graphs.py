@@ -56,6 +56,7 @@ class Graphed:
         return found.told
 
     def _capture(self, inputs: list[Tensor]) -> _Captured:
+        drawn = torch.cuda.get_rng_state()  # the first replay draws what any other would
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
@@ -65,6 +66,7 @@ class Graphed:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool, stream=aside):
             told = self._run(inputs)
+        torch.cuda.set_rng_state(drawn)
         self._pool = self._pool or graph.pool()  # graphs run one after the other: one memory serves
         return _Captured(graph, inputs, told)
 

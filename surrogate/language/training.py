@@ -233,7 +233,7 @@ class _Answers:
         base: log2 of it, (rows,).
         problem: a number of the problem that each is of, (rows,).
         weight: 0 of rows that only fill the batch up, (rows,).
-        counts: which do more, (rows,).
+        counts: which rows count, rather than fill the batch up, (rows,).
         facts: in standard deviations, (rows, facts).
         known: which are, (rows, facts).
     """

@@ -57,7 +57,7 @@ class Known:
 
     @property
     def views(self) -> int:
-        """How many beliefs the prior is made of; 0 if of one."""
+        """Beliefs that the prior says it is made of; 0 if it says nothing."""
         return len(self._scales)
 
     @property

@@ -27,9 +27,9 @@ class SearchSettings:
 
     Attributes:
         starts: measurements of the initial design, which spreads over the space. With a prior it
-            is the first that the model without the prior may decide. Until then a prior of one
-            belief has the points with the lowest forecast measured; among several beliefs, which
-            to follow is to be found out.
+            is the first that the model without the prior may decide. Until then the points with
+            the lowest forecast are measured, unless the prior has views: which of these to follow
+            is to be found out.
         considered: points among which an answer is chosen.
         slow: what is left of differences among the slower half of times, so that the model
             resolves the faster half.

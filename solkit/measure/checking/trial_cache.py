@@ -7,6 +7,7 @@ which gets copies as always. Trials that a candidate is timed on are never kept.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 
@@ -20,7 +21,7 @@ _MOST_BYTES = 1 << 30
 class TrialCache:
     """The trials of the most recently used problems, up to `most_bytes` of tensors in all.
 
-    A problem that needs more is never kept.
+    A problem that needs more is never kept, nor one whose trials lack what memory was short for.
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
@@ -37,16 +38,17 @@ class TrialCache:
             yield from self._kept[key][0]
             return
         taken: list[Trial] = []
-        size = 0
+        size = 0.0
         for trial in make():
-            size += trial.size_bytes
+            size = math.inf if trial.is_short else size + trial.size_bytes
             if size <= self._most_bytes:
                 taken.append(trial)
             else:
                 taken.clear()
             yield trial
+            del trial  # while the next one is made, memory may be short
         if size <= self._most_bytes:
-            self._keep(key, tuple(taken), size)
+            self._keep(key, tuple(taken), int(size))
 
     def _keep(self, key: Hashable, taken: tuple[Trial, ...], size: int) -> None:
         self._kept[key] = taken, size

@@ -44,6 +44,8 @@ class Trial:
     notes: tuple[str, ...] = ()  # why `exact` is ``None``
     # the sizes that differ from the file's defaults
     shape: Mapping[str, Value] = field(default_factory=dict)
+    # whether `exact` is ``None`` for want of memory, which may be there the next time
+    is_short: bool = False
     _standards: dict[Tolerance | None, Standard] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -93,10 +95,11 @@ class Distribution:
 def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
 
-    One of each so many neighbours is drawn: to permute all would take more memory than they do.
+    One element is drawn from each run of neighbours: to permute all places takes more memory than
+    the tensor.
     """
     flat = given.reshape(-1).clone()
-    count = max(2, flat.numel() // _PLANTED_EVERY)
+    count = min(max(2, flat.numel() // _PLANTED_EVERY), flat.numel())
     apart = flat.numel() // count
     places = torch.arange(count, device=given.device) * apart
     places += torch.randint(apart, (count,), device=given.device)
@@ -190,8 +193,8 @@ class Trials:
         skip: names of trials to leave out, e.g. those that break the reference's context.
         wide_limit_s: seconds that wide arithmetic may take for one trial; without it the file's
             tolerance, or the dtype's, decides.
-        free_bytes: memory that is left, of which wide arithmetic takes what others do not need;
-            likewise.
+        free_bytes: memory that is free. A trial that needs more goes without wide arithmetic, and
+            the file's tolerance, or the dtype's, decides.
     """
 
     make: Callable[[Mapping[str, Value]], Workload]
@@ -270,7 +273,7 @@ class Trials:
             return replace(trial, notes=tuple(self._too_slow))
         if (needed := _needed_bytes(trial)) > self.free_bytes():
             why = f"the reference in wide arithmetic needs {needed / 1e9:.1f} GB of memory"
-            return replace(trial, notes=(why,))
+            return replace(trial, notes=(why,), is_short=True)
         if wide in self.skip:  # its perturbed inputs are beyond what the reference allows
             why = "the reference does not run in wide arithmetic: it breaks CUDA's context"
             return replace(trial, notes=(why,))

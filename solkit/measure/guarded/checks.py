@@ -58,7 +58,7 @@ _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
 _JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
-_MOST_IDLE_BYTES = 1 << 30
+_MOST_IDLE_BYTES = 1 << 30  # that this process's allocator may keep to itself
 _OUTPUT_SLACK_BYTES = 64 << 20
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
@@ -215,6 +215,7 @@ class Checks:
                         self._drop(*usual.pop(0))
             else:
                 self._drop(shared, blocks)
+            del trial, shared, blocks  # they would stay in memory while the next trial is made
         return [each for each, _ in usual]
 
     def _compare(self, one: Shared, other: Shared) -> None:
@@ -270,6 +271,7 @@ class Checks:
         for trial in trials.own():
             usual = max(usual, trial.nonfinite)
             yield trial
+            del trial  # it would stay in memory while the next ones are made
         seed = request.seed if request.common_seed is None else request.common_seed
         key = _digest(request), self._device, tuple(request.shape.items()), seed, request.skip
         held_out = self._problem.description.problem.held_out_shapes

@@ -179,7 +179,8 @@ def test_an_endpoint_is_asked_and_replayed(tmp_path, monkeypatch):
 @pytest.fixture
 def served(tmp_path):
     """`transformers serve` with a model of random weights: its URL and the model's name."""
-    pytest.importorskip("fastapi")
+    for package in ("transformers", "fastapi", "uvicorn"):
+        pytest.importorskip(package)
     template = "{% for each in messages %}{{ each['content'] }}\n{% endfor %}"
     place = str(random_llama(tmp_path / "model", template, most=8192))
     with socket.socket() as free:
@@ -194,6 +195,8 @@ def served(tmp_path):
                     break
                 assert server.poll() is None
                 time.sleep(0.2)
+            else:
+                pytest.fail("transformers serve does not answer")
             yield f"http://127.0.0.1:{port}/v1", place
         finally:
             server.terminate()
