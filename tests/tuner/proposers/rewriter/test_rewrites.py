@@ -47,14 +47,14 @@ def test_a_whole_row_is_read_once_and_longer_rows_keep_the_original(is_right):
     assert "if N <= 32768:" in made
     assert "softmax_kernel[(M,)](x, out, N, BLOCK=64)  # a row a program" in made
     assert made.startswith(HEADER.rstrip())
-    is_right(made, SOFTMAX, **ROWS)
+    assert is_right(made, SOFTMAX, **ROWS)
 
 
 def test_a_whole_row_keeps_what_later_loops_change(is_right):
     (made,) = variants(WholeRow(), LAYER_NORM, **ROWS)
     new = made.split("def layer_norm_kernel_whole_row")[1].split("def kernel")[0]
     assert new.count("tl.load(") == 1  # though x is assigned anew after the first loop
-    is_right(made, LAYER_NORM, **ROWS)
+    assert is_right(made, LAYER_NORM, **ROWS)
 
 
 def test_a_row_that_is_written_between_its_loops_is_read_again():
@@ -76,14 +76,14 @@ def test_loops_over_elements_become_loops_over_blocks(is_right):
     assert "for j_start in range(0, n_cols, BLOCK):" in made
     assert "peak_now = tl.maximum(peak, tl.max(tl.where(j_mask" in made
     assert made.count("mask=j_mask") == 3
-    is_right(made, SCALAR_SOFTMAX, **ROWS)
+    assert is_right(made, SCALAR_SOFTMAX, **ROWS)
 
 
 def test_loops_over_rows_of_a_block_get_two_axes(is_right):
     (made,) = variants(Vectorise(), COLUMN_SUM, M=256, N=64)
     assert "cols[None, :]" in made
     assert ", axis=0)" in made
-    is_right(made, COLUMN_SUM, M=256, N=64)
+    assert is_right(made, COLUMN_SUM, M=256, N=64)
 
 
 def test_loops_that_carry_other_things_stay():
@@ -102,7 +102,7 @@ def test_pointers_that_move_on_follow_from_the_trip(is_right, bounds):
     source = MOVING.replace("range(M)", f"range({bounds})")
     (made,) = variants(Vectorise(), source, M=256, N=64)
     assert "x_ptr +=" not in made
-    is_right(made, source, M=256, N=64)
+    assert is_right(made, source, M=256, N=64)
 
 
 def test_what_is_read_after_a_pointer_moved_is_one_trip_ahead(is_right):
@@ -111,7 +111,7 @@ def test_what_is_read_after_a_pointer_moved_is_one_trip_ahead(is_right):
     )
     ahead = ahead.replace("x.sum(0)", "x[1:].sum(0)")
     (made,) = variants(Vectorise(), ahead, M=256, N=64)
-    is_right(made, ahead, M=256, N=64)
+    assert is_right(made, ahead, M=256, N=64)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_a_program_takes_several_rows(is_right):
     assert "tl.program_id(0) * ROWS + tl.arange(0, ROWS)" in made
     assert 'peak = tl.full((ROWS,), float("-inf"), tl.float32)' in made
     assert "softmax_kernel[(triton.cdiv(M, ROWS),)]" in made
-    is_right(made, SOFTMAX, **ROWS)
+    assert is_right(made, SOFTMAX, **ROWS)
 
 
 def test_a_branch_on_the_row_becomes_a_mask(is_right):
     (made,) = variants(Rows(), SCALED, **ROWS)
     assert "row_mask = row_mask & ~(row >= M)" in made
     assert "return\n    for" not in made
-    is_right(made, SCALED, **ROWS)
+    assert is_right(made, SCALED, **ROWS)
 
 
 @pytest.mark.parametrize("source", [MATMUL, BIAS_RELU])
@@ -150,7 +150,7 @@ def test_an_element_a_program_becomes_a_tile_with_products(is_right):
     (made,) = variants(Tile(), SCALAR_MATMUL, M=48, N=32, K=40)
     assert "tl.dot(" in made
     assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))" in made
-    is_right(made, SCALAR_MATMUL, M=48, N=32, K=40)
+    assert is_right(made, SCALAR_MATMUL, M=48, N=32, K=40)
     assert not variants(Tile(), MATMUL, **SIDES)
 
 
@@ -161,7 +161,7 @@ def test_constants_become_parameters_in_the_grid_too(is_right):
         "def kernel(a, b, *, BLOCK_M=32, BLOCK_N=16, BLOCK_K=16, num_warps=4, num_stages=3)" in made
     )
     assert '"BLOCK_M": [16, 32, 64, 128, 256]' in made
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
 
 
 def test_a_constant_that_the_reference_uses_is_part_of_the_problem():
@@ -205,10 +205,10 @@ def test_blocks_in_an_order_that_is_computed_become_parameters(grid, given, is_r
     (made,) = variants(Constants(), source, **SIDES)
     launcher = made.split("def kernel(")[1].partition(":")[0]
     assert launcher.count("=32") == launcher.count("=16") - 1 == 1  # BLOCK_K is 16 as well
-    is_right(made, source, **SIDES)
+    assert is_right(made, source, **SIDES)
     (larger,) = variants(Retile(), source, **SIDES)
     assert larger.split("def kernel(")[1].partition(":")[0].count("=128") == 2
-    is_right(larger, source, **SIDES)
+    assert is_right(larger, source, **SIDES)
 
 
 def test_blocks_that_the_grid_does_not_follow_stay():
@@ -227,7 +227,7 @@ def test_constants_that_are_parameters_stay():
 def test_blocks_grow(is_right):
     (made,) = variants(Retile(), MATMUL, **SIDES)
     assert "BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8" in made
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
     assert not variants(Retile(), made.removeprefix(HEADER), **SIDES)
 
 
@@ -236,7 +236,7 @@ def test_two_launches_become_one(is_right):
     assert made.count("@triton.jit") == 1
     assert made.count("torch.empty_like") == 1
     assert made.count("tl.store(") == 1
-    is_right(made, BIAS_RELU, M=64, N=96)
+    assert is_right(made, BIAS_RELU, M=64, N=96)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +256,13 @@ def test_a_long_sum_is_split_and_joined(is_right):
     assert "for row in range(tl.program_id(1), M, SPLIT):" in made
     assert "dtype=torch.float32, device=x.device)" in made
     assert "atomic" not in made
-    is_right(made, COLUMN_SUM, M=256, N=64)
+    assert is_right(made, COLUMN_SUM, M=256, N=64)
     assert not variants(Split(), made.removeprefix(HEADER), M=256, N=64)
 
 
 def test_products_are_split_along_k(is_right):
     (made,) = variants(Split(), MATMUL, **SIDES)
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
 
 
 def test_sums_that_are_not_fp32_are_not_split():
@@ -282,7 +282,7 @@ def test_sums_of_products_become_products(is_right):
     )
     (made,) = variants(Operands(), slow, **SIDES)
     assert "acc += tl.dot(a, b)" in made
-    is_right(made, slow, **SIDES)
+    assert is_right(made, slow, **SIDES)
 
 
 def test_sums_are_kept_in_fp32():
@@ -296,7 +296,7 @@ def test_tiles_are_visited_in_groups(is_right):
     (made,) = variants(Grouped(), MATMUL, M=200, N=100, K=32)
     assert "tl.swizzle2d(" in made
     assert '"GROUP_M"' in made
-    is_right(made, MATMUL, M=200, N=100, K=32)
+    assert is_right(made, MATMUL, M=200, N=100, K=32)
     assert not variants(Grouped(), SOFTMAX, **ROWS)
 
 
@@ -306,20 +306,20 @@ def test_the_axes_of_a_grid_change_places(is_right):
     (made,) = variants(Swapped(), SCALAR_MATMUL, M=48, N=32, K=40)
     assert "matmul_kernel[(N, M)]" in made
     assert "row = tl.program_id(1)" in made
-    is_right(made, SCALAR_MATMUL, M=48, N=32, K=40)
+    assert is_right(made, SCALAR_MATMUL, M=48, N=32, K=40)
 
 
 def test_maximum_and_sum_of_exponentials_take_one_pass(is_right):
     (made,) = variants(OnePass(), SOFTMAX, **ROWS)
     assert made.count("for i in range") == 2
     assert "total = total * tl.exp(peak - peak_shift)" in made
-    is_right(made, SOFTMAX, **ROWS)
+    assert is_right(made, SOFTMAX, **ROWS)
 
 
 def test_mean_and_variance_take_one_pass_that_does_not_cancel(is_right):
     (made,) = variants(OnePass(), LAYER_NORM, **ROWS)
     assert made.count("for start in range") == 2
-    is_right(made, LAYER_NORM, **ROWS)  # among others with means of 100
+    assert is_right(made, LAYER_NORM, **ROWS)  # among others with means of 100
 
 
 def test_sums_of_other_things_are_not_rescaled():
@@ -333,7 +333,7 @@ def test_programs_stay(is_right):
     )
     assert "for tile in range(tl.program_id(0), n_row, tl.num_programs(0)):" in made
     assert "multi_processor_count" in made
-    is_right(made, SCALED, M=512, N=64)
+    assert is_right(made, SCALED, M=512, N=64)
 
 
 def test_programs_that_return_or_assign_parameters_do_not_stay():
@@ -344,7 +344,7 @@ def test_programs_that_return_or_assign_parameters_do_not_stay():
 def test_loads_that_no_trip_changes_move_ahead_of_the_loop(is_right):
     (made,) = variants(Hoist(), SCALED, **ROWS)
     assert made.index("scale = tl.load(scale_ptr)") < made.index("for start")
-    is_right(made, SCALED, **ROWS)
+    assert is_right(made, SCALED, **ROWS)
 
 
 def test_loads_of_what_the_loop_writes_stay_in_it():
@@ -357,7 +357,7 @@ def test_sizes_that_blocks_divide_need_no_masks(is_right):
     new = made.split("def matmul_kernel_even")[1].split("def kernel")[0]
     assert "mask" not in new
     assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
 
 
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
@@ -366,8 +366,8 @@ def test_a_guard_follows_the_block_that_becomes_a_parameter(is_right, rewrite):
     assert "if x.numel() % 64 == 0:" in even
     (made,) = variants(rewrite, even, M=64, N=96)
     assert "% 64" not in made
-    is_right(made, BIAS_RELU, M=64, N=96)
-    is_right(made, BIAS_RELU, M=33, N=32)  # 64 and 96 divide none of these
+    assert is_right(made, BIAS_RELU, M=64, N=96)
+    assert is_right(made, BIAS_RELU, M=33, N=32)  # 64 and 96 divide none of these
 
 
 @pytest.mark.parametrize("rewrite", [Constants(), Retile()])
@@ -376,8 +376,8 @@ def test_blocks_stay_whose_guard_or_grid_others_share(is_right, rewrite):
     assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in even
     for made in variants(rewrite, even, **SIDES):
         assert "if M % 32 == 0 and K % 16 == 0 and N % 16 == 0:" in made
-        is_right(made, MATMUL, **SIDES)
-        is_right(made, MATMUL, M=50, N=48, K=33)
+        assert is_right(made, MATMUL, **SIDES)
+        assert is_right(made, MATMUL, M=50, N=48, K=33)
 
 
 def test_masks_of_other_kinds_stay():
@@ -391,7 +391,7 @@ def test_what_all_programs_read_stays_in_the_cache(is_right):
     (made,) = variants(Eviction(), SCALED, **ROWS)
     assert 'tl.load(scale_ptr, eviction_policy="evict_last")' in made
     assert 'eviction_policy="evict_first"' in made
-    is_right(made, SCALED, **ROWS)
+    assert is_right(made, SCALED, **ROWS)
     assert not variants(Eviction(), MATMUL, **SIDES)
 
 
@@ -403,7 +403,7 @@ def test_policies_are_written_after_a_load_on_several_lines(is_right):
     assert wrapped != SCALED
     (made,) = variants(Eviction(), wrapped, **ROWS)
     assert 'eviction_policy="evict_first"' in made
-    is_right(made, wrapped, **ROWS)
+    assert is_right(made, wrapped, **ROWS)
 
 
 def test_a_constant_ahead_of_other_parameters_goes_by_keyword(is_right):
@@ -413,13 +413,13 @@ def test_a_constant_ahead_of_other_parameters_goes_by_keyword(is_right):
     assert params in ahead
     assert "out_ptr=out" in ahead
     (made,) = variants(WholeRow(), ahead, **ROWS)
-    is_right(made, ahead, **ROWS)
+    assert is_right(made, ahead, **ROWS)
 
 
 def test_blocks_are_said_to_be_contiguous(is_right):
     (made,) = variants(Contiguous(), BIAS_RELU, M=64, N=96)
     assert made.count("tl.max_contiguous(tl.multiple_of(") == 2
-    is_right(made, BIAS_RELU, M=64, N=96)
+    assert is_right(made, BIAS_RELU, M=64, N=96)
     assert not variants(Contiguous(), SCALED, **ROWS)
 
 
@@ -452,7 +452,7 @@ def test_tiles_are_moved_by_descriptors(is_right):
     assert not any(word in new for word in ("tl.load", "tl.store", "mask", "tl.arange"))
     assert "fits_descriptor(x, x.stride(0), x.stride(1))" in made
     assert "fits_descriptor(out, N)" in made
-    is_right(_only_by_descriptors(made), TILED_ADD, M=64, N=96)
+    assert is_right(_only_by_descriptors(made), TILED_ADD, M=64, N=96)
 
 
 def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
@@ -460,7 +460,7 @@ def test_operands_and_results_of_products_are_moved_by_descriptors(is_right):
     new = _new_kernel(made)
     assert "a_tiles.load([pid_m * BLOCK_M, k0])" in new
     assert "c_tiles.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc)" in new
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
 
 
 def test_pointers_that_move_on_follow_the_loop(is_right):
@@ -470,7 +470,7 @@ def test_pointers_that_move_on_follow_the_loop(is_right):
     assert "b_tiles.load([k * BLOCK_K, (pid % wide) * BLOCK_N])" in new
     assert "(a_ptr, [M, K], [stride_am, 1], [BLOCK_M, BLOCK_K])" in new
     assert "+=" not in new.replace("acc +=", "")
-    is_right(_only_by_descriptors(made), MOVING_MATMUL, **SIDES)
+    assert is_right(_only_by_descriptors(made), MOVING_MATMUL, **SIDES)
 
 
 def test_a_loop_says_the_size_that_no_mask_says():
@@ -497,21 +497,21 @@ def test_sizes_that_nothing_says_are_not_guessed():
 def test_tensors_of_other_layouts_keep_the_original_launch(laid_out, is_right):
     source = TILED_ADD.replace("    out = ", f"    x = {laid_out}\n    out = ")
     (made,) = variants(Descriptors(), source, M=64, N=96)
-    is_right(_never_by_descriptors(made), source, M=64, N=96)
+    assert is_right(_never_by_descriptors(made), source, M=64, N=96)
 
 
 def test_tiles_that_descriptors_move_can_grow(is_right):
     (made,) = variants(Retile(), rewritten(Descriptors(), MATMUL, **SIDES), **SIDES)
     assert "_kernel_tma[(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))](" in made
     assert "BLOCK_M=32" in made.split("else:")[1]  # the original launch keeps its own
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
     assert not variants(Descriptors(), made.removeprefix(HEADER), **SIDES)
 
 
 def test_tiles_that_have_grown_are_moved_by_descriptors(is_right):
     (made,) = variants(Descriptors(), rewritten(Retile(), MATMUL, **SIDES), **SIDES)
     assert "fits_descriptor(a, K, columns=BLOCK_K)" in made
-    is_right(made, MATMUL, **SIDES)
+    assert is_right(made, MATMUL, **SIDES)
 
 
 def test_descriptors_need_a_device_that_has_them():
