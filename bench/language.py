@@ -105,7 +105,7 @@ def reading(asked: argparse.Namespace) -> Reading:
         passes=asked.passes, order=asked.order, facts=asked.facts, rate=asked.rate,
         variants=asked.variants, unread=asked.unread,
         unknown=asked.unknown, decay=asked.decay, most=asked.most, beside=asked.beside,
-        rows=asked.rows, graphs=not asked.no_graphs, seed=asked.seed,
+        rows=asked.rows, graphs=asked.graphs, seed=asked.seed,
     )  # fmt: skip
     shape = Shape(
         vocabulary=asked.vocabulary, width=asked.width, layers=asked.layers, most=asked.most,
@@ -227,7 +227,7 @@ def main() -> int:
         part.add_argument("--folds", type=int, nargs="+", default=list(range(FOLDS)))
         part.add_argument("--numbers-only", action="store_true")
         part.add_argument("--text-only", action="store_true")
-        part.add_argument("--no-graphs", action="store_true", help="launch each kernel")
+        part.add_argument("--graphs", action="store_true", help="a step is one CUDA graph")
         part.add_argument("--backbone")
         part.add_argument("--adapt", default="frozen")
         for option, value in {
