@@ -8,9 +8,10 @@ from solkit.measure.checking.trial_cache import TrialCache
 from solkit.measure.checking.trials import Trial
 
 
-def trial(name, elements=100):
+def trial(name, elements=100, short=()):
     x = torch.zeros(elements)
-    return Trial(name, 0, Workload((x,), {}, reference=None, kernel=None), [x + 1], None)
+    workload = Workload((x,), {}, reference=None, kernel=None)
+    return Trial(name, 0, workload, [x + 1], None, is_short=name in short)
 
 
 @pytest.fixture
@@ -51,6 +52,15 @@ def test_a_problem_that_is_too_large_is_not_kept(maker):
     for _ in range(2):
         assert names(cache, "k", maker("a", "b")) == ["a", "b"]
     assert maker.made == ["a", "b", "a", "b"]
+
+
+def test_trials_that_memory_was_short_for_are_made_again(maker):
+    cache = TrialCache()
+    for _ in range(2):
+        assert names(cache, "k", maker("a", "b", "c", short={"b"})) == ["a", "b", "c"]
+    names(cache, "k", maker("a", "b"))
+    names(cache, "k", maker("a", "b"))
+    assert maker.made == ["a", "b", "c"] * 2 + ["a", "b"]
 
 
 def test_what_was_not_asked_for_longest_makes_room(maker):
