@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from solkit.core import Configuration, Outcome, Params, Space, Verdict, canonical
+from solkit.core import HOPELESS, Configuration, Outcome, Params, Space, Verdict, canonical
 from solkit.core.tuning import Stopped, TimedParams, TuneProgress
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.recorded import Cost, cost_of
@@ -25,7 +25,6 @@ DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
 """`Configuration.chosen_by` of what a task asks for."""
 
 _TRIES = 2  # of a configuration that could not be measured, without being at fault
-_HOPELESS = 2.0  # times the best: more samples would change nothing
 _NEAR = 0.01  # contenders without an interval are those within this share of the best
 
 
@@ -319,7 +318,7 @@ class Task:
     def _configured(self, params: Params) -> Configuration:
         how = DEFAULT if canonical(params) == self._own else SEARCH
         best_ms = self.trajectory[-1].best_ms if self.trajectory else None
-        hopeless_ms = None if best_ms is None or how is DEFAULT else _HOPELESS * best_ms
+        hopeless_ms = None if best_ms is None or how is DEFAULT else HOPELESS * best_ms
         return replace(self.default, params=params, chosen_by=how, hopeless_ms=hopeless_ms)
 
     def _tried_in_vain(self, configuration: Configuration, name: str) -> bool:

@@ -74,6 +74,7 @@ from solkit.core.launches import (
 from solkit.core.measurement import Conditions, Measurement, Protocol, Score, Verdict
 from solkit.core.outcomes import (
     CONFIGURATION,
+    HOPELESS,
     ROW_KEY,
     ComparedBase,
     Configuration,
@@ -118,6 +119,7 @@ from solkit.core.work import (
 __all__ = [
     "CONFIGURATION",
     "FACTS_VERSION",
+    "HOPELESS",
     "LOWERED_VERSION",
     "ROW_KEY",
     "Access",

@@ -21,6 +21,7 @@ from solkit.core.values import Value
 
 __all__ = [
     "CONFIGURATION",
+    "HOPELESS",
     "ROW_KEY",
     "SCHEMA_VERSION",
     "ComparedBase",
@@ -43,6 +44,11 @@ ROW_KEY = ("run_id", "sequence")
 """The columns that identify a row."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+HOPELESS = 2.0
+"""`Configuration.hopeless_ms` of a search is so many times the best time: more samples of a slower
+one would change nothing."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from solkit.core import (
+    HOPELESS,
     Bred,
     Brief,
     Checked,
@@ -48,7 +49,6 @@ _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
 _LOOKED_AT = 3
 """So many times the proposals that go on are taken from a proposer, for the bandit to choose."""
-_HOPELESS = 2.0  # times the best, as in `solkit.tuner.task`: more samples would change nothing
 _MOST_TOLD = 24  # of earlier attempts, in a brief
 _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 """Verdicts on a variant whatever its parameters."""
@@ -328,7 +328,7 @@ class Breeding:
         """
         if (best_ms := self._frontier.best_ms) is None:
             return point
-        limited = replace(point.configuration, hopeless_ms=_HOPELESS * best_ms)
+        limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)
         return replace(point, configuration=limited)
 
     def _checked(self, variant: Variant) -> Variant:

@@ -202,6 +202,8 @@ class Checks:
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
+            if trial.is_short:
+                self.notes[f"Tolerances alone decide: {trial.notes[0]}."] = None
             self._bind(trial.shape)
             blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
             shared = self._share(trial, blocks)

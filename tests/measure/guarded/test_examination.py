@@ -73,6 +73,15 @@ def test_large_inputs_leave_memory_once_they_were_compared(run, monkeypatch, mos
     assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
 
 
+def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch):
+    monkeypatch.setattr(checks, "_free_bytes", lambda: 0.0)
+    outcome = run("def kernel(x): return x + x")
+    assert outcome.verdict is Verdict.CORRECT
+    (note,) = {each for each in outcome.errors if "memory" in each}
+    assert note.startswith("Tolerances alone decide: the reference in wide arithmetic needs")
+    assert run("def kernel(x): return x * 2.1").verdict is Verdict.WRONG
+
+
 class Recorded(TorchDispatchMode):
     """Takes note of operators and of where their results lie, as a CUDA graph does of kernels."""
 
