@@ -62,7 +62,7 @@ class Configuration:
         params: the candidate's tuning parameters.
         reference: the file with the reference, if `path` lacks one.
         chosen_by: how it was chosen; see `Outcome.chosen_by`.
-        hopeless_ms: a bench may time a call that takes longer only once: it is of no interest.
+        hopeless_ms: a call that takes longer is of no interest: a bench may take fewer samples.
     """
 
     path: str

@@ -49,7 +49,7 @@ class Session:
     def _note(self, *told):
         self.asked.append((*told, len(read(self.store).rows) if is_log(self.store) else 0))
 
-    def measure(self, path, shape, params, *, reference, settings, hard_ms):  # noqa: ARG002
+    def measure(self, path, shape, params, *, reference, **_):
         name = Path(path).stem
         self._note("measure", name, shape["N"], dict(params), reference and Path(reference).stem)
         verdict = self.verdicts.get((name, shape["N"]), Verdict.CORRECT)

@@ -322,10 +322,7 @@ class Breeding:
         self.tell("measuring")
 
     def _limited(self, point: Point) -> Point:
-        """The candidate with the time beyond which it is of no interest: it still counts as slow.
-
-        Benches that do not stop early ignore it.
-        """
+        """The candidate with the time beyond which it is hopeless: it still counts as slow."""
         if (best_ms := self._frontier.best_ms) is None:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)

@@ -170,6 +170,7 @@ class GuardedBench(Bench):
                 reference=configuration.reference,
                 settings=self._left(prospect),
                 hard_ms=prospect.result.bound.at.hard_ms,
+                hopeless_ms=configuration.hopeless_ms,
             )
         except GpuBusyError:
             raise

@@ -116,6 +116,7 @@ class Examination:
         timed_on.restore()
         redraws = self.checks.redraws(sets, [self.remote])
         plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
+        plan = replace(plan, hopeless_ms=self._request.hopeless_ms)
         timed, flush = self._time(redraws, plan)
         self.check_graphs(timed.candidate.spans_ms, redraws)
         timed_on = redraws.end()

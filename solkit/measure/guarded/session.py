@@ -102,6 +102,7 @@ class Session:
         reference: str | None = None,
         settings: MeasureSettings | None = None,
         hard_ms: float = 0.0,
+        hopeless_ms: float | None = None,
     ) -> Judgement:
         """Check a candidate against its reference and time both.
 
@@ -116,6 +117,7 @@ class Session:
             reference: the file with the reference, if `path` has none.
             settings: replace the session's, except those of its processes.
             hard_ms: the hard bound: of a shorter time the judgement says what the inputs need.
+            hopeless_ms: as in `solkit.core.Configuration`.
 
         Raises:
             InputError: the kernel file, the shape, the parameters or the protocol is invalid.
@@ -125,7 +127,7 @@ class Session:
         """
         own = settings or self.settings
         request = self._request(path, reference, shape, params, own)
-        request = replace(request, hard_ms=hard_ms)
+        request = replace(request, hard_ms=hard_ms, hopeless_ms=hopeless_ms)
         paths = (path, reference or path)
         try:
             answer, wait = self._ask([request], paths)

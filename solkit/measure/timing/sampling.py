@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ T = TypeVar("T")
 _SHORT_S, _SLOW_S = 0.005, 1.0
 _DRAWING_S, _FEWEST = 4.0, 8
 """Seconds for drawing inputs, but no fewer samples: eight still have a 95 % interval."""
+_REQUESTING_S = 0.001  # more than a request, a flush of L2 and a launch add to a call's time
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,8 @@ class Plan:
     # its middle
     precision: float = 0.01
     budget_s: float = 2.0  # beyond the minimum, only as many samples as fit
+    # if calls of the first side take longer, only a few samples are taken: they are of no interest
+    hopeless_ms: float | None = None
 
 
 @dataclass
@@ -202,16 +206,22 @@ def sample(
 
     Precision is checked only after the minimum and each doubling: stopping at the first lucky check
     of many would make the interval too narrow. `begin` is called before each turn; what it gives is
-    kept beside the times.
+    kept beside the times. If the warm-up makes the first side look hopeless by the clock, a few
+    samples are taken, and the rest only if their median is not: a slow warm-up proves nothing.
 
     Raises:
         ActivityError: from any side.
     """
     taken = tuple(Series() for _ in sides)
-    untimed, count = plan.warmup, plan.minimum
+    untimed, count, hopeless_ms = plan.warmup, plan.minimum, plan.hopeless_ms
     while count > 0:
-        _round(sides, taken, (untimed, count), order, clock, begin)
+        _round(sides, taken, (untimed, count), order, clock, begin, hopeless_ms)
         untimed, have = 0, len(taken[0].times)
+        if hopeless_ms is not None and have < plan.minimum:
+            if median(taken[0].spans_ms) > hopeless_ms:
+                break
+            hopeless_ms, count = None, plan.minimum - have
+            continue
         if uncertainty(taken) <= plan.precision:
             break
         spent_s = clock() - min(series.ran[0].start_s for series in taken)
@@ -227,14 +237,19 @@ def _round(
     order: random.Random,
     clock: Callable[[], float],
     begin: Callable[[], Any],
+    hopeless_ms: float | None,
 ) -> None:
-    """Time some turns; the first ones are warm-up and left out."""
+    """Time some turns, fewer if the first side looks hopeless; the warm-up is left out."""
     untimed, count = turns
     ran: list[list[Interval]] = [[] for _ in sides]
     begun: list[Any] = []
     for side in sides:
         side.start()
-    for _ in range(untimed + count):
+    for turn in itertools.count():
+        if turn == untimed and hopeless_ms is not None and _is_longer(ran[0], hopeless_ms):
+            count = min(count, _FEWEST)
+        if turn == untimed + count:
+            break
         begun.append(begin())
         for which in order.sample(range(len(sides)), k=len(sides)):
             start = clock()
@@ -247,3 +262,9 @@ def _round(
         series.times += times[untimed:]
         series.ran += intervals[untimed:]
         series.begun += begun[untimed:]
+
+
+def _is_longer(calls: Sequence[Interval], limit_ms: float) -> bool:
+    """Whether even the shortest call surely took longer; ``False`` if there is none."""
+    took_s = [each.end_s - each.start_s for each in calls]
+    return bool(took_s) and min(took_s) - _REQUESTING_S > limit_ms / 1e3

@@ -54,12 +54,13 @@ class Session:
     def __init__(self, settings, gpu):
         self.settings, self.gpu = settings, gpu
         self.answers, self.asked, self.closed, self.hard_ms = {}, [], False, []
-        self.limits_s = []
+        self.limits_s, self.hopeless_ms = [], []
 
-    def measure(self, path, shape, params, *, reference, settings, hard_ms):
+    def measure(self, path, shape, params, *, reference, settings, hard_ms, hopeless_ms):
         self.limits_s.append(settings.time_limit_s)
         self.asked.append((path, dict(shape), dict(params), reference))
         self.hard_ms.append(hard_ms)
+        self.hopeless_ms.append(hopeless_ms)
         answer = self.answers.get(params.get("BLOCK"), timed(2.0))
         if isinstance(answer, BaseException):
             raise answer
@@ -131,6 +132,13 @@ def test_it_stops_at_a_time(bench, path):
     bench.submit(at(path, 1))
     assert list(bench.outcomes(until_s=0.0)) == []
     assert bench.pending == 1
+
+
+def test_the_session_is_told_what_is_hopeless(bench, path):
+    usual, limited = at(path, 1, 2)
+    bench.submit([usual, replace(limited, hopeless_ms=4.0)])
+    assert len(list(bench.outcomes())) == 2
+    assert bench._session.hopeless_ms == [None, 4.0]
 
 
 @pytest.mark.parametrize(

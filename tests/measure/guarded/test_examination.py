@@ -575,3 +575,11 @@ def test_a_reference_that_breaks_the_context_on_changed_inputs_is_not_asked_agai
         "def kernel(x): return x + x", hard_ms=1000.0, skip=("measuring what the inputs need",)
     )
     assert (outcome.verdict, outcome.needed) == (Verdict.CORRECT, None)
+
+
+@pytest.mark.parametrize(("hopeless_ms", "samples"), [(None, 60), (4.0, 8), (1000.0, 60)])
+def test_a_hopeless_candidate_is_timed_eight_times(run, hopeless_ms, samples):
+    slow = "import time\n\ndef kernel(x):\n    time.sleep(0.008)\n    return x + x\n"
+    outcome = run(slow, hopeless_ms=hopeless_ms)
+    assert outcome.verdict is Verdict.CORRECT, outcome.errors
+    assert outcome.measurement.samples == outcome.protocol.samples == samples

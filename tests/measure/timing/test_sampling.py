@@ -144,3 +144,50 @@ def test_subjects_take_turns_under_one_timer():
     assert [len(series.times) for series in taken] == [20, 20, 20]
     turns = [tuple(timer.names[i : i + 3]) for i in range(0, 360, 3)]
     assert set(turns) == set(permutations(times))  # every order comes up: 120 turns, six orders
+
+
+class Paced(FakeSide):
+    """A side whose calls take what a list says by the clock, each the last for good."""
+
+    def __init__(self, sides, name, seconds):
+        super().__init__(sides, name)
+        self.seconds = list(seconds)
+
+    def call(self):
+        super().call()
+        self.sides.now += self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+
+
+def hopeless(seconds, told_ms, hopeless_ms):
+    """How many samples each round took of a side with such calls and such times."""
+    sides = Sides(lambda _: told_ms)
+    sides.both = Paced(sides, "candidate", seconds), sides.both[1]
+    plan = Plan(warmup=10, minimum=60, maximum=240, hopeless_ms=hopeless_ms)
+    taken = run(sides, plan)
+    assert len(taken[0].times) == len(taken[0].begun) == len(taken[1].times)
+    return [len(each) // 2 for each in sides.rounds]
+
+
+def test_a_hopeless_side_is_timed_eight_times():
+    assert hopeless([0.030], 29.0, hopeless_ms=10.0) == [18]
+    assert hopeless([0.030], 29.0, hopeless_ms=40.0) == [70]
+    assert hopeless([0.030], 29.0, hopeless_ms=None) == [70]
+
+
+def test_the_shortest_call_of_the_warm_up_decides():
+    first_compiles = [5.0] + [0.002] * 100
+    assert hopeless(first_compiles, 1.9, hopeless_ms=10.0) == [70]
+
+
+def test_a_slow_request_is_not_taken_for_a_slow_call():
+    assert hopeless([0.0009], 0.02, hopeless_ms=0.1) == [70]
+
+
+def test_a_side_that_only_idles_in_its_warm_up_is_sampled_in_full():
+    assert hopeless([0.5] * 10 + [0.002], 1.9, hopeless_ms=10.0) == [18, 52]
+
+
+def test_a_minimum_below_eight_stays():
+    sides = Sides(noisy(0.0), seconds_per_call=3.0)
+    plan = Plan(warmup=1, minimum=3, maximum=3, hopeless_ms=0.5)
+    assert len(run(sides, plan)[0].times) == 3
