@@ -34,19 +34,20 @@ class Graphed:
         function: of tensors on one GPU. It does the same whatever they hold, and returns a tensor
             that the next call overwrites and that has no gradient. It asks nothing of the GPU: no
             `item`, no mask as index.
-        parts: whose gradients it adds to; they are zero before each call, and are kept where they
-            are from one call to the next.
+        parts: whose gradients it adds to; they are zero before each call, and lie in the same
+            memory after every call.
     """
 
     def __init__(self, function: Callable[..., Tensor], parts: Sequence[Tensor]) -> None:
         self._function, self._parts = function, parts
         self._graphs: dict[tuple[torch.Size, ...], _Captured] = {}
         self._pool: Any = None
-        for each in parts:
-            each.grad = torch.zeros_like(each)
+        self._gradients = [torch.zeros_like(each) for each in parts]
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         """What the function returns; the gradients are those of this call."""
+        for part, gradient in zip(self._parts, self._gradients, strict=True):
+            part.grad = gradient  # others may have put theirs there since
         key = tuple(each.shape for each in inputs)
         if key not in self._graphs:
             self._graphs[key] = self._capture([each.clone() for each in inputs])
@@ -71,5 +72,5 @@ class Graphed:
         return _Captured(graph, inputs, told)
 
     def _run(self, inputs: Sequence[Tensor]) -> Tensor:
-        torch._foreach_zero_([each.grad for each in self._parts if each.grad is not None])
+        torch._foreach_zero_(self._gradients)
         return self._function(*inputs)
