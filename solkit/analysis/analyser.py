@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from solkit.analysis.cache import Cache, default_folder
-from solkit.analysis.content import stamp, surroundings
+from solkit.analysis.content import Stamps, stamp, surroundings
 from solkit.analysis.pool import Answer, Asked, Pool, Request, Source, cores
 from solkit.core import (
     Analysis,
@@ -266,7 +266,7 @@ class Analyser:
         key = self._key(path, reference, files, method, args)
         known = self._cache.get(key)
         if known is not None:
-            future.set_result(told(Answer(known, 0.0, {})))
+            future.set_result(told(Answer(known, 0.0, Stamps({}, {}))))
             return future
 
         def keep_and_tell(found: Answer | SolkitError) -> T:
@@ -275,7 +275,8 @@ class Analyser:
             if isinstance(found, Answer) and getattr(found.value, "failure", "") != _TIMED_OUT:
                 read = found.stamps
                 if all(read.get(file, now) == now for file, now in stamps.items()):
-                    self._cache.put(key, found.value, {**stamps, **read})
+                    others = {file: now for file, now in stamps.items() if file not in read}
+                    self._cache.put(key, found.value, read.and_(others))
             return told(found)
 
         self._pool.submit(source, request, future, keep_and_tell)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from solkit.analysis.content import Files, Lately, Stamp, is_installed
+from solkit.analysis.content import Files, Lately, Stamp, Stamps
 from solkit.processes.jobs import read_records
 from solkit.userdata import cache_folder
 
@@ -81,10 +81,9 @@ class Cache:
         """
         if self._folder is None:
             return
-        own = {file: then for file, then in stamps.items() if not is_installed(file)}
-        installed = {file: then for file, then in stamps.items() if file not in own}
+        read = Stamps.of(stamps)
         with contextlib.suppress(OSError):
-            digests, listed = self._digests(own), self._list_of(installed)
+            digests, listed = self._digests(read.own), self._list_of(read)
             if digests is not None and listed is not None:
                 self._write(self._path(key), pickle.dumps((digests, listed, answer)))
 
@@ -121,14 +120,13 @@ class Cache:
         self._held.add(name, name)
         return True
 
-    def _list_of(self, stamps: Mapping[str, Stamp]) -> str | None:
-        """The name of a list, which is its digest, or empty for no files; as `_digests`."""
-        if not stamps:
+    def _list_of(self, stamps: Stamps) -> str | None:
+        """The name of the list of installed ones, which is its digest, or empty; as `_digests`."""
+        if not stamps.installed:
             return ""
-        key = str(hash(frozenset(stamps.items())))
-        if (known := self._held.get(key)) is not None:
+        if (known := self._held.get(stamps.name)) is not None:
             return known
-        if (digests := self._digests(stamps)) is None:
+        if (digests := self._digests(stamps.installed)) is None:
             return None
         data = pickle.dumps(digests)
         name = hashlib.sha256(data).hexdigest()
@@ -136,7 +134,7 @@ class Cache:
             os.utime(self._path(name))
         except FileNotFoundError:
             self._write(self._path(name), data)
-        self._held.add(key, name)
+        self._held.add(stamps.name, name)
         return name
 
     def _path(self, key: str) -> Path:

@@ -20,11 +20,11 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Union
 
-__all__ = ["Files", "Lately", "Reads", "Stamp", "is_installed", "recent", "stamp", "surroundings"]
+__all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp", "surroundings"]
 
 Stamp = Union[tuple[int, int], None]
 """A file's size in bytes and modification time in ns; ``None`` if there is no file."""
@@ -56,6 +56,7 @@ def stamp(path: str) -> Stamp:
     return found.st_size, found.st_mtime_ns
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def is_installed(path: str) -> bool:
     """Whether a file is one of an installed package."""
     return any(f"{os.sep}{name}{os.sep}" in path for name in ("site-packages", "dist-packages"))
@@ -86,6 +87,64 @@ def recent(path: str) -> Stamp:
     if not is_installed(path):
         return stamp(path)
     return (_SEEN.get(path) or _SEEN.add(path, (stamp(path),)))[0]
+
+
+class Stamps(Mapping[str, Stamp]):
+    """The stamps of files, of which thousands may be of installed packages.
+
+    Attributes:
+        own: of the other files.
+        installed: of files of installed packages.
+    """
+
+    def __init__(self, own: Mapping[str, Stamp], installed: Mapping[str, Stamp]) -> None:
+        self.own, self.installed = own, installed
+
+    @staticmethod
+    def of(stamps: Mapping[str, Stamp]) -> Stamps:
+        """The same stamps."""
+        if isinstance(stamps, Stamps):
+            return stamps
+        own = {file: then for file, then in stamps.items() if not is_installed(file)}
+        return Stamps(own, {file: then for file, then in stamps.items() if file not in own})
+
+    def and_(self, others: Mapping[str, Stamp]) -> Stamps:
+        """With the stamps of other files, which replace those of the same files."""
+        new = Stamps.of(others)
+        if new.installed:
+            return Stamps({**self.own, **new.own}, {**self.installed, **new.installed})
+        if not new.own:
+            return self
+        found = Stamps({**self.own, **new.own}, self.installed)
+        found.__dict__["name"] = self.name
+        return found
+
+    @functools.cached_property
+    def name(self) -> str:
+        """Of the installed ones; equal stamps have equal names."""
+        return str(hash(frozenset(self.installed.items())))
+
+    def are_current(self) -> bool:
+        """Whether the files are as they were; installed ones are looked at once a second."""
+        if any(stamp(file) != then for file, then in self.own.items()):
+            return False
+        if _CURRENT.get(self.name) is None:
+            if any(recent(file) != then for file, then in self.installed.items()):
+                return False
+            _CURRENT.add(self.name, True)
+        return True
+
+    def __getitem__(self, file: str) -> Stamp:
+        return self.own[file] if file in self.own else self.installed[file]
+
+    def __iter__(self) -> Iterator[str]:
+        return itertools.chain(self.own, self.installed)
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.installed)
+
+
+_CURRENT: Lately[bool] = Lately()
 
 
 class Files:

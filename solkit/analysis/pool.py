@@ -6,8 +6,10 @@
                                       │ ▲                        │
                                  future └────────answer──────────┘
 
-A thread stays with its worker's file while there are tasks about it. A task that ends or hangs its
-worker fails alone: another worker takes over.
+A thread stays with its file while there are tasks about it. Idle workers are kept, as many as there
+are threads, since a file may take seconds to import what it needs. For the same reason a file with
+few tasks left gets no further worker. A task that ends or hangs its worker fails alone: another
+worker takes over.
 """
 
 from __future__ import annotations
@@ -17,13 +19,14 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
-from solkit.analysis.content import Stamp, recent
+from solkit.analysis.content import Stamps
 from solkit.core import Device
 from solkit.errors import JobDiedError, SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
@@ -32,6 +35,7 @@ from solkit.processes.jobs import Jobs, ending
 __all__ = ["Answer", "Asked", "Pool", "Request", "Source", "cores"]
 
 _FUNCTION = "solkit.analysis.worker:serve"
+_LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
 T = TypeVar("T")
 
 
@@ -105,7 +109,7 @@ class Answer:
 
     value: Any
     seconds: float
-    stamps: Mapping[str, Stamp]
+    stamps: Stamps
 
 
 Found = Union[Answer, SolkitError]
@@ -170,6 +174,11 @@ class Pool:
         self._waiting: dict[Source, deque[_Task]] = {}
         self._queued = self._idle = 0
         self._served: Counter[Source] = Counter()  # by how many threads
+        self._kept: list[_Worker] = []  # that answer nothing now, the latest last
+        self._ready_s: dict[Source, float] = {}  # from the fork to the first answer
+        # of the latest answer to a method, by any file and by each, first answers left out
+        self._task_s: dict[tuple[Source | None, str], float] = {}
+        self._moved_s: dict[Source, float] = {}  # when its tasks were last taken or answered
         self._changed = threading.Condition()
         self._closed = False
         self._threads: list[threading.Thread] = []
@@ -219,6 +228,8 @@ class Pool:
             worker.kill()
         for thread in self._threads:
             thread.join()
+        for worker in self._kept:
+            worker.end()
 
     def _end_unwanted(self) -> None:
         """End the workers whose answers no one wants any more."""
@@ -230,32 +241,34 @@ class Pool:
     # ------------------------------------------------------------------------- its threads
 
     def _serve(self) -> None:
-        worker: _Worker | None = None
-        while tasks := self._next(worker.source if worker else None):
+        latest: Source | None = None
+        while taken := self._next(latest):
+            tasks, worker = taken
+            latest = tasks[0].source
             wanted = [task for task in tasks if task.future.set_running_or_notify_cancel()]
             if wanted:
-                worker = self._answer(wanted, worker)
+                self._answer(wanted, worker)
+            else:
+                self._keep(worker)
             with self._changed:
-                self._served -= Counter([tasks[0].source])
-        self._end(worker)
+                self._served -= Counter([latest])
 
-    def _next(self, held: Source | None) -> list[_Task]:
-        """The next tasks, all about one file; none if the pool is closed."""
+    def _next(self, latest: Source | None) -> tuple[list[_Task], _Worker | None] | None:
+        """The next tasks, all about one file, with its kept worker; none if the pool is closed."""
         with self._changed:
             self._idle += 1
-            while not self._waiting and not self._closed:
-                self._changed.wait()
+            while (source := self._choice(latest)) is None and not self._closed:
+                self._changed.wait(_LOOK_S if self._waiting else None)
             self._idle -= 1
-            if self._closed:
-                return []
-            source = held if held in self._waiting else min(self._waiting, key=self._need)
-            assert source is not None
+            if self._closed or source is None:
+                return None
+            self._moved_s[source] = time.monotonic()
             tasks = self._taken(self._waiting[source])
             if not self._waiting[source]:
                 del self._waiting[source]
             self._queued -= len(tasks)
             self._served[source] += 1
-            return tasks
+            return tasks, self._unkept(source)
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
         """The first that waits and others like it, but not those that idle threads can do."""
@@ -266,24 +279,43 @@ class Pool:
             tasks.append(waiting.popleft())
         return tasks
 
+    def _choice(self, latest: Source | None) -> Source | None:
+        """The file whose tasks are next; ``None`` if none needs this thread."""
+        held = {worker.source for worker in self._kept} & self._waiting.keys()
+        if latest in held:
+            return latest
+        return min(held or filter(self._is_worth, self._waiting), key=self._need, default=None)
+
+    def _is_worth(self, source: Source) -> bool:
+        """Whether its tasks will still be waiting when one more worker is ready."""
+        served, waiting = self._served[source], self._waiting[source]
+        method = waiting[0].request.method
+        task_s = self._task_s.get((source, method), self._task_s.get((None, method)))
+        if served == 0 or task_s is None:
+            return True
+        ready_s = self._ready_s.get(source, 0.0)
+        stuck_s = time.monotonic() - self._moved_s[source]  # a task may hang
+        return max(len(waiting) * task_s / served, stuck_s) > ready_s
+
     def _need(self, source: Source) -> float:
         """Least for the file with the most tasks per worker."""
         return (self._served[source] + 1) / len(self._waiting[source])
 
-    def _answer(self, tasks: Sequence[_Task], worker: _Worker | None) -> _Worker | None:
-        """Answer tasks of one method; returns the worker, if it is still usable."""
+    def _answer(self, tasks: Sequence[_Task], worker: _Worker | None) -> None:
+        """Answer tasks of one method, and keep the worker, if it is still usable."""
         worker, found = self._asked(tasks, worker, isolated=False)
         if isinstance(found, JobDiedError) and not self._closed:
             if len(tasks) > 1:  # one of them is to blame
+                self._keep(worker)
                 for task in tasks:
-                    worker = self._answer([task], worker)
-                return worker
+                    self._answer([task], self._unkept(task.source))
+                return
             if tasks[0].request.compiles and not found.timed_out:
                 worker, found = self._asked(tasks, worker, isolated=True)
+        self._keep(worker)  # first: whoever hears the answer may ask for the next
         answers: Sequence[Found] = [found] * len(tasks) if isinstance(found, SolkitError) else found
         for task, answer in zip(tasks, answers, strict=True):
             task.tell(answer)
-        return worker
 
     def _asked(
         self, tasks: Sequence[_Task], worker: _Worker | None, *, isolated: bool
@@ -297,7 +329,9 @@ class Pool:
                 worker.tasks = tasks
             if worker is None or _are_unwanted(tasks):
                 return worker, JobDiedError("it was cancelled")
-            return worker, worker.ask([task.request for task in tasks], options)
+            answers = worker.ask([task.request for task in tasks], options)
+            self._note(worker, tasks[0], answers[0])
+            return worker, answers
         except SolkitError as error:
             found = error
         except Exception as error:  # the system grants no process, say
@@ -314,11 +348,24 @@ class Pool:
             busy = len(self._threads) - self._idle
             return max(self._workers // max(busy + self._queued, 1), 1)
 
+    def _note(self, worker: _Worker, task: _Task, answer: Answer) -> None:
+        """Remember what a worker's first answer took since it began, or what a later one took."""
+        with self._changed:
+            self._moved_s[worker.source] = time.monotonic()
+            if not worker.answered:
+                self._ready_s[worker.source] = time.monotonic() - worker.begun_s
+            else:
+                for source in (worker.source, None):
+                    self._task_s[source, task.request.method] = answer.seconds
+        worker.answered = True
+
     def _fit(self, worker: _Worker | None, source: Source) -> _Worker:
-        """This worker, or a new one if it does not hold the file's present state."""
-        if worker is not None and worker.is_fit_for(source):
-            return worker
-        self._end(worker)
+        """This worker, a kept one, or a new one: it holds the file's present state."""
+        while worker is not None or (worker := self._unkept(source)) is not None:
+            if worker.is_fit_for(source):
+                return worker
+            self._end(worker)
+            worker = None
         args = (self._device, source.path, source.reference, self._niceness)
         worker = _Worker(source, self._jobs, args, self._env)
         with self._changed:
@@ -327,6 +374,27 @@ class Pool:
         if closed:
             worker.kill()
         return worker
+
+    def _keep(self, worker: _Worker | None) -> None:
+        """Keep a worker for later; one may have to go, of the file that most are kept for."""
+        if worker is None:
+            return
+        ended = None
+        with self._changed:
+            self._kept.append(worker)
+            if len(self._kept) > self._workers:
+                held = Counter(each.source for each in self._kept)
+                ended = max(self._kept, key=lambda each: held[each.source])
+                self._kept.remove(ended)
+        self._end(ended)
+
+    def _unkept(self, source: Source) -> _Worker | None:
+        """A kept worker of a file, which is the caller's then; ``None`` if there is none."""
+        with self._changed:
+            found = next((each for each in self._kept if each.source == source), None)
+            if found is not None:
+                self._kept.remove(found)
+        return found
 
     def _end(self, worker: _Worker | None) -> None:
         if worker is not None:
@@ -345,6 +413,8 @@ class _Worker:
     Attributes:
         source: the file.
         tasks: what it is asked now.
+        begun_s: when it was forked, on `time.monotonic`'s clock.
+        answered: whether it has answered anything: the first answer takes the file's imports.
     """
 
     def __init__(
@@ -352,7 +422,8 @@ class _Worker:
     ) -> None:
         self.source, self._jobs = source, jobs
         self.tasks: Sequence[_Task] = ()
-        self._stamps: Mapping[str, Stamp] = {}
+        self.begun_s, self.answered = time.monotonic(), False
+        self._stamps = Stamps({}, {})
         self._ending = threading.Lock()
         ours, theirs = pair()
         self._channel = Channel(ours, trusting=True)
@@ -362,9 +433,7 @@ class _Worker:
 
     def is_fit_for(self, source: Source) -> bool:
         """Whether it holds this file, and no file that it read has changed since."""
-        return source == self.source and all(
-            recent(path) == then for path, then in self._stamps.items()
-        )
+        return source == self.source and self._stamps.are_current()
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
         """Its answers to requests that differ only in arguments.
@@ -382,7 +451,7 @@ class _Worker:
             while not payload:  # an empty one says that there is progress
                 payload = self._channel.receive(first.limit_s).payload
             values, seconds, new = self._jobs.read(payload)
-            self._stamps = {**self._stamps, **new}
+            self._stamps = self._stamps.and_(new)
             return [Answer(value, float(seconds), self._stamps) for value in values]
         except TimeoutError:
             timed_out = True

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
+from solkit.analysis.pool import cores
 from solkit.core import (
     Device,
     MeasureSettings,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Work", "looked_at"]
 
 _DESCRIBED = 16  # kernels whose files are read at once: to import one takes seconds
-_TOGETHER = 4  # kernels that are looked at at once; each keeps several processes busy
+_TOGETHER = 4  # shapes that are looked at at once, or one for each core: they wait for each other
 
 Shape = Mapping[str, Value]
 
@@ -90,7 +91,8 @@ def looked_at(
         found = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
     else:
         with analyser_for(device, MeasureSettings()) as analyser:
-            found = _all(entries, lambda entry: _live(analyser, entry, how), notes, _TOGETHER)
+            together = max(_TOGETHER, cores())
+            found = _all(entries, lambda entry: _live(analyser, entry, how), notes, together)
     if not found:
         raise InputError(f"{manifest.path}: no kernel can be tuned. {' '.join(notes)}")
     looked = _Look(manifest, device, how, database, notes)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.analysis.cache import Cache
-from solkit.analysis.content import stamp
+from solkit.analysis.content import Stamps, stamp
 from solkit.core import Tolerance
 
 
@@ -185,3 +185,23 @@ def test_processes_and_threads_share_a_folder(tmp_path):
         process.join()
     assert [process.exitcode for process in processes] == [0] * 3
     assert all(len(path.name) == 62 for path in tmp_path.glob("*/*"))
+
+
+def test_stamps_of_packages_are_compared_as_one(tmp_path):
+    own, package = tmp_path / "mine.py", tmp_path / "site-packages" / "theirs.py"
+    package.parent.mkdir()
+    for each in (own, package):
+        each.write_text("x = 1")
+    read = Stamps.of({str(each): stamp(str(each)) for each in (own, package)})
+    assert (list(read.own), list(read.installed)) == ([str(own)], [str(package)])
+    assert dict(read) == {str(each): stamp(str(each)) for each in (own, package)}
+    assert read.are_current()
+    assert read.and_({}) is read
+    other = read.and_({str(tmp_path / "gone.py"): None})
+    assert other.name == read.name
+    assert len(other) == 3
+    assert other.are_current()
+    own.write_text("x = 12")
+    assert not read.are_current()
+    assert read.and_({str(own): stamp(str(own))}).are_current()
+    assert not read.and_({str(package): (0, 0)}).are_current()

@@ -1,0 +1,145 @@
+"""Which file a thread of the pool turns to, and which workers it starts, keeps and ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from solkit.analysis import pool as pools
+from solkit.analysis.content import Stamps
+from solkit.analysis.pool import Answer, Asked, Pool, Request, Source
+from solkit.errors import SolkitError
+
+READY_S, TASK_S = 0.2, 0.002
+ONE, TWO, THREE = (Source(f"{name}.py", None, ()) for name in ("one", "two", "three"))
+
+
+class Worker:
+    """Is ready after its first answer, which takes long; ``hang`` takes longer."""
+
+    made: list[Worker]
+
+    def __init__(self, source, *_):
+        self.source, self.tasks = source, ()
+        self.begun_s, self.answered, self.ended = time.monotonic(), False, False
+        self.made.append(self)
+
+    def is_fit_for(self, source):
+        assert not self.ended
+        return source == self.source
+
+    def ask(self, requests, _options):
+        if not self.answered:
+            time.sleep(READY_S)
+        time.sleep(3 * READY_S if requests[0].method == "hang" else TASK_S)
+        return [Answer(self.source.path, TASK_S, Stamps({}, {})) for _ in requests]
+
+    def kill(self):
+        return 0
+
+    def end(self):
+        self.ended = True
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Opens a pool; closing it ends every worker."""
+    monkeypatch.setattr(Worker, "made", [], raising=False)
+    monkeypatch.setattr(pools, "_Worker", Worker)
+    every = []
+
+    def opened(workers):
+        every.append(Pool(None, None, workers))
+        return every[-1]
+
+    yield opened
+    for each in every:
+        each.close()
+    assert all(worker.ended for worker in Worker.made)
+
+
+def ask(pool, source, method="lower"):
+    future = Asked()
+
+    def told(found):
+        if isinstance(found, SolkitError):
+            raise found
+        return found.value
+
+    pool.submit(source, Request(method, (), 9.0), future, told)
+    return future
+
+
+def sources():
+    return sorted(each.source.path for each in Worker.made)
+
+
+def test_idle_workers_are_kept_for_their_files(opened):
+    pool = opened(2)
+    for source in (ONE, TWO, ONE, TWO, TWO, ONE):
+        assert ask(pool, source).result() == source.path
+    assert sources() == ["one.py", "two.py"]
+
+
+def test_of_the_file_that_most_are_kept_for_one_goes(opened):
+    pool = opened(2)
+    both = [ask(pool, ONE), ask(pool, ONE)]  # nothing is known of it, so each gets a worker
+    assert [each.result() for each in both] == ["one.py"] * 2
+    assert ask(pool, TWO).result() == "two.py"
+    time.sleep(0.05)
+    assert [(each.source, each.ended) for each in Worker.made].count((ONE, True)) == 1
+    for source in (ONE, TWO):
+        ask(pool, source).result()
+    assert sources() == ["one.py", "one.py", "two.py"]
+
+
+def test_a_few_tasks_get_no_further_worker_and_many_do(opened):
+    pool = opened(4)
+    for _ in range(2):
+        ask(pool, ONE).result()
+    few = [ask(pool, ONE) for _ in range(10)]  # 20 ms of work
+    for each in few:
+        each.result()
+    assert sources() == ["one.py"]
+    many = [ask(pool, ONE) for _ in range(400)]
+    for each in many:
+        each.result()
+    assert 2 <= len(sources()) <= 4
+
+
+def test_what_a_method_takes_is_known_from_other_files(opened):
+    pool = opened(4)
+    for _ in range(2):
+        ask(pool, ONE).result()
+    ask(pool, TWO, "describe").result()
+    for each in [ask(pool, TWO) for _ in range(10)]:
+        each.result()
+    assert sources() == ["one.py", "two.py"]
+
+
+def test_a_task_behind_one_that_hangs_gets_a_worker(opened):
+    pool = opened(2)
+    for _ in range(2):
+        ask(pool, ONE).result()
+    hanging = ask(pool, ONE, "hang")
+    time.sleep(0.01)
+    assert ask(pool, ONE).result() == "one.py"
+    assert sources() == ["one.py"] * 2
+    assert hanging.result() == "one.py"
+
+
+def test_many_threads_get_every_answer(opened):
+    pool, found = opened(3), []
+
+    def asks(number):
+        source = (ONE, TWO, THREE)[number % 3]
+        found.append(ask(pool, source).result() == source.path)
+
+    threads = [threading.Thread(target=asks, args=(number,)) for number in range(60)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(10)
+    assert found == [True] * 60
