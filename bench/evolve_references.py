@@ -1,13 +1,14 @@
 """Is `solkit evolve` faster than torch.compile, from references of KernelBench alone? On a GPU.
 
     python bench/evolve_references.py KERNELBENCH --out found [--problems 20] [--seed 0]
-                                      [--levels 1 2] [--gpu-seconds 30] [--minutes 20]
+                                      [--levels 1 2] [--gpu-seconds 30] [--minutes 20] [--part 1/2]
 
 Problems are drawn by seed among those whose Triton kernels take at least 30 % of what torch.compile
 (default mode) runs on the GPU; a child process finds the share. Each is searched, and what was
 found is timed in turns with torch.compile itself, in the same precision. The summary gives the
 geometric mean of the speed-ups, of all and of those whose program is far from the speed of light,
-and which are slower. The folder keeps a file for each problem: the command goes on there.
+and which are slower. The folder keeps a file for each problem: the command goes on there. Parts can
+be searched on several GPUs; with all files in one folder, the command then sums up.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 from kernelbench_suite import Problem, find_problems
 from kernelbench_times import candidate_text
+from tune import part
 
 import solkit
 from solkit.core import Evolved, EvolveSettings, MeasureSettings, TuneVerdict
@@ -157,6 +159,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gpu-seconds", type=float, default=30.0)
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after these")
+    parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N", help="of the problems")
     parser.add_argument("--share-of", metavar="FILE", help="print the share of one problem alone")
     asked = parser.parse_args()
     if asked.share_of:
@@ -169,7 +172,7 @@ def main() -> int:
     problems = find_problems(asked.checkout, asked.levels)
     random.Random(asked.seed).shuffle(problems)
     rows: list[dict[str, Any]] = []
-    for problem in problems:
+    for problem in problems[asked.part[0] :: asked.part[1]]:
         if len(rows) >= asked.problems or time.monotonic() > ends:
             break
         path = asked.out / f"{problem.name}.json"

@@ -378,6 +378,8 @@ class EvolveWorld:
             configuration, prospect = self.prepared.known(point.configuration, None, None, None)
         except InputError as error:
             return Found(Verdict.NOT_MEASURED, why=str(error))
+        if prospect.result.analysis.failure == Verdict.TIMED_OUT.value and variant.parent:
+            return Found(Verdict.TIMED_OUT, why="It takes too long to compile.")
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
             found = self._measured(configuration, prospect)
