@@ -209,7 +209,8 @@ def _install_watch() -> None:
 
 def _touched(ptrs: Any, mask: Any) -> np.ndarray[Any, Any]:
     addresses = np.asarray(ptrs.data)
-    inside: np.ndarray[Any, Any] = addresses[np.broadcast_to(mask.data, addresses.shape)]
+    chosen = np.asarray(mask.data) != 0  # some of the interpreter's truths are numbers
+    inside: np.ndarray[Any, Any] = addresses[np.broadcast_to(chosen, addresses.shape)]
     return inside
 
 

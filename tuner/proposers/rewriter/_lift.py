@@ -97,6 +97,11 @@ class Lifting:
             (left, right), kind = self._aligned([node.left, target.comparator])
             changed = target.with_changes(comparator=right)
             return Lifted(node.with_changes(left=left, comparisons=[changed]), kind)
+        if isinstance(node, cst.Comparison):
+            return self._of_truths(node, _pairs(node), "&")
+        if isinstance(node, cst.BooleanOperation):
+            sign = "&" if isinstance(node.operator, cst.And) else "|"
+            return self._of_truths(node, [node.left, node.right], sign)
         if isinstance(node, cst.UnaryOperation):
             return self._unary(node)
         if isinstance(node, cst.Subscript):
@@ -110,8 +115,21 @@ class Lifting:
     def _unary(self, node: cst.UnaryOperation) -> Lifted:
         inner = self.lift(node.expression)
         if inner.kind.lifted and isinstance(node.operator, cst.Not):
-            raise CannotLiftError(code(node))
+            if not _is_truth(node.expression):
+                raise CannotLiftError(code(node))
+            return Lifted(expression(f"~({code(inner.node)})"), inner.kind)
         return Lifted(node.with_changes(expression=inner.node), inner.kind)
+
+    def _of_truths(
+        self, node: cst.BaseExpression, parts: Sequence[cst.BaseExpression], sign: str
+    ) -> Lifted:
+        """``and``, ``or`` and chains of comparisons: vectors have only ``&`` and ``|``."""
+        values, kind = self._aligned(parts)
+        if not kind.lifted:
+            return Lifted(node, kind)
+        if not all(map(_is_truth, parts)):  # `n and m` of numbers is not `n & m`
+            raise CannotLiftError(code(node))
+        return Lifted(expression(f" {sign} ".join(f"({code(value)})" for value in values)), kind)
 
     def _aligned(
         self, nodes: Sequence[cst.BaseExpression]
@@ -293,6 +311,24 @@ def promoted(value: Lifted, rank: int) -> cst.BaseExpression:
 def grouped_as(node: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
     """The operand, in parentheses if the one that it replaces needed none and it does."""
     return node if node.lpar or type(node) is type(like) else grouped(node)
+
+
+def _is_truth(node: cst.BaseExpression) -> bool:
+    """Whether an expression is true or false, and no number."""
+    if isinstance(node, cst.BooleanOperation):
+        return _is_truth(node.left) and _is_truth(node.right)
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        return _is_truth(node.expression)
+    return isinstance(node, cst.Comparison)
+
+
+def _pairs(node: cst.Comparison) -> list[cst.BaseExpression]:
+    """The comparisons of a chain: of ``a <= b < c``, ``a <= b`` and ``b < c``."""
+    ends = [node.left, *(each.comparator for each in node.comparisons)]
+    return [
+        cst.Comparison(grouped(left), [each.with_changes(comparator=grouped(each.comparator))])
+        for left, each in zip(ends, node.comparisons, strict=False)
+    ]
 
 
 def _short(name: str) -> str:

@@ -8,6 +8,7 @@ from naive_kernels import (
     COLUMN_SUM,
     LAYER_NORM,
     MATMUL,
+    MIDDLE_MEAN,
     MOVING_MATMUL,
     SCALAR_MATMUL,
     SCALAR_SOFTMAX,
@@ -139,6 +140,33 @@ def test_a_branch_on_the_row_becomes_a_mask(is_right):
     assert "row_mask = row_mask & ~(row >= M)" in made
     assert "return\n    for" not in made
     assert is_right(made, SCALED, **ROWS)
+
+
+@pytest.mark.parametrize(
+    ("test", "mask"),
+    [
+        ("row >= M or N < 1", "(row >= M) | (N < 1)"),
+        ("not (0 <= row < M)", "~((0 <= row) & (row < M))"),
+        ("not row < M and not M == N", None),
+    ],
+)
+def test_a_branch_on_several_things_becomes_a_mask(test, mask, is_right):
+    source = SCALED.replace("if row >= M:", f"if {test}:")
+    assert source != SCALED
+    (made,) = variants(Rows(), source, **ROWS)
+    assert mask is None or mask in made
+    assert is_right(made, source, **ROWS)
+
+
+def test_numbers_are_no_truths():
+    assert not variants(Rows(), SCALED.replace("if row >= M:", "if row - M and N:"), **ROWS)
+
+
+def test_several_means_over_the_middle_are_taken_by_a_program(is_right):
+    (made,) = variants(Rows(), MIDDLE_MEAN, B=3, N=40, K=20)
+    assert "pid_mask = pid_mask & ~((batch >= B) | (col >= K))" in made
+    assert "tl.sum(x, axis=1)" in made
+    assert is_right(made, MIDDLE_MEAN, B=3, N=40, K=20)
 
 
 @pytest.mark.parametrize("source", [MATMUL, BIAS_RELU])
