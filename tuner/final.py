@@ -12,8 +12,9 @@ are any, else the recorded times as they are.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Outcome, Ratio
@@ -27,10 +28,23 @@ from solkit.measure.timing.comparison_statistics import (
 )
 from solkit.tuner.task import REPEAT, Task, identity_of
 
-__all__ = ["FINALISTS", "Judge", "final", "head_to_head"]
+__all__ = [
+    "FINALISTS",
+    "Judge",
+    "JudgeAll",
+    "Pair",
+    "final",
+    "finals",
+    "head_to_head",
+    "heads_to_heads",
+]
 
 Judge = Callable[[Configuration, Configuration], Final]
 """Compares a challenger (the second) with the configuration in use (the first)."""
+
+Pair = tuple[Configuration, Configuration]
+JudgeAll = Callable[[Sequence[Pair]], list[Final]]
+"""Compares several pairs: a bench prepares some while it times others."""
 
 FINALISTS = 3
 """So many are tried at the most, each after the one before proved to be wrong."""
@@ -45,17 +59,44 @@ def final(task: Task, judge: Judge) -> Final | None:
         task: its search is over.
         judge: compares two.
     """
+    return finals([task], lambda pairs: [judge(*each) for each in pairs])[0]
+
+
+def finals(tasks: Sequence[Task], judge: JudgeAll) -> list[Final | None]:
+    """`final` of several tasks, which are judged together.
+
+    Args:
+        tasks: their searches are over.
+        judge: compares pairs.
+    """
+    found: list[Final | None] = [None] * len(tasks)
+    rivals = [_rivals(task) for task in tasks]
+    for turn in range(FINALISTS):
+        asked = [
+            n
+            for n, each in enumerate(rivals)
+            if turn < len(each) and (not turn or _is_open(found[n]))
+        ]
+        if not asked:
+            break
+        judged = judge([(tasks[n].default, rivals[n][turn]) for n in asked])
+        for n, each in zip(asked, judged, strict=True):
+            found[n] = each
+    return found
+
+
+def _rivals(task: Task) -> list[Configuration]:
+    """What was faster than the one in use, the fastest first."""
     incumbent = task.incumbent
     if incumbent is None or incumbent.time_ms is None:
-        return None
-    found = None
-    for rival in task.ranked()[:FINALISTS]:
-        if rival is incumbent:
-            break
-        found = judge(task.default, rival.configuration)
-        if found.difference is not Difference.NOT_COMPARED:
-            break
-    return found
+        return []
+    ranked = task.ranked()[:FINALISTS]
+    better = itertools.takewhile(lambda each: each is not incumbent, ranked)
+    return [each.configuration for each in better]
+
+
+def _is_open(found: Final | None) -> bool:
+    return found is not None and found.difference is Difference.NOT_COMPARED
 
 
 @dataclass(frozen=True)
@@ -82,9 +123,7 @@ def head_to_head(
     rounds: int = _ROUNDS,
     how: str = "turns",
 ) -> Final:
-    """Time two configurations in turns on a bench.
-
-    The bench should be a new one, whose inputs are not those of the search.
+    """Time two configurations in turns on a bench: see `heads_to_heads`.
 
     Args:
         bench: measures; nothing may be pending.
@@ -96,17 +135,47 @@ def head_to_head(
     Raises:
         SolkitError: the bench failed.
     """
-    places: dict[int, tuple[int, bool]] = {}
+    return heads_to_heads(bench, [(base, rival)], rounds, how)[0]
+
+
+def heads_to_heads(
+    bench: Bench, pairs: Sequence[Pair], rounds: int = _ROUNDS, how: str = "turns"
+) -> list[Final]:
+    """Time each pair in turns on a bench, which prepares some pairs while it times others.
+
+    The bench should be a new one, whose inputs are not those of the search.
+
+    Args:
+        bench: measures; nothing may be pending.
+        pairs: the configuration in use, and its challenger.
+        rounds: how often both of a pair are submitted together.
+        how: `Final.how`.
+
+    Raises:
+        SolkitError: the bench failed.
+    """
+    places: dict[int, tuple[int, int, bool]] = {}
     submitted = []  # ids are unique as long as these live
-    for number in range(rounds):
-        both = [replace(each, chosen_by=REPEAT) for each in (base, rival)]
-        submitted.append(both)
-        places.update({id(each): (number, each is both[1]) for each in both})
-        bench.submit(both)
-    found: dict[tuple[int, bool], Outcome] = {}
+    for which, pair in enumerate(pairs):
+        for number in range(rounds):
+            both = [replace(each, chosen_by=REPEAT) for each in pair]
+            submitted.append(both)
+            places.update({id(each): (which, number, each is both[1]) for each in both})
+            bench.submit(both)
+    found: list[dict[tuple[int, bool], Outcome]] = [{} for _ in pairs]
     for configuration, outcome in bench.outcomes():
         if id(configuration) in places:  # others are left from before the bench failed
-            found[places[id(configuration)]] = outcome
+            which, number, is_rival = places[id(configuration)]
+            found[which][number, is_rival] = outcome
+    return [
+        _final_of(each, rival, rounds, how) for each, (_, rival) in zip(found, pairs, strict=True)
+    ]
+
+
+def _final_of(
+    found: Mapping[tuple[int, bool], Outcome], rival: Configuration, rounds: int, how: str
+) -> Final:
+    """What the outcomes of a pair say, by round and whether they are the challenger's."""
     wrong = [each for each in found.values() if each.verdict.is_failure]
     if wrong:
         why = wrong[0].message or wrong[0].verdict.value

@@ -7,19 +7,34 @@ of the nearest shape. So one for small sizes need not be fast at large ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Final, HeldOut, Value
+from solkit.tuner.final import Judge, JudgeAll
 from solkit.tuner.known import distance
 
-__all__ = ["SLACK", "gate", "nearest"]
+__all__ = ["SLACK", "Winner", "gate", "gates", "nearest"]
 
 SLACK = 0.01
 """How much slower counts as equal, where no difference is shown: the likeness of two builds."""
 
 _PASSES = (Difference.FASTER, Difference.NOT_SHOWN)
-Judge = Callable[[Configuration, Configuration], Final]
+
+
+@dataclass(frozen=True)
+class Winner:
+    """A winner of a search.
+
+    Attributes:
+        base: the parameters in use.
+        rival: the winner.
+        held_out: shapes, each with whether the winner must not be slower there.
+    """
+
+    base: Configuration
+    rival: Configuration
+    held_out: Sequence[tuple[Mapping[str, Value], bool]]
 
 
 def nearest(shape: Mapping[str, Value], shapes: Sequence[Mapping[str, Value]]) -> int:
@@ -44,17 +59,33 @@ def gate(
     Raises:
         SolkitError: the bench failed.
     """
-    return tuple(_held(base, rival, shape, strict, judge) for shape, strict in held_out)
+    winner = Winner(base, rival, held_out)
+    return gates([winner], lambda pairs: [judge(*each) for each in pairs])[0]
 
 
-def _held(
-    base: Configuration,
-    rival: Configuration,
-    shape: Mapping[str, Value],
-    strict: bool,
-    judge: Judge,
-) -> HeldOut:
-    found = judge(replace(base, shape=shape), replace(rival, shape=shape))
+def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
+    """`gate` of several winners, which are compared together.
+
+    Args:
+        winners: each at its held-out shapes.
+        judge: compares pairs.
+
+    Raises:
+        SolkitError: the bench failed.
+    """
+    pairs = [
+        (replace(each.base, shape=shape), replace(each.rival, shape=shape))
+        for each in winners
+        for shape, _ in each.held_out
+    ]
+    found = iter(judge(pairs) if pairs else [])
+    return [
+        tuple(_held(next(found), shape, strict) for shape, strict in each.held_out)
+        for each in winners
+    ]
+
+
+def _held(found: Final, shape: Mapping[str, Value], strict: bool) -> HeldOut:
     passed, why = _verdict(found, strict)
     return HeldOut(shape, passed, found.difference, found.ratio, why)
 

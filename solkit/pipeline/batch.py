@@ -64,6 +64,7 @@ from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
 if TYPE_CHECKING:
     from solkit.pipeline.elsewhere import Elsewhere
     from solkit.tuner.database import Database
+    from solkit.tuner.final import Pair
     from solkit.tuner.manifest import Manifest
     from solkit.tuner.task import Task
 
@@ -76,6 +77,8 @@ _TRIES = 4
 """So often a bench may fail in a row; each time it is asked for the same again."""
 
 _MENDABLE = (WorkerError, GpuBusyError, TraceError)
+_TOGETHER = 8
+"""Finals that are judged together: preparing one takes seconds, timing it takes less than one."""
 _FINAL_S, _FINAL_SHARE = 1.5, 0.3
 """Seconds kept for each comparison after the search, and the most of the budget for all of them."""
 
@@ -439,8 +442,12 @@ class _Course:
     # ------------------------------------------------------------------------------------ finals
 
     def judge(self, bench: Bench) -> None:
-        """The finals, and the gate of each winner; the largest savings first."""
+        """The finals, and the gate of each winner; the largest savings first.
+
+        Some are judged together: the bench prepares some while it times others.
+        """
         order = sorted(range(len(self.tasks)), key=lambda place: -_saving_ms(self.tasks[place]))
+        order = [place for place in order if not self._is_decided(place)]
         begun_s, before_s = bench.clock.gpu_s(), self.spent_s
 
         def spent() -> float:
@@ -449,52 +456,83 @@ class _Course:
         if self.log is not None:
             self.log.spent = spent
         try:
-            for place in order:
-                self._concluded(place, bench)
-                self.final_s[place], self.spent_s = spent() - self.spent_s, spent()
+            for first in range(0, len(order), _TOGETHER):
+                some = order[first : first + _TOGETHER]
+                judged = self._concluded(some, bench)
+                for place in judged:
+                    self.final_s[place] = (spent() - self.spent_s) / len(judged)
+                self.spent_s = spent()
         except KeyboardInterrupt:
             self.batch.interrupted = True
             self.batch._tell("The finals were interrupted: winners without one are not used.")
             bench.discard()
         self.spent_s = max(self.spent_s, spent())
 
-    def _concluded(self, place: int, bench: Bench) -> None:
-        from solkit.tuner.final import final, head_to_head
-        from solkit.tuner.gate import gate
+    def _is_decided(self, place: int) -> bool:
+        """Whether the resumed run has judged a task's best already."""
+        best, earlier = self.tasks[place].best, self.decided.get(place)
+        if not best or not earlier:
+            return False
+        if canonical(best.configuration.params) != canonical(earlier.params):
+            return False
+        self.finals[place] = earlier
+        return True
 
-        work, task = self.works[place], self.tasks[place]
+    def _concluded(self, places: Sequence[int], bench: Bench) -> list[int]:
+        """The finals of some tasks, then the gates of their winners; gives those that had one."""
+        from solkit.tuner.final import finals
+        from solkit.tuner.gate import Winner, gates
+
+        judge = partial(self._judged, bench)
+        self.batch.show(self._status("final", self._named(places)))
+        found = finals([self.tasks[place] for place in places], judge)
+        told = {place: each for place, each in zip(places, found, strict=True) if each is not None}
+        won = [
+            place
+            for place, each in told.items()
+            if each.difference is Difference.FASTER and self.works[place].held_out
+        ]
+        # a winner counts once it has held at its held-out shapes
+        self.finals.update({place: each for place, each in told.items() if place not in won})
+        if won:
+            self.batch.show(self._status("held out", self._named(won)))
+        winners = [
+            Winner(
+                self.tasks[place].default,
+                replace(self.tasks[place].default, params=told[place].params),
+                self.works[place].held_out,
+            )
+            for place in won
+        ]
+        self.held.update(zip(won, gates(winners, judge), strict=True))
+        self.finals.update(told)
+        for place in told:
+            self._decide(place)
+        return list(told)
+
+    def _named(self, places: Sequence[int]) -> str:
+        """For people."""
+        first, more = self.works[places[0]].name, len(places) - 1
+        return f"{first} and {more} more" if more else first
+
+    def _judged(self, bench: Bench, pairs: Sequence[Pair]) -> list[Final]:
+        """The comparisons of pairs; those that cannot be made decide nothing.
+
+        If the bench fails for all together, each pair is compared alone.
+        """
+        from solkit.tuner.final import heads_to_heads
+
         how = "recorded" if self.keeps else "turns"
-        judge = partial(self._judged, partial(head_to_head, bench, how=how), bench)
-        best, earlier = task.best, self.decided.get(place)
-        if best and earlier and canonical(best.configuration.params) == canonical(earlier.params):
-            self.finals[place] = earlier
-            return
-        self.batch.show(self._status("final", work.name))
-        found = final(task, judge)
-        if found is None:
-            return
-        self.finals[place] = found
-        if found.difference is Difference.FASTER and work.held_out:
-            self.batch.show(self._status("held out", work.name))
-            rival = replace(task.default, params=found.params)
-            self.held[place] = gate(task.default, rival, work.held_out, judge)
-        self._decide(place)
-
-    def _judged(
-        self,
-        head_to_head: Callable[[Configuration, Configuration], Final],
-        bench: Bench,
-        base: Configuration,
-        rival: Configuration,
-    ) -> Final:
-        """The comparison of two; one that cannot be made decides nothing."""
         try:
-            found = self._again(lambda: head_to_head(base, rival), bench)
+            found = self._again(lambda: heads_to_heads(bench, pairs, how=how), bench)
             assert found is not None
             return found
         except SolkitError as error:
+            if len(pairs) > 1:
+                return [each for pair in pairs for each in self._judged(bench, [pair])]
             why = f"They could not be compared: {error}"
-            return Final(rival.params, Difference.NOT_COMPARED, None, "none", (why,))
+            rival = pairs[0][1]
+            return [Final(rival.params, Difference.NOT_COMPARED, None, "none", (why,))]
 
     def _decide(self, place: int) -> None:
         """Write what was decided, so that the log and the database say it."""

@@ -225,6 +225,7 @@ def _opened(
 
     assert log is not None
     with GuardedBench(world.device, world.prospect, log, limits, environment()) as own:
+        own.load([world.original.problem, world.original.path])  # the budget is for measuring
         yield own
 
 

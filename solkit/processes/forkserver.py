@@ -98,6 +98,14 @@ class ForkServer:
                 self.close()
                 self._process, self._control = self._started()
 
+    def load(self) -> None:
+        """Start it unless it runs, and wait until it can fork.
+
+        Raises:
+            WorkerError: it did not start.
+        """
+        self.fork("time:sleep", (0,), env=os.environ).end(_START_S)
+
     @property
     def is_alive(self) -> bool:
         """Whether it runs."""

@@ -11,7 +11,7 @@ import spaces
 
 from solkit.core import Configuration, Difference, Final, Space, Verdict
 from solkit.measure.benches import RecordedBench
-from solkit.tuner.final import final, head_to_head
+from solkit.tuner.final import final, finals, head_to_head, heads_to_heads
 from solkit.tuner.task import Task
 
 BASE = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
@@ -78,6 +78,27 @@ def test_one_that_is_wrong_is_not_compared():
     assert told.evidence == ("too much shared memory",)
 
 
+def test_pairs_that_meet_together_are_told_apart():
+    def named(name, *times, seed):
+        return [
+            replace(each, kernel_id=name[0] * 16, implementation=name)
+            for each in rows(*times, seed=seed)
+        ]
+
+    wrong, slow = named("wrong", 2.0, 1.0, seed=3), named("slow", 1.0, 2.0, seed=4)
+    wrong[3] = spaces.failed(wrong[3], Verdict.WRONG)
+    every = RecordedBench([*rows(2.0, 1.0), *wrong, *slow])
+    pairs = [
+        (replace(BASE, path=name), replace(RIVAL, path=name))
+        for name in (BASE.path, "wrong", "slow")
+    ]
+    told = heads_to_heads(every, pairs)
+    alone = found(2.0, 1.0)
+    assert told[0] == alone
+    assert [each.difference.value for each in told] == ["faster", "not_compared", "slower"]
+    assert told[2].ratio.turns == 4 * 9
+
+
 def test_an_unstable_time_shows_nothing():
     recorded = [replace(r, verdict=Verdict.UNSTABLE, message="throttled") for r in rows(2.0, 1.0)]
     told = head_to_head(RecordedBench(recorded), BASE, RIVAL)
@@ -130,3 +151,32 @@ def test_the_default_meets_nobody_if_it_is_the_best():
 
 def test_there_is_no_final_without_a_time_of_the_default():
     assert final(tuned({32: 3.0, 64: 2.0}), partial(judge, (), [])) is None
+
+
+def test_finals_of_several_are_judged_together():
+    asked = []
+
+    def judge_all(pairs):
+        asked.append([rival.params["BLOCK"] for _, rival in pairs])
+        return [
+            Final(
+                rival.params,
+                Difference.NOT_COMPARED
+                if rival.params["BLOCK"] in (64, 128)
+                else Difference.FASTER,
+                None,
+                "turns",
+            )
+            for _, rival in pairs
+        ]
+
+    tasks = [
+        tuned({16: 4.0, 32: 3.0, 64: 2.0}),
+        tuned({16: 1.0, 32: 3.0}),
+        tuned({16: 4.0, 32: 3.0}),
+        tuned({16: 4.0, 128: 3.0}),
+    ]
+    told = finals(tasks, judge_all)
+    assert asked == [[64, 32, 128], [32]]  # the next one of the first, and none of the last
+    assert [each and each.params["BLOCK"] for each in told] == [32, None, 32, 128]
+    assert told[3].difference is Difference.NOT_COMPARED

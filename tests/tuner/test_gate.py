@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import Configuration, Difference, Final, Ratio
-from solkit.tuner.gate import gate, nearest
+from solkit.tuner.gate import Winner, gate, gates, nearest
 
 BASE = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 16})
 RIVAL = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 32})
@@ -55,3 +55,31 @@ def test_the_nearest_shape_is_so_in_doublings():
     assert nearest({"M": 200, "dtype": "bf16"}, shapes) == 1
     other = [{"M": 16, "dtype": "bf16"}, {"M": 16, "dtype": "fp8"}]
     assert nearest({"M": 16, "dtype": "fp8"}, other) == 1
+
+
+def test_several_winners_are_compared_at_once():
+    asked = []
+
+    def judge(pairs):
+        asked.append([(base.shape["M"], rival.params["BLOCK"]) for base, rival in pairs])
+        slow = [rival.shape["M"] == 9 for _, rival in pairs]
+        return [
+            Final(
+                rival.params, Difference.FASTER, Ratio(1 + each, 1 + each, 1 + each, 0.001, 9), ""
+            )
+            for each, (_, rival) in zip(slow, pairs, strict=True)
+        ]
+
+    other = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 64})
+    winners = [
+        Winner(BASE, RIVAL, [({"M": 7}, True), ({"M": 9}, True)]),
+        Winner(BASE, other, []),
+        Winner(BASE, other, [({"M": 8}, True)]),
+    ]
+    found = gates(winners, judge)
+    assert asked == [[(7, 32), (9, 32), (8, 64)]]
+    assert [[(e.shape["M"], e.passed) for e in each] for each in found] == [
+        [(7, True), (9, False)],
+        [],
+        [(8, True)],
+    ]

@@ -82,6 +82,14 @@ class GuardedBench(Bench):
         """One: nothing is prepared ahead."""
         return 1
 
+    def load(self, paths: Sequence[str]) -> None:
+        """Load torch ahead, without the GPU: see `Session.load`.
+
+        Raises:
+            WorkerError: it could not be loaded.
+        """
+        self._session.load(paths)
+
     def submit(self, configurations: Sequence[Configuration]) -> None:
         """Queue configurations.
 

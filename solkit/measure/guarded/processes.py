@@ -67,6 +67,19 @@ class Processes:
         self.candidates: dict[int, Child] = {}  # by place; all but the first to compare
         self.uuid: str | None = None  # of the locked GPU; without NVML it stays unknown
 
+    def load(self, paths: Sequence[str]) -> None:
+        """Load what the processes need, as torch, which takes seconds and no GPU.
+
+        A sandbox must show `paths`: the candidates' files and the problem's.
+        """
+        every = [each.server(paths) for each in self._sandboxes.values()]
+        if not {_REFEREE, _CANDIDATE} <= self._sandboxes.keys():
+            every.append(_server)
+        for server in every:
+            server.start()
+        for server in every:
+            server.load()
+
     def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
         """The channel to the referee, and `count` candidates' processes; starts missing ones.
 

@@ -83,6 +83,17 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def load(self, paths: Sequence[str]) -> None:
+        """Load torch for the processes, without the GPU: else the first candidate waits for it.
+
+        Args:
+            paths: the problem's file, and candidates'; a sandbox shows these and their folders.
+
+        Raises:
+            WorkerError: it could not be loaded.
+        """
+        self._processes.load(paths)
+
     def close(self) -> None:
         """End all processes and their descendants; the next candidate starts new ones."""
         self._processes.close()

@@ -27,6 +27,7 @@ from solkit.core import (
 from solkit.errors import InputError, KernelFileError, ParamsError, ShapeError, UnsupportedError
 from solkit.measure import Judgement, Session, is_available, measure
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, CandidateError, ContextLostError
+from solkit.measure.guarded import processes
 from solkit.measure.guarded.messages import Request, Samples, decode, encode
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.session import _visible
@@ -296,6 +297,15 @@ def test_an_interrupt_while_measuring_closes_the_session(write, tmp_path):
             session.measure(path, {}, {}, settings=MeasureSettings(time_limit_s=600.0))
         signal.signal(signal.SIGINT, before)
         assert (session._processes.referee, session._processes.candidates) == (None, {})
+
+
+def test_what_processes_need_is_loaded_without_taking_the_gpu(write):
+    path = write(WRONG)
+    with Session(device="cpu") as session:
+        session.load([path])
+        assert processes._server.is_alive
+        assert session.pids == ()
+        assert session.measure(path, {}, {}).verdict is Verdict.WRONG
 
 
 # ------------------------------------------------------- which GPU
