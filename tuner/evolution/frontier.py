@@ -235,8 +235,17 @@ class Frontier:
         ahead = math.log2(self.best_ms) - mean
         z = ahead / sd
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-        works = 1 - np.array([each.p_fail for each in left])
+        works = np.array([self._works(each) for each in left])
         return np.asarray(works * (ahead * self._ndtr(z) + sd * density))
+
+    def _works(self, point: Point) -> float:
+        """The chance that a candidate works: less, the more of its variant failed.
+
+        Laplace's rule of succession, with a success and no failure known beforehand.
+        """
+        failed = self._failed[point.variant]
+        worked = sum(variant == point.variant for variant, _ in self._times) if failed else 0
+        return (1 - point.p_fail) * (worked + 1) / (worked + failed + 1)
 
     def _likeness(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
         """k(i, j), (one, other)."""

@@ -100,6 +100,24 @@ def test_nothing_is_chosen_twice_and_in_the_end_everything_is():
     assert sorted(chosen) == sorted(each.key for each in points)
 
 
+def test_a_failure_makes_others_of_its_variant_less_likely_to_work():
+    frontier = Frontier()
+    measured(frontier, [point("base", 1, 0.0)], [1.0])
+    frontier.add([point("a", n, -0.4, 0.1) for n in range(6)])
+    frontier.add([point("b", 1, -0.3, 0.1)])
+    first = frontier.choose()
+    assert first.variant == "a"
+    frontier.tell(first, None)  # 0.4 * 1/2 against 0.3
+    second = frontier.choose()
+    assert second.variant == "b"
+    frontier.tell(second, 2**-0.1)
+    third = frontier.choose()
+    frontier.tell(third, 2**-0.11)  # one of two works
+    assert third.variant == "a"
+    chance = frontier._works(frontier.left()[0])
+    assert chance == pytest.approx(2 / 3)
+
+
 def test_a_variant_is_given_up_after_three_failures_with_no_success():
     frontier = Frontier()
     bad = [point("bad", block, -3.0) for block in range(5)]
