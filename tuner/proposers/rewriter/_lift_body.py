@@ -61,6 +61,7 @@ class _Body:
         carried: names that a loop carries and that stay without the axis.
         within: names that this loop assigns.
         mask: the name of the mask over the new axis in that loop.
+        values: what names were last assigned.
     """
 
     lifting: Lifting
@@ -69,6 +70,7 @@ class _Body:
     carried: set[str] = field(default_factory=set)
     within: set[str] = field(default_factory=set)
     mask: str = ""
+    values: dict[str, cst.BaseExpression] = field(default_factory=dict)
 
     def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
         made: list[cst.BaseStatement] = []
@@ -107,6 +109,7 @@ class _Body:
         return kind is not None and kind.lifted
 
     def _assigned(self, statement: cst.BaseStatement, made: Assignment) -> cst.BaseStatement:
+        self.values[made.target] = made.value
         if made.target in self.carried:
             return self._carried(statement, made)
         value = self.lifting.lift(made.value)
@@ -244,6 +247,7 @@ class _Body:
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
             return False
         scale = node.right if code(node.left) == target else node.left
+        scale = self.values.get(code(scale), scale)
         rescales = called(scale) in _EXPONENTIALS and names(scale) <= {*self.carried, "tl"}
         return target in (code(node.left), code(node.right)) and rescales
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
@@ -54,8 +55,8 @@ class Rows:
 class Tile:
     """A program that computes one element of a matrix computes a tile of it.
 
-    Applies to two-dimensional grids of programs without blocks: both axes are lifted, and loops
-    over single elements too. Sums of products become ``tl.dot``.
+    Applies to grids of programs without blocks: two axes are lifted, and loops over single elements
+    too. Sums of products become ``tl.dot``; of three axes, only pairs that give one are taken.
     """
 
     kind = "tile"
@@ -64,10 +65,13 @@ class Tile:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            function = launch.function
-            if calls(function.node, "tl.arange") or len(launch.axes or ()) != 2:
+            function, axes = launch.function, len(launch.axes or ())
+            if calls(function.node, "tl.arange"):
                 continue
-            if made := _tiled(text, function.name):
+            for pair in itertools.combinations(range(axes), 2):
+                made = _tiled(text, function.name, pair)
+                if not made or (axes > 2 and "tl.dot(" not in made):
+                    continue
                 why = facts.because("wrong pipe", "extra traffic", "instructions")
                 yield Variant(
                     made,
@@ -89,9 +93,9 @@ def _lifted(text: KernelText, launch: Launch, axis: int, width: Parameter) -> st
         return ""
 
 
-def _tiled(text: KernelText, name: str) -> str:
+def _tiled(text: KernelText, name: str, axes: tuple[int, int]) -> str:
     source = ""
-    for axis, width in ((1, "BLOCK_N"), (0, "BLOCK_M")):  # the last one leads
+    for axis, width in ((axes[1], "BLOCK_N"), (axes[0], "BLOCK_M")):  # the last one leads
         launch = text.launches_of(name)[0]
         source = _lifted(text, launch, axis, Parameter(text.fresh(width), _SIDE, _SIDES))
         parsed = parse(source) if source else None

@@ -365,3 +365,77 @@ def kernel(x):
     middle_mean_kernel[(B * K,)](x, out, B, N, K, BLOCK=16)
     return out
 """
+
+SCALAR_BMM = """
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def reference(a, b):
+    return torch.bmm(a, b)
+
+
+def inputs(B=4, M=64, N=64, K=64, device="cuda"):
+    return torch.randn(B, M, K, device=device), torch.randn(B, K, N, device=device) * K**-0.5
+
+
+@triton.jit
+def bmm_kernel(a_ptr, b_ptr, c_ptr, M, N, K):
+    m = tl.program_id(0)
+    n = tl.program_id(1)
+    b = tl.program_id(2)
+    total = 0.0
+    for k in range(K):
+        x = tl.load(a_ptr + b * M * K + m * K + k)
+        y = tl.load(b_ptr + b * K * N + k * N + n)
+        total += x * y
+    tl.store(c_ptr + b * M * N + m * N + n, total)
+
+
+def kernel(a, b):
+    B, M, K = a.shape
+    N = b.shape[2]
+    c = torch.empty((B, M, N), dtype=a.dtype, device=a.device)
+    bmm_kernel[(M, N, B)](a, b, c, M, N, K)
+    return c
+"""
+
+ATTENTION = """
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+def reference(q, k, v):
+    return torch.softmax(q @ k.transpose(1, 2) * q.shape[-1] ** -0.5, -1) @ v
+
+
+def inputs(H=2, S=48, D=16, device="cuda"):
+    return tuple(torch.randn(H, S, D, device=device) for _ in range(3))
+
+
+@triton.jit
+def attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, S, scale, D: tl.constexpr):
+    base = tl.program_id(1) * S * D
+    row = tl.program_id(0)
+    offs = tl.arange(0, D)
+    q = tl.load(q_ptr + base + row * D + offs)
+    peak = -float("inf")
+    total = 0.0
+    acc = tl.zeros((D,), dtype=tl.float32)
+    for j in range(0, S):
+        k = tl.load(k_ptr + base + j * D + offs)
+        v = tl.load(v_ptr + base + j * D + offs)
+        score = tl.sum(q * k) * scale
+        higher = tl.maximum(peak, score)
+        alpha = tl.exp(peak - higher)
+        p = tl.exp(score - higher)
+        total = total * alpha + p
+        acc = acc * alpha + p * v
+        peak = higher
+    tl.store(o_ptr + base + row * D + offs, acc / total)
+
+
+def kernel(q, k, v):
+    H, S, D = q.shape
+    o = torch.empty_like(q)
+    attention_kernel[(S, H)](q, k, v, o, S, D**-0.5, D=D)
+    return o
+"""

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 from naive_kernels import (
+    ATTENTION,
     BIAS_RELU,
     COLUMN_SUM,
     LAYER_NORM,
     MATMUL,
     MIDDLE_MEAN,
     MOVING_MATMUL,
+    SCALAR_BMM,
     SCALAR_MATMUL,
     SCALAR_SOFTMAX,
     SCALED,
@@ -180,6 +182,23 @@ def test_an_element_a_program_becomes_a_tile_with_products(is_right):
     assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))" in made
     assert is_right(made, SCALAR_MATMUL, M=48, N=32, K=40)
     assert not variants(Tile(), MATMUL, **SIDES)
+
+
+def test_a_batch_of_products_is_tiled_along_its_other_axes(is_right):
+    (made,) = variants(Tile(), SCALAR_BMM, B=3, M=24, N=40, K=20)
+    assert "(triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N), B)" in made
+    assert "tl.dot(" in made
+    assert is_right(made, SCALAR_BMM, B=3, M=24, N=40, K=20)
+
+
+def test_a_rescaled_sum_is_known_by_the_name_of_its_factor(is_right):
+    (made,) = variants(Vectorise(), ATTENTION, H=2, S=40, D=16)
+    assert "total = total * alpha + tl.sum(" in made
+    assert "acc = acc * alpha + tl.sum(" in made
+    assert is_right(made, ATTENTION, H=2, S=40, D=16)
+    other = ATTENTION.replace("alpha = tl.exp(peak - higher)", "alpha = 0.5 + 0 * higher")
+    assert other != ATTENTION
+    assert not variants(Vectorise(), other, H=2, S=40, D=16)
 
 
 def test_constants_become_parameters_in_the_grid_too(is_right):
