@@ -9,7 +9,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import changed
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
-from solkit.tuner.proposers.rewriter._products import as_product, factors
+from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._syntax import (
     assignment,
     called,
@@ -17,6 +17,8 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     given,
+    grouped,
+    names,
     nodes,
     number,
     replace_each,
@@ -34,7 +36,7 @@ class Operands:
 
     Applies to ``tl.dot`` of operands that were widened to fp32 or fp64 for it, in place or by the
     name's only assignment, and to ``tl.sum`` of a product of two blocks with three axes, which
-    becomes ``tl.dot``.
+    becomes ``tl.dot``. An operand that was computed in fp32 gets the type of one that was loaded.
     """
 
     kind = "operands"
@@ -81,21 +83,38 @@ def _with_products(function: JitFunction) -> cst.FunctionDef:
         axis = given(call, 1, "axis")
         place = None if axis is None else number(axis)
         value = call.args[0].value
-        if place is not None and factors(value) is not None:
-            product = as_product(value, place)
-            if product:
-                pairs.append((call, expression(product)))
+        if place is not None and (product := as_product(value, place)):
+            pairs.append((call, expression(product)))
     return replace_each(function.node, pairs)
 
 
 def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     widened = _widened(node)
+    loaded = {
+        made.target
+        for statement in walk([node])
+        if (made := assignment(statement)) is not None and "tl.load(" in code(made.value)
+    }
     for call in calls(node, "tl.dot"):
-        for arg in call.args[:2]:
-            inner = arg.value
-            pairs += _unwidened(inner, widened)
+        both = [arg.value for arg in call.args[:2]]
+        found = [_unwidened(each, widened) for each in both]
+        for one, other in ((0, 1), (1, 0)):
+            if found[one] and not found[other]:  # they must be of one type
+                found[other] = _narrowed_as(both[other], both[one], loaded)
+        if all(found):
+            pairs += [*found[0], *found[1]]
     return replace_each(node, pairs)
+
+
+def _narrowed_as(
+    operand: cst.BaseExpression, other: cst.BaseExpression, loaded: set[str]
+) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
+    """An operand that was computed in fp32, in the type that the other was loaded in."""
+    like = cst.ensure_type(other, cst.Call).args[0].value if called(other) == "tl.trans" else other
+    if not isinstance(like, cst.Name) or names(operand) & loaded or "tl.load(" in code(operand):
+        return []
+    return [(operand, expression(f"{code(grouped(operand))}.to({like.value}.dtype)"))]
 
 
 def _unwidened(

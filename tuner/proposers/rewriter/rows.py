@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import libcst as cst
+
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import Parameter
 from solkit.tuner.proposers.rewriter._file import KernelText, Launch, parse
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._programs import lifted_axis, tile_constants
-from solkit.tuner.proposers.rewriter._syntax import calls
+from solkit.tuner.proposers.rewriter._syntax import assigned, body_of, calls, code
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
 __all__ = ["Rows", "Tile"]
@@ -26,9 +28,10 @@ _SIDE = 64
 class Rows:
     """A program takes several rows, as the leading axis of its blocks.
 
-    Applies along an axis of the grid where a program has one index, no constant tiles it, and all
-    that depends on the index is elementwise, a reduction along other axes, a load or a store. A
-    branch on the index becomes a mask. Where programs have no block at all, they become one.
+    Applies along an axis of the grid where a program has one index, no constant tiles it but one
+    that a tensor's shape gives, and all that depends on the index is elementwise, a reduction along
+    other axes, a load or a store. A branch on the index becomes a mask. Where programs have no
+    block at all, they become one.
     """
 
     kind = "rows"
@@ -38,8 +41,9 @@ class Rows:
         """See `Rewrite.variants`."""
         for launch in text.single:
             scalar = not calls(launch.function.node, "tl.arange")
+            tiled = _tiled_axes(launch)
             for axis in range(len(launch.axes or ())):
-                if axis in tile_constants(launch.function).values():
+                if axis in tiled:
                     continue
                 made = _lifted(text, launch, axis, _width(text, scalar))
                 if made:
@@ -78,6 +82,26 @@ class Tile:
                     f"A program of {function.name} computes one element; a tile of them uses each "
                     f"loaded value many times{why}.",
                 )
+
+
+def _tiled_axes(launch: Launch) -> set[int]:
+    """Axes of the grid that a constant tiles which could be another."""
+    return {
+        axis
+        for constant, axis in tile_constants(launch.function).items()
+        if not _is_size(launch, constant)
+    }
+
+
+def _is_size(launch: Launch, constant: str) -> bool:
+    """Whether a function's constant is a size of a tensor, as the launcher reads it."""
+    argument = launch.arguments.get(constant)
+    if not isinstance(argument, cst.Name):
+        return False
+    return any(
+        argument.value in assigned(statement) and ".shape" in code(statement)
+        for statement in body_of(launch.launcher)
+    )
 
 
 def _width(text: KernelText, scalar: bool) -> Parameter:

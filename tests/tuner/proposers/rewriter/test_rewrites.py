@@ -201,6 +201,39 @@ def test_a_rescaled_sum_is_known_by_the_name_of_its_factor(is_right):
     assert not variants(Vectorise(), other, H=2, S=40, D=16)
 
 
+HALF_ATTENTION = (
+    ATTENTION.replace("1e-4", "1e-2")
+    .replace("S, D, device=device)", "S, D, dtype=torch.float16, device=device)")
+    .replace("+ offs)\n", "+ offs).to(tl.float32)\n")
+    .replace("acc / total)", "(acc / total).to(o_ptr.dtype.element_ty))")
+)
+
+
+def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
+    shape = {"H": 2, "S": 40, "D": 16}
+    blocks = rewritten(Vectorise(), HALF_ATTENTION, **shape)
+    rows = [each for each in variants(Rows(), blocks, **shape) if "row_mask" in each]
+    (made,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
+    assert "score = tl.dot(q, tl.trans(k)) * scale" in made
+    assert "tl.dot(tl.where(j_mask[None, :], p, 0.0).to(v.dtype), v)" in made
+    assert is_right(made.replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
+
+
+@pytest.mark.parametrize("mask", ["row_mask[:, None, None]", "j_mask", "(j < S)[None, :, None]"])
+def test_only_masks_of_what_is_summed_move_into_the_product(mask):
+    source = SCALAR_BMM.replace(
+        "total += x * y",
+        f"total += tl.sum(tl.where({mask}, p[:, :, None] * v[None, :, :], 0), axis=1)",
+    )
+    assert not variants(Operands(), source)
+
+
+def test_an_operand_that_was_loaded_wide_stays():
+    narrow = MATMUL.replace("b.to(tl.float32)", "b")
+    assert narrow != MATMUL
+    assert not variants(Operands(), narrow, **SIDES)
+
+
 def test_constants_become_parameters_in_the_grid_too(is_right):
     (made,) = variants(Constants(), MATMUL, **SIDES)
     assert "triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)" in made
