@@ -25,7 +25,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     walk,
 )
 
-__all__ = ["Accumulators", "Operands"]
+__all__ = ["Accumulators", "Operands", "with_products"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
@@ -44,10 +44,7 @@ class Operands:
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
-        made = {n: _with_products(f) for n, f in text.functions.items()}
-        made = {n: _narrowed(node) for n, node in made.items()}
-        new = {n: node for n, node in made.items() if code(node) != code(text.functions[n].node)}
-        if new:
+        if new := _suited(text):
             why = facts.because("wrong pipe", "extra work")
             yield Variant(
                 changed(text, functions=new),
@@ -75,6 +72,18 @@ class Accumulators:
                 new[name] = node
         if new:
             yield Variant(changed(text, functions=new), f"Sums in {', '.join(new)} are in fp32.")
+
+
+def with_products(text: KernelText) -> str:
+    """The file with products that suit the tensor cores; empty if that changes nothing."""
+    new = _suited(text)
+    return changed(text, functions=new) if new else ""
+
+
+def _suited(text: KernelText) -> dict[str, cst.FunctionDef]:
+    """The functions that change."""
+    made = {n: _narrowed(_with_products(f)) for n, f in text.functions.items()}
+    return {n: node for n, node in made.items() if code(node) != code(text.functions[n].node)}
 
 
 def _with_products(function: JitFunction) -> cst.FunctionDef:

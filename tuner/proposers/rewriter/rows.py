@@ -13,6 +13,7 @@ from solkit.tuner.proposers.rewriter._file import KernelText, Launch, parse
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._programs import lifted_axis, tile_constants
 from solkit.tuner.proposers.rewriter._syntax import assigned, body_of, calls, code
+from solkit.tuner.proposers.rewriter.operands import with_products
 from solkit.tuner.proposers.rewriter.vectorise import vectorised
 
 __all__ = ["Rows", "Tile"]
@@ -57,10 +58,12 @@ class Rows:
 
 
 class Tile:
-    """A program that computes one element of a matrix computes a tile of it.
+    """A program that computes one element, or one row, of a matrix computes a tile of it.
 
     Applies to grids of programs without blocks: two axes are lifted, and loops over single elements
     too. Sums of products become ``tl.dot``; of three axes, only pairs that give one are taken.
+    Where a program has one block and a loop over single elements, as in attention of one query, one
+    axis is lifted, if that gives products.
     """
 
     kind = "tile"
@@ -70,18 +73,19 @@ class Tile:
         """See `Rewrite.variants`."""
         for launch in text.single:
             function, axes = launch.function, len(launch.axes or ())
+            why = facts.because("wrong pipe", "extra traffic", "instructions")
             if calls(function.node, "tl.arange"):
-                continue
-            for pair in itertools.combinations(range(axes), 2):
-                made = _tiled(text, function.name, pair)
-                if not made or (axes > 2 and "tl.dot(" not in made):
-                    continue
-                why = facts.because("wrong pipe", "extra traffic", "instructions")
-                yield Variant(
-                    made,
-                    f"A program of {function.name} computes one element; a tile of them uses each "
-                    f"loaded value many times{why}.",
-                )
+                what, found = "row", (_tall(text, launch, axis) for axis in range(axes))
+            else:
+                pairs = itertools.combinations(range(axes), 2)
+                what, found = "element", (_tiled(text, function.name, pair) for pair in pairs)
+            for made in found:
+                if made and ("tl.dot(" in made or (what == "element" and axes == 2)):
+                    yield Variant(
+                        made,
+                        f"A program of {function.name} computes one {what}; a tile of them uses "
+                        f"each loaded value many times{why}.",
+                    )
 
 
 def _tiled_axes(launch: Launch) -> set[int]:
@@ -115,6 +119,24 @@ def _lifted(text: KernelText, launch: Launch, axis: int, width: Parameter) -> st
         return lifted_axis(text, launch, axis, width)
     except CannotLiftError:
         return ""
+
+
+def _tall(text: KernelText, launch: Launch, axis: int) -> str:
+    """The file with loops over single elements and an axis of the grid in blocks, as products."""
+    if axis in _tiled_axes(launch) or calls(launch.function.node, "tl.dot"):
+        return ""
+    source = vectorised(text, launch)
+    for step in (
+        lambda t: _lifted(t, t.launches_of(launch.function.name)[0], axis, _rows_of_tile(t)),
+        with_products,
+    ):
+        parsed = parse(source) if source else None
+        source = step(parsed) if parsed is not None else ""
+    return source
+
+
+def _rows_of_tile(text: KernelText) -> Parameter:
+    return Parameter(text.fresh("BLOCK_M"), _SIDE, _SIDES)
 
 
 def _tiled(text: KernelText, name: str, axes: tuple[int, int]) -> str:

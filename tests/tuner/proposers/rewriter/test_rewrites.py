@@ -217,6 +217,11 @@ def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     assert "score = tl.dot(q, tl.trans(k)) * scale" in made
     assert "tl.dot(tl.where(j_mask[None, :], p, 0.0).to(v.dtype), v)" in made
     assert is_right(made.replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
+    (tiled,) = variants(Tile(), HALF_ATTENTION, **shape)  # the three in one step
+    assert "attention_kernel[(triton.cdiv(S, BLOCK_M), H)]" in tiled
+    assert tiled.count("tl.dot(") == 2
+    assert is_right(tiled, HALF_ATTENTION, **shape)
+    assert not variants(Tile(), tiled.removeprefix(HEADER), **shape)
 
 
 @pytest.mark.parametrize("mask", ["row_mask[:, None, None]", "j_mask", "(j < S)[None, :, None]"])
