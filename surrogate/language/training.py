@@ -70,7 +70,7 @@ class Learning:
         unknown: share of the features that are hidden.
         most: tokens of a text that are read.
         graphs: whether a GPU runs a step of the default model as one CUDA graph. Not by default:
-            no run with graphs has been measured yet.
+            no whole fold has been judged with graphs.
         seed: of everything that is drawn.
     """
 
