@@ -14,6 +14,7 @@ worker takes over.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -36,6 +37,7 @@ __all__ = ["Answer", "Asked", "Pool", "Request", "Source", "cores"]
 
 _FUNCTION = "solkit.analysis.worker:serve"
 _LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
+_MOST_READY_S = 10.0  # that a worker is taken to need for its imports
 T = TypeVar("T")
 
 
@@ -235,6 +237,8 @@ class Pool:
         """End the workers whose answers no one wants any more."""
         with self._changed:
             busy = [each for each in self._running if each.tasks and _are_unwanted(each.tasks)]
+            for worker in busy:
+                worker.is_ending = True
         for worker in busy:
             worker.kill()
 
@@ -272,9 +276,10 @@ class Pool:
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
         """The first that waits and others like it, but not those that idle threads can do."""
+        shared = self._is_worth(waiting[0].source, taking=1)
         tasks = [waiting.popleft()]
         first = tasks[0].request
-        most = min(first.together, -(-self._queued // self._workers))
+        most = min(first.together, -(-self._queued // self._workers) if shared else self._queued)
         while len(tasks) < most and waiting and waiting[0].request.method == first.method:
             tasks.append(waiting.popleft())
         return tasks
@@ -286,9 +291,12 @@ class Pool:
             return latest
         return min(held or filter(self._is_worth, self._waiting), key=self._need, default=None)
 
-    def _is_worth(self, source: Source) -> bool:
-        """Whether its tasks will still be waiting when one more worker is ready."""
-        served, waiting = self._served[source], self._waiting[source]
+    def _is_worth(self, source: Source, taking: int = 0) -> bool:
+        """Whether its tasks will still be waiting when one more worker is ready.
+
+        `taking` threads are about to serve it.
+        """
+        served, waiting = self._served[source] + taking, self._waiting[source]
         method = waiting[0].request.method
         task_s = self._task_s.get((source, method), self._task_s.get((None, method)))
         if served == 0 or task_s is None:
@@ -321,7 +329,7 @@ class Pool:
         self, tasks: Sequence[_Task], worker: _Worker | None, *, isolated: bool
     ) -> tuple[_Worker | None, Sequence[Answer] | SolkitError]:
         """The worker, if still usable; and the answers, or why there are none."""
-        options = {"jobs": self._spare(), "isolated": isolated}
+        options = {"jobs": self._spare(tasks[0].source), "isolated": isolated}
         found: SolkitError
         try:
             if not _are_unwanted(tasks):
@@ -342,18 +350,26 @@ class Pool:
         self._end(worker)
         return None, found
 
-    def _spare(self) -> int:
-        """Processes that a thread may use, so that all cores have work."""
+    def _spare(self, source: Source) -> int:
+        """Processes that a thread at a file may use, so that all cores have work."""
         with self._changed:
             busy = len(self._threads) - self._idle
-            return max(self._workers // max(busy + self._queued, 1), 1)
+            queued = sum(
+                len(waiting)
+                for other, waiting in self._waiting.items()
+                if other != source or self._is_worth(source)
+            )
+            return max(self._workers // max(busy + queued, 1), 1)
 
     def _note(self, worker: _Worker, task: _Task, answer: Answer) -> None:
         """Remember what a worker's first answer took since it began, or what a later one took."""
         with self._changed:
             self._moved_s[worker.source] = time.monotonic()
             if not worker.answered:
-                self._ready_s[worker.source] = time.monotonic() - worker.begun_s
+                # the first answer may be a long compile, which says nothing of being ready
+                took_s = min(time.monotonic() - worker.begun_s, _MOST_READY_S)
+                known_s = self._ready_s.get(worker.source, took_s)
+                self._ready_s[worker.source] = min(took_s, known_s)
             else:
                 for source in (worker.source, None):
                     self._task_s[source, task.request.method] = answer.seconds
@@ -381,12 +397,18 @@ class Pool:
             return
         ended = None
         with self._changed:
-            self._kept.append(worker)
+            if worker.is_ending:
+                ended = worker
+            else:
+                self._kept.append(worker)
             if len(self._kept) > self._workers:
                 held = Counter(each.source for each in self._kept)
                 ended = max(self._kept, key=lambda each: held[each.source])
                 self._kept.remove(ended)
-        self._end(ended)
+        with contextlib.suppress(
+            WorkerError
+        ):  # it outlives being killed: that is no answer's fault
+            self._end(ended)
 
     def _unkept(self, source: Source) -> _Worker | None:
         """A kept worker of a file, which is the caller's then; ``None`` if there is none."""
@@ -415,6 +437,7 @@ class _Worker:
         tasks: what it is asked now.
         begun_s: when it was forked, on `time.monotonic`'s clock.
         answered: whether it has answered anything: the first answer takes the file's imports.
+        is_ending: whether it is being killed, since nobody wants its answer any more.
     """
 
     def __init__(
@@ -422,7 +445,7 @@ class _Worker:
     ) -> None:
         self.source, self._jobs = source, jobs
         self.tasks: Sequence[_Task] = ()
-        self.begun_s, self.answered = time.monotonic(), False
+        self.begun_s, self.answered, self.is_ending = time.monotonic(), False, False
         self._stamps = Stamps({}, {})
         self._ending = threading.Lock()
         ours, theirs = pair()
@@ -432,8 +455,10 @@ class _Worker:
             self._fork = jobs.fork(_FUNCTION, args, (theirs.fileno(),), shown, env)
 
     def is_fit_for(self, source: Source) -> bool:
-        """Whether it holds this file, and no file that it read has changed since."""
-        return source == self.source and self._stamps.are_current()
+        """Whether it lives and holds this file, and no file that it read has changed since."""
+        with self._ending:
+            lives = self._fork.is_alive
+        return lives and source == self.source and self._stamps.are_current()
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
         """Its answers to requests that differ only in arguments.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,11 @@ from solkit.core import (
     progress,
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
-from solkit.processes.jobs import ending
 
 __all__ = ["Plan", "describe", "study"]
 
 Shape = Mapping[str, Value]
 T = TypeVar("T")
-_OUT_OF_CPU_TIME = ending(-signal.SIGXCPU)  # `capture` limits only the candidate's
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ def _case(
     found = candidate.result()
     if isinstance(found.error, JobDiedError):
         note = f"The candidate could not be run on fake tensors: {found.error}"
-        failure = Verdict.TIMED_OUT.value if str(found.error) == _OUT_OF_CPU_TIME else ""
+        failure = Verdict.TIMED_OUT.value if found.error.timed_out else ""
         captured = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,), failure=failure)
         return replace(case, analysis=captured)
     if found.analysis is None:

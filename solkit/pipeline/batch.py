@@ -485,35 +485,34 @@ class _Course:
 
         judge = partial(self._judged, bench)
         self.batch.show(self._status("final", self._named(places)))
-        found = finals([self.tasks[place] for place in places], judge)
+        found = finals([self.tasks[n] for n in places], judge)
         told = {place: each for place, each in zip(places, found, strict=True) if each is not None}
         won = [
             place
             for place, each in told.items()
             if each.difference is Difference.FASTER and self.works[place].held_out
         ]
-        # a winner counts once it has held at its held-out shapes
-        self.finals.update({place: each for place, each in told.items() if place not in won})
+        for place, each in told.items():
+            if place not in won:  # a winner counts once it has held at its held-out shapes
+                self.finals[place] = each
+                self._decide(place)
         if won:
             self.batch.show(self._status("held out", self._named(won)))
+        bases = [self.tasks[place].default for place in won]
         winners = [
-            Winner(
-                self.tasks[place].default,
-                replace(self.tasks[place].default, params=told[place].params),
-                self.works[place].held_out,
-            )
-            for place in won
+            Winner(base, replace(base, params=told[n].params), self.works[n].held_out)
+            for n, base in zip(won, bases, strict=True)
         ]
         self.held.update(zip(won, gates(winners, judge), strict=True))
-        self.finals.update(told)
-        for place in told:
+        for place in won:
+            self.finals[place] = told[place]
             self._decide(place)
         return list(told)
 
     def _named(self, places: Sequence[int]) -> str:
         """For people."""
-        first, more = self.works[places[0]].name, len(places) - 1
-        return f"{first} and {more} more" if more else first
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        return f"{self.works[places[0]].name}{more}"
 
     def _judged(self, bench: Bench, pairs: Sequence[Pair]) -> list[Final]:
         """The comparisons of pairs; those that cannot be made decide nothing.
@@ -524,10 +523,13 @@ class _Course:
 
         how = "recorded" if self.keeps else "turns"
         try:
+            if len(pairs) > 1:
+                return heads_to_heads(bench, pairs, how=how)
             found = self._again(lambda: heads_to_heads(bench, pairs, how=how), bench)
             assert found is not None
             return found
         except SolkitError as error:
+            bench.discard()
             if len(pairs) > 1:
                 return [each for pair in pairs for each in self._judged(bench, [pair])]
             why = f"They could not be compared: {error}"

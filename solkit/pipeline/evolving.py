@@ -73,7 +73,7 @@ __all__ = ["EvolveParts", "evolve"]
 
 Show = Callable[[EvolveStatus], None]
 
-_MOST_COMPILE_S = 60.0
+_COMPILE_S = 60.0
 """Seconds for compiling one candidate: one that takes longer costs more than it may gain."""
 
 
@@ -138,9 +138,7 @@ def evolve(
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
     how, given = settings or EvolveSettings(), parts or EvolveParts()
-    limits = MeasureSettings(
-        on=how.on, custom_kernel=how.custom_kernel, study_limit_s=_MOST_COMPILE_S
-    )
+    limits = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
     to = _place(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:

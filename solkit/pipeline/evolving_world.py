@@ -378,7 +378,7 @@ class EvolveWorld:
             configuration, prospect = self.prepared.known(point.configuration, None, None, None)
         except InputError as error:
             return Found(Verdict.NOT_MEASURED, why=str(error))
-        if prospect.result.analysis.failure == Verdict.TIMED_OUT.value and variant.parent:
+        if self._takes_too_long(prospect):
             return Found(Verdict.TIMED_OUT, why="It takes too long to compile.")
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
@@ -386,6 +386,14 @@ class EvolveWorld:
             if found.verdict is not Verdict.UNSTABLE:
                 break
         return found
+
+    def _takes_too_long(self, prospect: Prospect) -> bool:
+        """Whether a candidate's analysis ran out of time, but the original's did not."""
+        told = Verdict.TIMED_OUT.value
+        if prospect.result.analysis.failure != told or isinstance(self.bench, RecordedBench):
+            return False
+        own = self.prospect_of(self.original.configuration)
+        return own is not None and own.result.analysis.failure != told
 
     def _measured(self, configuration: Configuration, prospect: Prospect) -> Found:
         from solkit.tuner.evolution.breeding import Found

@@ -24,16 +24,22 @@ class Worker:
     def __init__(self, source, *_):
         self.source, self.tasks = source, ()
         self.begun_s, self.answered, self.ended = time.monotonic(), False, False
+        self.is_ending, self.asked = False, []
         self.made.append(self)
 
     def is_fit_for(self, source):
         assert not self.ended
         return source == self.source
 
-    def ask(self, requests, _options):
+    def ask(self, requests, options):
+        self.asked.append((len(requests), options["jobs"]))
         if not self.answered:
             time.sleep(READY_S)
-        time.sleep(3 * READY_S if requests[0].method == "hang" else TASK_S)
+        time.sleep(
+            {"hang": 3 * READY_S, "long": 5 * READY_S, "hold": READY_S / 2}.get(
+                requests[0].method, TASK_S
+            )
+        )
         return [Answer(self.source.path, TASK_S, Stamps({}, {})) for _ in requests]
 
     def kill(self):
@@ -48,6 +54,7 @@ def opened(monkeypatch):
     """Opens a pool; closing it ends every worker."""
     monkeypatch.setattr(Worker, "made", [], raising=False)
     monkeypatch.setattr(pools, "_Worker", Worker)
+    monkeypatch.setattr(pools, "_LOOK_S", 0.05)
     every = []
 
     def opened(workers):
@@ -60,7 +67,7 @@ def opened(monkeypatch):
     assert all(worker.ended for worker in Worker.made)
 
 
-def ask(pool, source, method="lower"):
+def ask(pool, source, method="lower", together=1):
     future = Asked()
 
     def told(found):
@@ -68,7 +75,7 @@ def ask(pool, source, method="lower"):
             raise found
         return found.value
 
-    pool.submit(source, Request(method, (), 9.0), future, told)
+    pool.submit(source, Request(method, (), 9.0, together), future, told)
     return future
 
 
@@ -143,3 +150,36 @@ def test_many_threads_get_every_answer(opened):
     for each in threads:
         each.join(10)
     assert found == [True] * 60
+
+
+def test_cores_that_no_further_worker_needs_are_spare(opened):
+    pool = opened(8)
+    for _ in range(2):
+        ask(pool, ONE).result()
+    held = ask(pool, ONE, "hold")
+    several = [ask(pool, ONE, together=4) for _ in range(8)]
+    for each in (held, *several):
+        each.result()
+    assert sources() == ["one.py"]
+    # four at a time, though there are as many threads, with all cores
+    assert Worker.made[0].asked[3:] == [(4, 8), (4, 8)]
+
+
+def test_a_long_first_answer_does_not_keep_others_waiting_for_long(opened, monkeypatch):
+    monkeypatch.setattr(pools, "_MOST_READY_S", READY_S)
+    pool = opened(2)
+    ask(pool, ONE, "long").result()
+    ask(pool, ONE).result()
+    for each in [ask(pool, ONE) for _ in range(400)]:
+        each.result()
+    assert sources() == ["one.py"] * 2
+
+
+def test_a_worker_that_is_being_killed_is_not_kept(opened):
+    pool = opened(1)
+    ask(pool, ONE).result()
+    unwanted = ask(pool, ONE, "hang")
+    time.sleep(0.05)
+    unwanted.cancel()
+    assert ask(pool, ONE).result() == "one.py"
+    assert sources() == ["one.py"] * 2

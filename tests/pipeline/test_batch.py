@@ -16,8 +16,9 @@ import spaces
 import solkit
 from solkit.core import BatchSettings, Difference, Stopped, TuneVerdict, Worth, canonical
 from solkit.datasets import outcomelog
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.tuner.database import Database
+from solkit.tuner.final import heads_to_heads
 from solkit.tuner.findings import findings
 from solkit.tuner.manifest import Limits
 
@@ -111,6 +112,37 @@ def test_a_held_out_shape_that_is_not_recorded_takes_a_winner_back():
     found = run(recorded.manifest(held_out=[{"M": 7}]))
     assert found.items[0].tuned.verdict is TuneVerdict.KEEP
     assert "is not recorded" in found.items[0].held_out[0].why
+
+
+def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
+    asked = []
+    real = heads_to_heads
+
+    def failing(bench, pairs, **how):
+        asked.append(len(pairs))
+        if len(pairs) > 1:
+            bench.submit([pairs[0][0]])  # what is left over is measured for nobody
+            raise WorkerError("the process ended")
+        return real(bench, pairs, **how)
+
+    monkeypatch.setattr("solkit.tuner.final.heads_to_heads", failing)
+    alone = run()
+    assert asked[0] > 1
+    assert set(asked[1:]) == {1}
+    verdicts = [each.tuned.verdict for each in found.items]
+    assert [each.tuned.verdict for each in alone.items] == verdicts
+    best = [each.tuned.best.params for each in found.items]
+    assert [each.tuned.best.params for each in alone.items] == best
+
+
+def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("solkit.tuner.gate.gates", interrupted)
+    told = run(recorded.manifest(held_out=[{"M": 4096}]))
+    assert told.interrupted
+    assert TuneVerdict.FASTER not in {each.tuned.verdict for each in told.items}
 
 
 # ------------------------------------------------------------------------------- log and database

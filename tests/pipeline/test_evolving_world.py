@@ -9,6 +9,7 @@ import pytest
 
 from solkit.core import EvolveSettings, Variant
 from solkit.errors import InputError
+from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving_world import EvolveWorld, Original
 from solkit.roofline.devices import find
 
@@ -87,3 +88,18 @@ def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
     assert not accepted(world(at_2="crashed"), first=3, shape=2)
     assert accepted(world(at_2="timed_out", at_3="timed_out"), first=3, shape=2)
     assert not accepted(world(at_2="crashed", at_3="timed_out"), first=3, shape=2)
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "found"),
+    [("", False, True), ("timed_out", False, False), ("", True, False)],
+)
+def test_only_what_the_original_does_faster_takes_too_long(own, recorded, found):
+    made = world(at_2="timed_out", at_3=own)
+    made.original = replace(made.original, shape={"M": 3})
+    made.bench = object.__new__(RecordedBench) if recorded else None
+    slow, fast = (
+        made.prospect_of(replace(made.original.configuration, shape={"M": m})) for m in (2, 3)
+    )
+    assert made._takes_too_long(slow) is found
+    assert not made._takes_too_long(fast)

@@ -117,7 +117,7 @@ class Lifting:
         if inner.kind.lifted and isinstance(node.operator, cst.Not):
             if not _is_truth(node.expression):
                 raise CannotLiftError(code(node))
-            return Lifted(expression(f"~({code(inner.node)})"), inner.kind)
+            return Lifted(expression(f"~{code(grouped(inner.node))}"), inner.kind)
         return Lifted(node.with_changes(expression=inner.node), inner.kind)
 
     def _of_truths(
@@ -129,7 +129,8 @@ class Lifting:
             return Lifted(node, kind)
         if not all(map(_is_truth, parts)):  # `n and m` of numbers is not `n & m`
             raise CannotLiftError(code(node))
-        return Lifted(expression(f" {sign} ".join(f"({code(value)})" for value in values)), kind)
+        made = f" {sign} ".join(f"({code(value)})" for value in values)
+        return Lifted(grouped(expression(made)), kind)
 
     def _aligned(
         self, nodes: Sequence[cst.BaseExpression]

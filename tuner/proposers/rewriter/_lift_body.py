@@ -185,11 +185,11 @@ class _Body:
             raise CannotLiftError(f"if {code(statement.test)}")
         body, valid = body_of(statement), self.lifting.valid
         if [code(each) for each in body] == ["return"]:
-            narrowed = line(f"{valid} = {valid} & ~({code(test.node)})")
+            narrowed = line(f"{valid} = {valid} & ~{code(grouped(test.node))}")
             return [narrowed, *self.block(rest)]
         if rest:
             raise CannotLiftError(f"if {code(statement.test)}")
-        return [line(f"{valid} = {valid} & ({code(test.node)})"), *self.block(body)]
+        return [line(f"{valid} = {valid} & {code(grouped(test.node))}"), *self.block(body)]
 
     # ------------------------------------------------------------------------- reductions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._syntax import called, code, grouped
+from solkit.tuner.proposers.rewriter._syntax import called, code, given
 
 __all__ = ["as_product", "factors"]
 
@@ -31,7 +31,7 @@ def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
     """The sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
 
     One factor has the axis that is summed and the first of the other two, one the second of them.
-    ``tl.where`` may leave out some of what is summed: then the first factor is 0 there.
+    ``tl.where`` may leave out some of what is summed: then both factors are 0 there.
     """
     node, mask = _without_mask(node, axis)
     found = factors(node)
@@ -47,14 +47,16 @@ def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
     if not wanted or not other:
         return ""
     first = code(left[0])  # its axes are (kept, summed), unless the summed one comes first
-    if mask:
+    second = code(right[0])
+    if mask:  # both: what was left out may be NaN or infinite
         place = "[:, None]" if axis < kept[0] else "[None, :]"
         first = f"tl.where({mask}{place}, {first}, 0.0)"
+        place = "[None, :]" if axis > kept[1] else "[:, None]"
+        second = f"tl.where({mask}{place}, {second}, 0.0)"
     if axis < kept[0]:
         first = f"tl.trans({first})"
-    second = code(grouped(right[0]))  # must be (summed, kept)
-    if axis > kept[1]:
-        second = f"tl.trans({code(right[0])})"
+    if axis > kept[1]:  # must be (summed, kept)
+        second = f"tl.trans({second})"
     return f"tl.dot({first}, {second})"
 
 
@@ -62,8 +64,9 @@ def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpressi
     """What a mask along one axis leaves, and the mask; ``""`` if there is none, or another."""
     if called(node) != "tl.where":
         return node, ""
-    condition, inner, other = (arg.value for arg in cst.ensure_type(node, cst.Call).args)
-    if code(other) not in ("0", "0.0"):
+    call = cst.ensure_type(node, cst.Call)
+    condition, inner, other = (given(call, place) for place in range(3))
+    if condition is None or inner is None or other is None or code(other) not in ("0", "0.0"):
         return node, ""
     base, axes = condition, [":"]
     chain = []
@@ -71,7 +74,7 @@ def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpressi
         chain.append([code(each.slice) for each in base.slice])
         base = base.value
     for entries in reversed(chain):
-        if set(entries) > {":", "None"} or entries.count(":") != len(axes):
+        if not set(entries) <= {":", "None"} or entries.count(":") != len(axes):
             return node, ""
         left = iter(axes)
         axes = [next(left) if entry == ":" else "None" for entry in entries]

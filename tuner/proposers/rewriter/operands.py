@@ -18,7 +18,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     expression,
     given,
     grouped,
-    names,
     nodes,
     number,
     replace_each,
@@ -29,6 +28,7 @@ __all__ = ["Accumulators", "Operands", "with_products"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
+_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 
 
 class Operands:
@@ -36,7 +36,7 @@ class Operands:
 
     Applies to ``tl.dot`` of operands that were widened to fp32 or fp64 for it, in place or by the
     name's only assignment, and to ``tl.sum`` of a product of two blocks with three axes, which
-    becomes ``tl.dot``. An operand that was computed in fp32 gets the type of one that was loaded.
+    becomes ``tl.dot``. The weights of a softmax get the type that the other operand was loaded in.
     """
 
     kind = "operands"
@@ -98,30 +98,60 @@ def _with_products(function: JitFunction) -> cst.FunctionDef:
 
 
 def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
-    widened = _widened(node)
-    loaded = {
-        made.target
-        for statement in walk([node])
-        if (made := assignment(statement)) is not None and "tl.load(" in code(made.value)
-    }
-    for call in calls(node, "tl.dot"):
-        both = [arg.value for arg in call.args[:2]]
-        found = [_unwidened(each, widened) for each in both]
-        for one, other in ((0, 1), (1, 0)):
-            if found[one] and not found[other]:  # they must be of one type
-                found[other] = _narrowed_as(both[other], both[one], loaded)
-        if all(found):
-            pairs += [*found[0], *found[1]]
-    return replace_each(node, pairs)
+    """With operands as narrow as they were loaded, where both of a product can be."""
+    widened, values = _widened(node), _values(node)
+    while True:
+        pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
+        stuck: set[str] = set()
+        for call in calls(node, "tl.dot"):
+            both = [arg.value for arg in call.args[:2]]
+            found = [_unwidened(each, widened) for each in both]
+            for one, other in ((0, 1), (1, 0)):
+                if found[one] and not found[other]:  # they must be of one type
+                    found[other] = _narrowed_as(both[other], both[one], values)
+            if all(found):
+                pairs += [*found[0], *found[1]]
+            else:
+                stuck |= {code(_inner(each)) for each in both} & widened.keys()
+        if not stuck:
+            return replace_each(node, pairs)
+        widened = {name: value for name, value in widened.items() if name not in stuck}
+
+
+def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
+    """What is transposed, or 0 where a mask says so."""
+    if called(operand) in ("tl.trans", "tl.where"):
+        inner = given(cst.ensure_type(operand, cst.Call), int(called(operand) == "tl.where"))
+        return operand if inner is None else _inner(inner)
+    return operand
+
+
+def _values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
+    """What each name is assigned."""
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for statement in walk([node]):
+        made = assignment(statement)
+        if made is not None:
+            found.setdefault(made.target, []).append(made.value)
+    return found
 
 
 def _narrowed_as(
-    operand: cst.BaseExpression, other: cst.BaseExpression, loaded: set[str]
+    operand: cst.BaseExpression,
+    other: cst.BaseExpression,
+    values: dict[str, list[cst.BaseExpression]],
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    """An operand that was computed in fp32, in the type that the other was loaded in."""
-    like = cst.ensure_type(other, cst.Call).args[0].value if called(other) == "tl.trans" else other
-    if not isinstance(like, cst.Name) or names(operand) & loaded or "tl.load(" in code(operand):
+    """The weights of a softmax, in the type that the other operand was loaded in.
+
+    They are at most 1, so no type is too small for them. Of other values nothing is known.
+    """
+    own, like = values.get(code(_inner(operand)), []), _inner(other)
+    if not isinstance(like, cst.Name) or len(own) != 1 or called(own[0]) not in _EXPONENTIALS:
+        return []
+    exponent = given(cst.ensure_type(own[0], cst.Call), 0)
+    if not isinstance(exponent, cst.BinaryOperation):
+        return []
+    if not isinstance(exponent.operator, cst.Subtract):
         return []
     return [(operand, expression(f"{code(grouped(operand))}.to({like.value}.dtype)"))]
 
@@ -129,13 +159,12 @@ def _narrowed_as(
 def _unwidened(
     operand: cst.BaseExpression, widened: dict[str, cst.BaseExpression]
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    if called(operand) == "tl.trans":
-        return _unwidened(cst.ensure_type(operand, cst.Call).args[0].value, widened)
-    if isinstance(operand, cst.Name) and operand.value in widened:
-        value = widened[operand.value]
+    inner = _inner(operand)
+    if isinstance(inner, cst.Name) and inner.value in widened:
+        value = widened[inner.value]
         return [(value, _narrow(value))]
-    plain = _narrow(operand)
-    return [] if plain is operand else [(operand, plain)]
+    plain = _narrow(inner)
+    return [] if plain is inner else [(inner, plain)]
 
 
 def _narrow(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -149,17 +178,11 @@ def _narrow(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     """Names whose only assignment widens a value, and which only products use."""
-    found: dict[str, list[cst.BaseExpression]] = {}
-    for statement in walk([node]):
-        made = assignment(statement)
-        if made is not None:
-            found.setdefault(made.target, []).append(made.value)
+    found = _values(node)
     used = {name: _uses(node, name) for name in found}
     in_products = {
         name: sum(
-            code(arg.value) in (name, f"tl.trans({name})")
-            for c in calls(node, "tl.dot")
-            for arg in c.args[:2]
+            code(_inner(arg.value)) == name for c in calls(node, "tl.dot") for arg in c.args[:2]
         )
         for name in found
     }

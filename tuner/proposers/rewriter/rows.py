@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -24,6 +25,8 @@ _ELEMENTS = (128, 256, 512, 1024, 2048, 4096)
 _MANY = 1024
 _SIDES = (16, 32, 64, 128, 256)
 _SIDE = 64
+_SHAPE = re.compile(r"[\w.]+\.shape(\[-?\d+\])?")
+"""A tensor's sizes, or one of them, as a launcher reads them."""
 
 
 class Rows:
@@ -80,7 +83,7 @@ class Tile:
                 pairs = itertools.combinations(range(axes), 2)
                 what, found = "element", (_tiled(text, function.name, pair) for pair in pairs)
             for made in found:
-                if made and ("tl.dot(" in made or (what == "element" and axes == 2)):
+                if made and (_multiplies(made, function.name) or (what == "element" and axes == 2)):
                     yield Variant(
                         made,
                         f"A program of {function.name} computes one {what}; a tile of them uses "
@@ -102,10 +105,10 @@ def _is_size(launch: Launch, constant: str) -> bool:
     argument = launch.arguments.get(constant)
     if not isinstance(argument, cst.Name):
         return False
-    return any(
-        argument.value in assigned(statement) and ".shape" in code(statement)
-        for statement in body_of(launch.launcher)
-    )
+    for statement in body_of(launch.launcher):
+        if argument.value in assigned(statement):
+            return bool(_SHAPE.fullmatch(code(statement).split("=", 1)[-1].strip()))
+    return False
 
 
 def _width(text: KernelText, scalar: bool) -> Parameter:
@@ -119,6 +122,12 @@ def _lifted(text: KernelText, launch: Launch, axis: int, width: Parameter) -> st
         return lifted_axis(text, launch, axis, width)
     except CannotLiftError:
         return ""
+
+
+def _multiplies(source: str, name: str) -> bool:
+    """Whether a function of a file has a product of tiles."""
+    parsed = parse(source)
+    return parsed is not None and bool(calls(parsed.functions[name].node, "tl.dot"))
 
 
 def _tall(text: KernelText, launch: Launch, axis: int) -> str:

@@ -160,6 +160,20 @@ def test_a_branch_on_several_things_becomes_a_mask(test, mask, is_right):
     assert is_right(made, source, **ROWS)
 
 
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [
+        ("~(x < 0.0 and M < 2048)", "~((x < 0.0) & (M < 2048))"),
+        ("x * (0.0 <= x < scale)", "x * ((0.0 <= x) & (x < scale))"),
+    ],
+)
+def test_truths_keep_their_parentheses(value, made):
+    source = SCALED.replace("x * scale, mask", f"{value}, mask")
+    assert source != SCALED
+    (variant,) = variants(Rows(), source, **ROWS)
+    assert made in variant
+
+
 def test_numbers_are_no_truths():
     assert not variants(Rows(), SCALED.replace("if row >= M:", "if row - M and N:"), **ROWS)
 
@@ -215,7 +229,9 @@ def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     rows = [each for each in variants(Rows(), blocks, **shape) if "row_mask" in each]
     (made,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
     assert "score = tl.dot(q, tl.trans(k)) * scale" in made
-    assert "tl.dot(tl.where(j_mask[None, :], p, 0.0).to(v.dtype), v)" in made
+    weights = "tl.where(j_mask[None, :], p, 0.0).to(v.dtype)"
+    assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0))" in made
+    assert made.count(".to(tl.float32)") == 0  # all are as narrow as they were loaded
     assert is_right(made.replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
     (tiled,) = variants(Tile(), HALF_ATTENTION, **shape)  # the three in one step
     assert "attention_kernel[(triton.cdiv(S, BLOCK_M), H)]" in tiled
@@ -237,6 +253,25 @@ def test_an_operand_that_was_loaded_wide_stays():
     narrow = MATMUL.replace("b.to(tl.float32)", "b")
     assert narrow != MATMUL
     assert not variants(Operands(), narrow, **SIDES)
+
+
+@pytest.mark.parametrize(
+    "other", ["p = tl.maximum(score, higher)", "p = score - higher", "p = tl.exp(score)"]
+)
+def test_only_weights_of_a_softmax_are_narrowed(other):
+    shape = {"H": 2, "S": 40, "D": 16}
+    source = HALF_ATTENTION.replace("p = tl.exp(score - higher)", other)
+    assert source != HALF_ATTENTION
+    for tiled in variants(Tile(), source, **shape):
+        assert ".to(v.dtype)" not in tiled
+        assert "other=0.0).to(tl.float32)" in tiled  # v stays wide, as p is
+
+
+@pytest.mark.parametrize("read", ["H, S, D = q.shape[0], 40, 16", "H, S, D = 2, 40, 16"])
+def test_a_constant_that_is_no_size_of_a_tensor_tiles_an_axis(read):
+    source = HALF_ATTENTION.replace("H, S, D = q.shape", read)
+    assert source != HALF_ATTENTION
+    assert not variants(Tile(), source, H=2, S=40, D=16)
 
 
 def test_constants_become_parameters_in_the_grid_too(is_right):
