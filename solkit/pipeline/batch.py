@@ -365,17 +365,12 @@ class _Course:
             self._again(
                 lambda: drive(bench, tasks, until_s, choose, self._heard, self.spent_s), bench
             )
-            for task in tasks:
-                share_s = racing_s / len(tasks)
-                self._again(partial(self._race, race, bench, task, share_s), bench)
+            for task in filter(_has_won, tasks):
+                told = partial(race, heard=self._heard, spent_s=self.spent_s)
+                self._again(partial(told, bench, task, racing_s / len(tasks)), bench)
         except KeyboardInterrupt:
             self.batch.interrupted = True
             bench.discard()
-
-    def _race(self, race: Callable[..., None], bench: Bench, task: Task, share_s: float) -> None:
-        best = task.best
-        if best is not None and best is not task.incumbent:
-            race(bench, task, share_s, heard=self._heard, spent_s=self.spent_s)
 
     def _kept_s(self) -> float:
         """Seconds of the budget that finals and held-out shapes are likely to take."""
@@ -457,8 +452,11 @@ class _Course:
             self.log.spent = spent
         try:
             for first in range(0, len(order), _TOGETHER):
-                some = order[first : first + _TOGETHER]
-                judged = self._concluded(some, bench)
+                left = sum(_has_won(self.tasks[place]) for place in order[first:])
+                if first and left and self.spent_s >= self.batch.budget_s:
+                    self.batch._tell(f"The budget ended before {left} finals: none counts.")
+                    break
+                judged = self._concluded(order[first : first + _TOGETHER], bench)
                 for place in judged:
                     self.final_s[place] = (spent() - self.spent_s) / len(judged)
                 self.spent_s = spent()
@@ -588,6 +586,10 @@ def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
         return tuned
     why = [f"Taken back at held-out {canonical(e.shape)}: {e.why}" for e in failed]
     return replace(tuned, verdict=TuneVerdict.KEEP, notes=(*tuned.notes, *why))
+
+
+def _has_won(task: Task) -> bool:
+    return task.best not in (None, task.incumbent)
 
 
 def _saving_ms(task: Task) -> float:

@@ -135,6 +135,19 @@ def test_pairs_that_fail_together_are_compared_alone(found, monkeypatch):
     assert [each.tuned.best.params for each in alone.items] == best
 
 
+def test_finals_that_the_budget_does_not_reach_do_not_count(monkeypatch, tmp_path):
+    monkeypatch.setattr("solkit.pipeline.batch._TOGETHER", 1)
+    monkeypatch.setattr("solkit.pipeline.batch._FINAL_SHARE", 0.0)  # the search leaves them nothing
+    log = str(tmp_path / "log.jsonl")
+    minutes = 0.1
+    told = run(minutes=minutes, settings=BatchSettings(log=log))
+    won = [each for each in told.items if each.tuned.verdict is STEEP]
+    assert len(won) == 1
+    assert "The budget ended before 2 finals: none counts." in told.notes
+    again = run(minutes=minutes, settings=BatchSettings(log=log, resume=True))
+    assert sum(each.tuned.verdict is STEEP for each in again.items) == 2
+
+
 def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
