@@ -116,7 +116,7 @@ class Stamps(Mapping[str, Stamp]):
         if not new.own:
             return self
         found = Stamps({**self.own, **new.own}, self.installed)
-        found.__dict__["name"] = self.name
+        found.__dict__["name"] = self.name  # it takes a while, and is the same
         return found
 
     @functools.cached_property

@@ -405,9 +405,7 @@ class Pool:
                 held = Counter(each.source for each in self._kept)
                 ended = max(self._kept, key=lambda each: held[each.source])
                 self._kept.remove(ended)
-        with contextlib.suppress(
-            WorkerError
-        ):  # it outlives being killed: that is no answer's fault
+        with contextlib.suppress(WorkerError):  # one that outlives being killed harms no answer
             self._end(ended)
 
     def _unkept(self, source: Source) -> _Worker | None:

@@ -379,7 +379,7 @@ class EvolveWorld:
         except InputError as error:
             return Found(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
-            return Found(Verdict.TIMED_OUT, why="It takes too long to compile.")
+            return Found(Verdict.TIMED_OUT, why="Analysing and compiling it takes too long.")
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
             found = self._measured(configuration, prospect)

@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._file import JitFunction
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError, Kind, Lifted, Lifting, promoted
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._syntax import (
+    EXPONENTIALS,
     Assignment,
     Loop,
     assigned,
@@ -38,7 +39,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
 __all__ = ["lifted_body", "lifted_loop"]
 
 _WRITES = ("tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min")
-_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 _IGNORED = ("tl.static_assert", "tl.assume", "tl.debug_barrier", "tl.device_assert")
 
 
@@ -248,7 +248,7 @@ class _Body:
             return False
         scale = node.right if code(node.left) == target else node.left
         scale = self.values.get(code(scale), scale)
-        rescales = called(scale) in _EXPONENTIALS and names(scale) <= {*self.carried, "tl"}
+        rescales = called(scale) in EXPONENTIALS and names(scale) <= {*self.carried, "tl"}
         return target in (code(node.left), code(node.right)) and rescales
 
     def _sum(self, value: Lifted) -> str:

@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 import libcst as cst
 
 __all__ = [
+    "EXPONENTIALS",
     "Assignment",
     "Body",
     "Loop",
@@ -63,6 +64,9 @@ def line(text: str) -> cst.BaseStatement:
     """One statement from its code."""
     return statements(text)[0]
 
+
+EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
+"""What takes one number to a positive one."""
 
 _ATOMS = (cst.Name, cst.Integer, cst.Float, cst.Call, cst.Attribute, cst.Subscript, cst.Tuple)
 

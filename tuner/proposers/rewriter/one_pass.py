@@ -26,6 +26,7 @@ from solkit.tuner.proposers.rewriter._edit import changed
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._rows import aliases, blocked
 from solkit.tuner.proposers.rewriter._syntax import (
+    EXPONENTIALS,
     Loop,
     assigned,
     assignment,
@@ -45,7 +46,6 @@ from solkit.tuner.proposers.rewriter._values import once
 
 __all__ = ["OnePass"]
 
-_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 _SCALAR_AXES = ("0", "None")
 
 
@@ -169,7 +169,7 @@ def _scaled(node: cst.BaseExpression, peak: str) -> bool:
     if name == "tl.where":
         condition, value, fill = (arg.value for arg in cst.ensure_type(node, cst.Call).args[:3])
         return code(fill) in ("0", "0.0") and peak not in names(condition) and _scaled(value, peak)
-    if name in _EXPONENTIALS:
+    if name in EXPONENTIALS:
         power = cst.ensure_type(node, cst.Call).args[0].value
         minus = isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract)
         if minus and isinstance(power, cst.BinaryOperation):
@@ -186,7 +186,7 @@ def _scaled(node: cst.BaseExpression, peak: str) -> bool:
 def _online(launch: Launch, first: Loop, second: Loop, peak: str, total: str) -> cst.BaseStatement:
     taken = launch.function.names
     new, shift = _free(f"new_{peak}", taken), _free(f"{peak}_shift", taken)
-    exponential = next(c for c in calls(second.node) if called(c) in _EXPONENTIALS)
+    exponential = next(c for c in calls(second.node) if called(c) in EXPONENTIALS)
     before = [s for s in first.body if (a := assignment(s)) is None or a.target != peak]
     raised = next(a for s in first.body if (a := assignment(s)) is not None and a.target == peak)
     update: list[cst.BaseStatement] = [

@@ -11,6 +11,7 @@ from solkit.tuner.proposers.rewriter._edit import changed
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._syntax import (
+    EXPONENTIALS,
     assignment,
     called,
     calls,
@@ -18,6 +19,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     expression,
     given,
     grouped,
+    names,
     nodes,
     number,
     replace_each,
@@ -28,7 +30,6 @@ __all__ = ["Accumulators", "Operands", "with_products"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
-_EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
 
 
 class Operands:
@@ -146,14 +147,25 @@ def _narrowed_as(
     They are at most 1, so no type is too small for them. Of other values nothing is known.
     """
     own, like = values.get(code(_inner(operand)), []), _inner(other)
-    if not isinstance(like, cst.Name) or len(own) != 1 or called(own[0]) not in _EXPONENTIALS:
-        return []
-    exponent = given(cst.ensure_type(own[0], cst.Call), 0)
-    if not isinstance(exponent, cst.BinaryOperation):
-        return []
-    if not isinstance(exponent.operator, cst.Subtract):
+    if not isinstance(like, cst.Name) or len(own) != 1 or not _is_weight(own[0], values):
         return []
     return [(operand, expression(f"{code(grouped(operand))}.to({like.value}.dtype)"))]
+
+
+def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpression]]) -> bool:
+    """Whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in."""
+    if called(value) not in EXPONENTIALS:
+        return False
+    exponent = given(cst.ensure_type(value, cst.Call), 0)
+    if not isinstance(exponent, cst.BinaryOperation):
+        return False
+    if not isinstance(exponent.operator, cst.Subtract):
+        return False
+    scores = names(exponent.left) - {"tl"}
+    peaks = [each for name in names(exponent.right) for each in values.get(name, [])]
+    return bool(peaks) and all(
+        called(each) in ("tl.max", "tl.maximum") and names(each) & scores for each in peaks
+    )
 
 
 def _unwidened(

@@ -134,18 +134,12 @@ def _tall(text: KernelText, launch: Launch, axis: int) -> str:
     """The file with loops over single elements and an axis of the grid in blocks, as products."""
     if axis in _tiled_axes(launch) or calls(launch.function.node, "tl.dot"):
         return ""
-    source = vectorised(text, launch)
-    for step in (
-        lambda t: _lifted(t, t.launches_of(launch.function.name)[0], axis, _rows_of_tile(t)),
-        with_products,
-    ):
-        parsed = parse(source) if source else None
-        source = step(parsed) if parsed is not None else ""
-    return source
-
-
-def _rows_of_tile(text: KernelText) -> Parameter:
-    return Parameter(text.fresh("BLOCK_M"), _SIDE, _SIDES)
+    if (blocks := parse(vectorised(text, launch))) is None:
+        return ""
+    own = blocks.launches_of(launch.function.name)
+    width = Parameter(blocks.fresh("BLOCK_M"), _SIDE, _SIDES)
+    tiles = parse(_lifted(blocks, own[0], axis, width)) if own else None
+    return "" if tiles is None else with_products(tiles)
 
 
 def _tiled(text: KernelText, name: str, axes: tuple[int, int]) -> str:

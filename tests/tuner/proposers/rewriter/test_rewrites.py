@@ -256,7 +256,13 @@ def test_an_operand_that_was_loaded_wide_stays():
 
 
 @pytest.mark.parametrize(
-    "other", ["p = tl.maximum(score, higher)", "p = score - higher", "p = tl.exp(score)"]
+    "other",
+    [
+        "p = tl.maximum(score, higher)",
+        "p = score - higher",
+        "p = tl.exp(score)",
+        "p = tl.exp(score - 3.0 * scale)",  # no maximum
+    ],
 )
 def test_only_weights_of_a_softmax_are_narrowed(other):
     shape = {"H": 2, "S": 40, "D": 16}
