@@ -71,16 +71,17 @@ class FakeProcess:
     """Takes |BLOCK - 256| + num_warps ms; SPLIT 2 is wrong, but ends the process with BLOCK 16."""
 
     def __init__(self):
-        self.handfuls = []
+        self.handfuls, self.done = [], []
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
+    def load(self):
+        self.done.append("load")
 
     def start(self):
+        self.done.append("start")
         return ENVIRONMENT
+
+    def close(self):
+        self.done.append("close")
 
     def outcomes(self, handful):
         self.handfuls.append(handful)

@@ -125,6 +125,8 @@ class TrustedBench(Bench):
             bound = self._bound(kernel, reference, shape)
             compiled = self._ahead.compiled(kernel, reference, shape, params)
             self._waiting.append(_Order(kernel, handful, compiled, bound))
+        if self._environment is None and self._waiting:
+            self._process.load()  # while the first ones are compiled
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Yield outcomes, a handful at a time, in the order compiled."""
@@ -164,6 +166,7 @@ class TrustedBench(Bench):
         self.discard()
         self._done.clear()
         self._stack.close()
+        self._process.close()  # it may have loaded, and waited for the GPU
 
     def _kernel(self, configuration: Configuration) -> Kernel:
         named = configuration.path, configuration.entry_point, configuration.reference
@@ -189,7 +192,7 @@ class TrustedBench(Bench):
         if self._environment is None:
             assert self.device.uuid is not None
             self._stack.enter_context(exclusive(self.device.uuid, _PATIENCE_S))
-            self._stack.enter_context(self._process)
+            self._stack.callback(self._process.close)  # before others may use the GPU
             self._environment = self._process.start()
             self.clock.hold()
         return self._environment

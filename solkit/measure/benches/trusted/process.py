@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import time
@@ -14,6 +15,7 @@ from solkit.core import Device, Outcome, Verdict
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted.timing import (
     NOTHING_CALLED,
+    TAKE_GPU,
     Called,
     Environment,
     Handful,
@@ -45,12 +47,21 @@ class _Started:
     process: BaseProcess
     connection: Connection
     called: Called
+    has_gpu: bool = False  # it may take the GPU, or has it
+
+    def take_gpu(self) -> None:
+        """Let it take the GPU, once."""
+        if not self.has_gpu:
+            self.has_gpu = True
+            with contextlib.suppress(OSError):  # it died meanwhile; what waits for it sees that
+                self.connection.send(TAKE_GPU)
 
 
 class TimingProcess:
     """A process that is always ready, and a spare one: starting one takes 10 s.
 
-    It is killed if one call, or everything after the last call, takes over `limit_s`. `environment`
+    `load` starts one without the GPU, for a caller that has other things to wait for. A process is
+    killed if one call, or everything after the last call, takes over `limit_s`. `environment`
     holds additional variables.
     """
 
@@ -59,16 +70,25 @@ class TimingProcess:
     ) -> None:
         self._device, self._environment, self._limit_s = device, dict(environment), limit_s
         self._now: _Started | None = None
-        self._spare: _Started | None = None
+        self._spare: _Started | None = None  # warm, or loaded and without the GPU
         self._asked = 0  # configurations since it started
 
     def __enter__(self) -> TimingProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all; the next `start` starts anew."""
         for each in (self._now, self._spare):
             _end(each, patience_s=0.0)
         self._now = self._spare = None
+
+    def load(self) -> None:
+        """Have the first one load torch and Triton; it leaves the GPU alone until `start`."""
+        if self._now is None and self._spare is None:
+            self._spare = self._begun()
 
     def start(self) -> Environment:
         """Start a new one; gives its environment.
@@ -78,6 +98,7 @@ class TimingProcess:
         """
         _end(self._now)
         self._now, self._spare = self._spare or self._begun(), None
+        self._now.take_gpu()
         self._asked = 0
         told = self._heard(_START_S)
         if not isinstance(told, Environment):
@@ -85,6 +106,7 @@ class TimingProcess:
             self._now = None
             raise WorkerError(f"the timing process did not start (exit code {code})")
         self._spare = self._begun()
+        self._spare.take_gpu()
         return told
 
     def _begun(self) -> _Started:

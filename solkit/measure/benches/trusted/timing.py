@@ -41,12 +41,25 @@ if TYPE_CHECKING:
     from solkit.measure.timing.machine import Machine
     from solkit.measure.timing.sampling import Series
 
-__all__ = ["GAP_MS", "NOTHING_CALLED", "SEED", "Called", "Environment", "Handful", "Lost", "serve"]
+__all__ = [
+    "GAP_MS",
+    "NOTHING_CALLED",
+    "SEED",
+    "TAKE_GPU",
+    "Called",
+    "Environment",
+    "Handful",
+    "Lost",
+    "serve",
+]
 
 SEED = 0
 """The seed of inputs and of the order of timing."""
 
 NOTHING_CALLED = -1
+
+TAKE_GPU = "take the GPU"
+"""The first message to the process: it has loaded what it can without a GPU, and waits for this."""
 
 GAP_MS = 5e-3
 """A longer gap between two launches means that the host stalled: on an H100, 95 % of the gaps are
@@ -108,13 +121,21 @@ def serve(
 ) -> None:
     """Answer handfuls until the other end closes.
 
-    Once it is warm it sends an `Environment`, then for each handful a list of outcomes, or a
+    It loads torch and Triton, and takes the GPU when it receives `TAKE_GPU`. Once it is warm it
+    sends an `Environment`, then for each handful a list of outcomes, or a
     `Lost`. Before each call it writes the configuration's number to `called`, so that the parent
     knows which one ended the process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent ends this process
     os.environ.update(environment, CUDA_VISIBLE_DEVICES=str(device.uuid))
+    import triton  # noqa: F401 - loaded here rather than while the GPU is held
+
     from solkit.measure.timing.machine import CudaMachine  # imports torch
+
+    try:
+        connection.recv()
+    except (EOFError, OSError):
+        return
 
     def say(number: int) -> None:
         called[0] = number

@@ -73,6 +73,18 @@ def test_an_outcome_says_all_that_is_known(bench, file):
     assert right.launch_count is None  # copies and memsets are not counted
 
 
+def test_the_process_loads_while_the_first_configurations_are_compiled(bench, file, parts):
+    _, process = parts
+    assert process.done == []
+    bench.submit(at(file, VALID[0]))
+    assert process.done == ["load"]
+    list(bench.outcomes())
+    measured(bench, at(file, VALID[1]))
+    assert process.done == ["load", "start"]
+    bench.close()
+    assert set(process.done[2:]) == {"close"}
+
+
 def test_every_outcome_is_on_disk_before_it_comes(bench, file, log):
     wanted = at(file, *VALID[:12])
     bench.submit(wanted)

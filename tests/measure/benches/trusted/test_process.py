@@ -89,6 +89,24 @@ def test_what_was_called_last_is_to_blame_and_another_process_goes_on(
     assert pid_of(process) != first
 
 
+def test_one_that_was_loaded_leaves_the_gpu_alone_until_it_starts(process):
+    process.load()
+    loaded = process._spare
+    process.load()  # one is enough
+    assert process._spare is loaded
+    assert not loaded.connection.poll(0.3)  # it would tell its environment once it has the GPU
+    assert process.start() == served.ENVIRONMENT
+    assert pid_of(process) == loaded.process.pid
+
+
+def test_one_that_was_loaded_for_nothing_ends_too(process):
+    process.load()
+    pid = process._spare.process.pid
+    process.close()
+    assert is_gone(pid)
+    assert pid_of(process) != pid  # it can be used again
+
+
 def test_what_ends_it_before_any_call_is_no_fault_of_theirs(process):
     found = process.outcomes(handful("dies at once"))
     assert [each.verdict for each in found] == [Verdict.NOT_MEASURED] * 3

@@ -447,11 +447,11 @@ class Line:
     """The other end of a connection."""
 
     def __init__(self, *handfuls):
-        self.left, self.told = list(handfuls), []
-        self.machine, self.rounds = None, 0
+        self.left, self.told = [timing.TAKE_GPU, *handfuls], []
+        self.machine, self.rounds = None, []
 
     def recv(self):
-        self.rounds = self.rounds or len(self.machine.rounds)
+        self.rounds.append(len(self.machine.rounds))
         if not self.left:
             raise EOFError
         return self.left.pop(0)
@@ -483,5 +483,5 @@ def test_serving(tmp_path, monkeypatch, machine):
     assert os.environ["SOLKIT_TEST"] == "there"
     assert called == [0, 1]
     assert line.told[0] == "what it runs on"
-    assert line.rounds == 1  # warming up comes before, even where Triton finds no GPU
+    assert line.rounds[:2] == [0, 1]  # it waits for the GPU, then warms up before any handful
     assert [each.verdict for each in line.told[1]] == [Verdict.WRONG]
