@@ -127,6 +127,8 @@ def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
         return Spread(shape, *(dict(layout.bases).get(n, ()) for n in ("register", "lane", "warp")))
     if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "blocked":
         return _blocked(layout.parent, shape)
+    if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "nvidia_mma":
+        return _dot_operand(layout, layout.parent, shape)
     raise ValueError(f"a layout that is not known: {layout.kind}")
 
 
@@ -134,7 +136,10 @@ def _order(layout: Layout, rank: int) -> tuple[int, ...]:
     """Dimensions in the order in which registers repeat along them."""
     if layout.kind == "blocked":
         return layout.ints("order")
-    return tuple(range(rank))[::-1]
+    dims = tuple(range(rank))[::-1]
+    if layout.kind == "dot_op" and layout.ints("opIdx") == (1,):
+        return (dims[1], dims[0], *dims[2:])  # along the dimension that is summed over
+    return dims
 
 
 def _axis(rank: int, dim: int, size: int) -> Basis:
@@ -185,6 +190,32 @@ def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
     dims = tuple(range(rank)) if hopper else tuple(range(rank))[::-1]
     warps, _ = _bits(layout.ints("warpsPerCTA"), dims, start)
     return Spread(shape, tuple(registers), tuple(lanes), warps)
+
+
+def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
+    """An operand of ``mma.sync``, or the first one of ``wgmma``, in registers.
+
+    A thread holds `kWidth` neighbours along the dimension that is summed over. Warps along that
+    dimension of the result hold the same elements.
+
+    Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp, nvidiaDotToLinearLayout.
+    """
+    rank = len(shape)
+    (side,), (width,) = layout.ints("opIdx"), layout.ints("kWidth")
+    summed, other = (rank - 2, rank - 1) if side else (rank - 1, rank - 2)
+    near, at = _bits(_axis(rank, summed, width), (summed,), [1] * rank)
+    lanes, at = _bits(_axis(rank, summed, 4), (summed,), at)
+    rows, at = _bits(_axis(rank, other, 8), (other,), at)
+    far: tuple[Basis, ...] = ()
+    if side == 0:  # 16 rows of the first operand meet 8 columns of the second
+        far, at = _bits(_axis(rank, other, 2), (other,), at)
+    again, at = _bits(_axis(rank, summed, 2), (summed,), at)
+    hopper = mma.ints("versionMajor")[0] == 3
+    counts, warps = mma.ints("warpsPerCTA"), []
+    for dim in range(rank) if hopper else range(rank)[::-1]:
+        step, at = _bits(_axis(rank, dim, counts[dim]), (dim,), at)
+        warps += [(0,) * rank for _ in step] if dim == summed else step
+    return Spread(shape, (*near, *far, *again), (*lanes, *rows), tuple(warps))
 
 
 def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:

@@ -85,3 +85,48 @@ def test_an_unknown_layout_is_an_error():
         elements(Layout("swizzled"), (32,))
     with pytest.raises(ValueError, match="without a layout"):
         spread(TensorType((32,), "f32"))
+
+
+def operand(side, width, parent):
+    return Layout("dot_op", (("opIdx", (side,)), ("kWidth", (width,))), parent=parent)
+
+
+def test_an_operand_of_a_matrix_instruction_is_as_ptx_has_it():
+    # PTX ISA, "Matrix Fragments for mma.m16n8k16": two 16-bit values to a register
+    first = elements(operand(0, 2, mma(2, (1, 1), (16, 8))), (16, 16))
+    second = elements(operand(1, 2, mma(2, (1, 1), (16, 8))), (16, 8))
+    for lane in range(32):
+        group, within = divmod(lane, 4)
+        for number in range(8):
+            row = group + 8 * ((number // 2) % 2)
+            assert first[0, number, lane] == row * 16 + within * 2 + number % 2 + 8 * (number // 4)
+        for number in range(4):
+            k = within * 2 + number % 2 + 8 * (number // 2)
+            assert second[0, number, lane] == k * 8 + group
+
+
+CASES = [
+    (side, version, warps, width, shape)
+    for version, warps in ((2, (4, 1)), (2, (2, 2)), (2, (1, 4)), (3, (4, 1)))
+    for side in range(2 if version == 2 else 1)
+    for width in (1, 2, 4)
+    for shape in ((16, 16), (64, 32), (32, 128))
+]
+
+
+@pytest.mark.parametrize(("side", "version", "warps", "width", "shape"), CASES)
+def test_operands_are_as_triton_has_them(side, version, warps, width, shape):
+    ir = pytest.importorskip("triton._C.libtriton").ir
+    gluon_ir = pytest.importorskip("triton._C.libtriton.gluon_ir")
+    gluon = pytest.importorskip("triton.experimental.gluon.language")
+    instruction = (16, 8) if version == 2 else (16, 64, 16)
+    context = ir.context()
+    ir.load_dialects(context)
+    builder = gluon_ir.GluonOpBuilder(context)
+    parent = gluon.NVMMADistributedLayout([version, 0], list(warps), list(instruction))
+    theirs = builder.to_linear_layout(
+        gluon.DotOperandLayout(side, parent, width)._to_ir(builder), list(shape)
+    )
+    ours = spread(TensorType(shape, "f16", operand(side, width, mma(version, warps, instruction))))
+    for own, other in ((ours.registers, "reg"), (ours.lanes, "lane"), (ours.warps, "warp")):
+        assert [list(each) for each in own] == getattr(theirs, f"{other}_bases")
