@@ -43,7 +43,7 @@ class Forecast:
     Attributes:
         time_ms: the kernel model's where the surrogate abstains; ``None`` if neither knows.
         low_ms, high_ms: 90 % interval; ``None`` if there is none.
-        p_fail: chance that it does not compile or run, 0 to 1.
+        p_fail: chance that it does not compile in reasonable time or does not run, 0 to 1.
         abstains: whether the surrogate does not trust itself.
     """
 
@@ -107,7 +107,7 @@ class Plan:
 def actions(
     time_ms: Array,
     low_ms: Array,
-    fails: Array,
+    p_fail: Array,
     kept: Sequence[int],
     budget: int,
     enough: int | None = None,
@@ -117,7 +117,7 @@ def actions(
     Args:
         time_ms: forecasts, (candidates,); NaN if unknown.
         low_ms: lower ends of their intervals, (candidates,); NaN if unknown.
-        fails: whether a candidate cannot run, (candidates,).
+        p_fail: the chance that a candidate cannot run, (candidates,).
         kept: incumbents, which are always measured.
         budget: how many may be measured.
         enough: how many suffice; the rest of the budget explores.
@@ -125,9 +125,11 @@ def actions(
     Returns:
         The order, (candidates,), and the action and the reason of each in the original order.
     """
-    number = len(time_ms)
+    number, fails = len(time_ms), np.asarray(p_fail, float) >= 1
+    dearer = 1 / (1 - np.where(fails, 0.0, p_fail))  # as many tries until one runs
     score = np.where(np.isnan(time_ms), np.finfo(float).max / 2, time_ms) * _apart(time_ms, low_ms)
-    score = np.where(fails, np.inf, score)
+    score = np.where(fails, np.inf, score * dearer)
+    low_ms = low_ms * dearer
     order = np.argsort(score, kind="stable")
     able = [int(place) for place in order if not fails[place]]
     kept = [place for place in kept if not fails[place]]

@@ -26,6 +26,7 @@ from solkit.roofline.kernel.described import described
 from solkit.surrogate.costs import Costs
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Push, Surrogate
+from solkit.surrogate.overload import P_OVERLOAD, overloads
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
 from solkit.surrogate.table import Entry, tabled
 from solkit.surrogate.trees import Forecasts
@@ -156,6 +157,7 @@ class _Candidate:
     depth: Depth = Depth.CAPTURED
     analysis: Analysis | None = None
     error: str = ""
+    overload: str = ""  # what it asks too much of, as far as its text tells
     is_own: bool = False  # the parameters that the file has now
 
     @property
@@ -164,6 +166,12 @@ class _Candidate:
         if self.analysis is None:
             return True
         return any(each.error is not None for each in self.analysis.kernels)
+
+    @property
+    def p_fail(self) -> float:
+        """The chance that it cannot run; deeper facts know better than the text."""
+        guessed = P_OVERLOAD if self.overload and self.depth is Depth.CAPTURED else 0.0
+        return 1.0 if self.fails else guessed
 
     @property
     def known(self) -> set[Depth]:
@@ -285,9 +293,9 @@ class _Cascade:
             told, notes = self._believed(candidates)
             told = _level(candidates, before, told)
         enough = self._enough(candidates, told)
-        fails = np.array([each.fails for each in candidates])
+        p_fail = np.array([each.p_fail for each in candidates])
         kept = [place for place, each in enumerate(candidates) if each.is_own]
-        order, acts = actions(told.time_ms, told.low_ms, fails, kept, self.request.budget, enough)
+        order, acts = actions(told.time_ms, told.low_ms, p_fail, kept, self.request.budget, enough)
         pushes = self._pushes(
             [candidates[place] for place in order[: self.request.settings.explained]]
         )
@@ -341,6 +349,9 @@ class _Cascade:
             if not len(places):
                 continue
             table = tabled(self._entries([candidates[at] for at in places]))
+            if depth is Depth.CAPTURED:
+                for at, why in zip(places, overloads(table), strict=True):
+                    candidates[at].overload = why
             try:
                 part = self._model(depth).forecast(table, depth)
             except UnsupportedError as error:
@@ -382,6 +393,7 @@ class _Cascade:
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
         if not self.request.settings.everything:
+            here = [at for at in here if not candidates[at].overload or candidates[at].is_own]
             here.sort(key=lambda at: _score(float(told.time_ms[at])))
             ordered = [candidates[at] for at in here]
             most = self._affordable(ordered, before, _MOST[depth])
@@ -484,8 +496,11 @@ def _one(candidate: _Candidate, told: Forecasts, place: int, action: tuple[Actio
     time_ms, low_ms, high_ms = (
         _known(float(each[place])) for each in (told.time_ms, told.low_ms, told.high_ms)
     )
-    forecast = Forecast(time_ms, low_ms, high_ms, float(fails), bool(told.abstains[place]))
+    p_fail = candidate.p_fail
+    forecast = Forecast(time_ms, low_ms, high_ms, p_fail, bool(told.abstains[place]))
     reason = action[1]
+    if 0 < p_fail < 1 and action[0] is Action.SKIP:
+        reason = candidate.overload
     if fails:
         kernels = candidate.analysis.kernels if candidate.analysis else ()
         why = candidate.error or next((k.error for k in kernels if k.error), "")

@@ -509,9 +509,9 @@ def _unable(points: Sequence[Point]) -> dict[str, str]:
 
 
 def _foremost(points: Sequence[Point]) -> list[Point]:
-    """Of each variant those with the lowest forecasts."""
+    """Of each variant those with the lowest forecasts; what will hardly run comes last."""
     by_variant: dict[str, list[Point]] = {}
-    for each in sorted(points, key=lambda point: point.mean):
+    for each in sorted(points, key=lambda point: (point.p_fail, point.mean)):
         by_variant.setdefault(each.variant, []).append(each)
     return [each for kept in by_variant.values() for each in kept[:_HELD]]
 

@@ -42,6 +42,18 @@ def test_what_cannot_run_is_last_and_skipped_even_if_kept():
     assert told == [Action.SKIP, Action.MEASURE, Action.MEASURE]
 
 
+def test_what_will_hardly_run_comes_after_what_is_a_little_slower():
+    times = np.array([1.0, 2.0, 3.0, 30.0])
+    p_fail = np.array([0.9, 0.0, 0.0, 0.0])  # ten tries until one runs
+    order, told = actions(times, times / 2, p_fail, [], 2)
+    assert order.tolist() == [1, 2, 0, 3]
+    assert [action for action, _ in told] == [
+        *(Action.SKIP, Action.MEASURE, Action.MEASURE, Action.SKIP)
+    ]
+    _, told = actions(times, times / 2, p_fail, [0], 2)
+    assert told[0][0] is Action.MEASURE  # it is in use: perhaps it runs after all
+
+
 def test_a_budget_beyond_what_is_enough_explores():
     _, told, _ = planned(range(1, 21), 10, low=range(1, 21), enough=3)
     assert told.count(Action.MEASURE) == 3

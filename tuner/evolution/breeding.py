@@ -287,7 +287,7 @@ class Breeding:
             self.archive.note(name, why=why)
             self._bandit.tell(self.archive[name].variant.kind, None)
         best_of: dict[str, Point] = {}
-        for point in sorted(ranking.points, key=lambda each: each.mean):
+        for point in sorted(ranking.points, key=lambda each: (each.p_fail, each.mean)):
             best_of.setdefault(point.variant, point)
         for name, best in best_of.items():
             changes = {"forecast_ms": 2.0**best.mean}

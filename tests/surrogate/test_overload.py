@@ -1,0 +1,91 @@
+"""Parameters that ask too much of a block: a real kernel is captured, the numbers are by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from solkit import rank
+from solkit.core import Configuration, Depth
+from solkit.surrogate.overload import P_OVERLOAD
+from solkit.surrogate.plan import Action
+from solkit.surrogate.ranking import RankSettings
+
+PLAIN = Path(__file__).parents[2] / "bench" / "naive" / "matmul_plain.py"
+TUNED = """    grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))"""
+OPTIONS = "        num_warps=num_warps,\n        num_stages=num_stages,\n    )\n    return c"
+LAUNCHER = """SPACE = {
+    "BLOCK_M": [64, 128, 256],
+    "BLOCK_N": [64, 128, 256],
+    "BLOCK_K": [32, 64, 256],
+    "num_warps": [1, 4, 8],
+    "num_stages": [1, 2, 3, 5],
+}
+
+
+def kernel(a, b, *, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, num_warps=4, num_stages=3):"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """The plain product of bf16 matrices with parameters, its operands not widened."""
+    text = PLAIN.read_text()
+    text = text.replace(".to(tl.float32), b.to(tl.float32))", ", b)")
+    for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"):
+        text = text.replace(f"{name}=32", f"{name}={name}")
+    text = text.replace("def kernel(a, b):", LAUNCHER)
+    text = text.replace("    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))", TUNED)
+    text = text.replace("    )\n    return c", OPTIONS)
+    path = tmp_path_factory.mktemp("product") / "product.py"
+    path.write_text(text)
+    return str(path)
+
+
+def point(m, n, k, warps, stages):
+    names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
+    return dict(zip(names, (m, n, k, warps, stages), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("params", "why"),
+    [
+        (point(128, 128, 64, 8, 3), ""),  # 64 sums a thread, 2 x 32 KiB
+        (point(128, 256, 32, 8, 5), ""),  # 128 sums, 4 x 24 KiB
+        (point(256, 128, 32, 4, 1), "256 sums of products; it has 255 registers"),
+        (point(256, 128, 32, 1, 3), "1024 sums of products"),
+        (point(128, 128, 256, 8, 2), ""),  # 128 KiB
+        (point(128, 128, 256, 8, 3), "1.1 times the shared memory"),  # 2 x 128 KiB
+        (
+            point(128, 128, 256, 8, 5),
+            "2.2 times the shared memory",
+        ),  # 512 of the 228 that an SM has
+    ],
+)
+def test_what_a_block_cannot_have_will_hardly_run(file, params, why):
+    first = point(64, 64, 32, 4, 3)
+    settings = RankSettings("captured", incumbent=first)
+    asked = [Configuration(file, "kernel", params=each) for each in (first, params)]
+    (plan,) = rank(asked, device="h100", budget=1, settings=settings)
+    (found,) = (e for e in plan.ranked if dict(e.configuration.params) == params)
+    assert found.depth is Depth.CAPTURED
+    assert found.forecast.p_fail == (P_OVERLOAD if why else 0.0)
+    assert why in found.reason
+
+
+def test_what_is_in_use_is_measured_all_the_same_and_the_rest_goes_deeper(file):
+    used = point(256, 128, 32, 1, 3)
+    settings = RankSettings("captured", incumbent=used)
+    (plan,) = rank(file, device="h100", budget=20, settings=settings)
+    doubted = [each for each in plan.ranked if each.forecast.p_fail == P_OVERLOAD]
+    (own,) = (each for each in doubted if dict(each.configuration.params) == used)
+    assert own.action is Action.MEASURE
+    assert {each.action for each in doubted if each is not own} == {Action.SKIP}
+    by_hand = [
+        each
+        for each in plan.ranked
+        if each.configuration.params["BLOCK_M"] * each.configuration.params["BLOCK_N"]
+        > 255 * 32 * each.configuration.params["num_warps"]
+    ]
+    assert {id(each) for each in by_hand} <= {id(each) for each in doubted}
+    assert 0 < len(by_hand) < len(doubted) < len(plan.ranked)
