@@ -5,11 +5,11 @@
     python bench/two_gpus.py --recorded                   # no GPU: a recording, in real time
 
 The same configurations of kernels of the zoo are measured on one GPU and on both, in turns: one,
-both, both, one, ... Each time new worker processes are started, and everything is compiled before
-(a first, untimed run fills Triton's cache), so that cores that compile are not what is compared.
-The clock runs from the first submission, once each worker has measured one configuration, to the
-last outcome. Printed: the median ratio of the wall times, one GPU's over both GPUs'; how many GPU
-seconds both ways took; and whether each way measured every configuration once.
+both, both, one, ... Each time new worker processes are started, and each of them measures
+everything once before. So neither starting, nor compiling, nor loading kernels and their inputs is
+what is compared. The clock runs from the first submission after that to the last outcome. Printed:
+the median ratio of the wall times, one GPU's over both GPUs'; how many GPU seconds both ways took;
+and whether each way measured every configuration once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -30,6 +32,7 @@ from solkit.core import Configuration, Outcome, Verdict, canonical
 from solkit.datasets.kernels import select
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import SolkitError
+from solkit.measure.benches import Bench
 from solkit.measure.benches.hosting import Kind, Recorded, Trusted
 from solkit.measure.benches.local import gpus_named, local_bench
 from solkit.measure.benches.remote import Trade
@@ -87,9 +90,8 @@ def measured(kinds: Sequence[Kind], asked: Sequence[Configuration], folder: Path
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "log.jsonl"
         with OutcomeLog(path) as log, local_bench(kinds, Trade(log)) as bench:
-            for member in bench.benches:  # starts what times
-                member.submit([replace(asked[0])])
-                assert len(list(member.outcomes())) == 1
+            with ThreadPoolExecutor(len(kinds)) as threads:
+                list(threads.map(partial(_everything, asked), bench.benches))
             begun_s, held_s = bench.clock.now_s(), bench.clock.gpu_s()
             for each in asked:
                 bench.submit([each])
@@ -97,8 +99,15 @@ def measured(kinds: Sequence[Kind], asked: Sequence[Configuration], folder: Path
                 pass
             wall_s = bench.clock.now_s() - begun_s
             gpu_s = bench.clock.gpu_s() - held_s
-        rows = read(path).rows[len(kinds) :]
+        rows = read(path).rows[len(kinds) * len(asked) :]
     return Run(len(kinds), wall_s, gpu_s, Counter(map(name, rows)))
+
+
+def _everything(asked: Sequence[Configuration], member: Bench) -> None:
+    """Have a worker measure all, so that it has loaded and compiled all that it will need."""
+    for each in asked:
+        member.submit([replace(each)])
+    assert len(list(member.outcomes())) == len(asked)
 
 
 def name(row: Outcome | Configuration) -> str:
@@ -142,8 +151,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise SystemExit(f"two_gpus: {options.gpus} names {len(kinds)} GPUs, expected two")
         runs = []
         with tempfile.TemporaryDirectory() as folder:
-            if not options.recorded:
-                measured(kinds, asked, Path(folder))  # compiles
             for number in range(options.rounds):
                 ways = (kinds[:1], kinds) if number % 2 == 0 else (kinds, kinds[:1])
                 for way in ways:

@@ -211,7 +211,8 @@ def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
         far, at = _bits(_axis(rank, other, 2), (other,), at)
     again, at = _bits(_axis(rank, summed, 2), (summed,), at)
     hopper = mma.ints("versionMajor")[0] == 3
-    counts, warps = mma.ints("warpsPerCTA"), []
+    counts = mma.ints("warpsPerCTA")
+    warps: list[Basis] = []
     for dim in range(rank) if hopper else range(rank)[::-1]:
         step, at = _bits(_axis(rank, dim, counts[dim]), (dim,), at)
         warps += [(0,) * rank for _ in step] if dim == summed else step

@@ -7,7 +7,8 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -105,15 +106,34 @@ def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) 
     if not kinds:
         raise InputError("no GPU is named: a bench of several needs one")
     told = [*names, *(f"worker {n + 1}" for n in range(len(names), len(kinds)))]
+    benches = _opened(
+        [partial(ProcessLink, *each) for each in zip(kinds, told, strict=True)], trade
+    )
     with contextlib.ExitStack() as stack:
-        benches = []
-        for kind, name in zip(kinds, told, strict=True):
-            bench = RemoteBench(partial(ProcessLink, kind, name), trade)
+        for bench in benches:
             stack.callback(bench.close)
-            benches.append(bench)
         many = ManyBench(benches, log=trade.log, tell=trade.tell)
         stack.pop_all()
     return many
+
+
+def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[RemoteBench]:
+    """A bench for each worker. They start at once: each takes many seconds to load torch."""
+    starting = ThreadPoolExecutor(len(links), thread_name_prefix="solkit-worker")
+    begun = [starting.submit(RemoteBench, link, trade) for link in links]
+    try:
+        return [each.result() for each in begun]
+    except BaseException:  # an interrupt does not wait for those that are still starting
+        for each in begun:
+            each.add_done_callback(_close)
+        raise
+    finally:
+        starting.shutdown(wait=False)
+
+
+def _close(opened: Future[RemoteBench]) -> None:
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().close()
 
 
 def gpus_named(kind: Trusted | Guarded, named: str) -> tuple[list[Kind], list[str]]:
