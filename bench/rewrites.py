@@ -65,7 +65,8 @@ def _options() -> argparse.Namespace:
 def _of_file(path: str, options: argparse.Namespace) -> tuple[float, Step]:
     source = Path(path).read_text(encoding="utf-8")
     first = _scored(source, options.device)
-    assert first is not None, path
+    if first is None:
+        raise SystemExit(f"{path}: the kernel model tells no time: see solkit score {path}")
     best = Step(source, _gap(first))
     print(f"\n{path}: gap {best.gap:.2f}, {_time(first)}")
     for _ in range(options.follow):

@@ -350,7 +350,7 @@ class _Cascade:
                 continue
             table = tabled(self._entries([candidates[at] for at in places]))
             if depth is Depth.CAPTURED:
-                for at, why in zip(places, overloads(table), strict=True):
+                for at, why in zip(places, overloads(table, self.analyser.device), strict=True):
                     candidates[at].overload = why
             try:
                 part = self._model(depth).forecast(table, depth)
