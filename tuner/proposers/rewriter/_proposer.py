@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # they need libcst
 __all__ = ["Rewriter"]
 
 _NO_LIBCST = "the rewriter needs libcst: pip install 'solkit[evolve]'"
+_FAVOURED = 1.2
+"""A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
 
 
@@ -96,33 +98,64 @@ class Rewriter:
         return replace(proposal, checked=checked, why=why)
 
     def _steps(self, brief: Brief) -> Iterator[_Step]:
-        """All files, those of one rewrite first, then of two, and so on."""
+        """All files: first those of rewrites that the facts favour, alone and together.
+
+        A kernel that is slow for several reasons needs several rewrites before it is much faster.
+        """
         from solkit.tuner.proposers.rewriter._base import Facts
 
         facts = Facts(brief)
+        favoured = [each for each in _rewrites() if facts.factor(*each.helps) >= _FAVOURED]
         start = _Step(_as_run(brief), (), (), 0.0)
-        seen = {brief.source, start.source}
-        level: list[_Step] = [start]
+        told = {brief.source, start.source}
+        made: dict[tuple[tuple[str, ...], str], list[_Step]] = {}
+        for rewrites in (favoured, _rewrites()):
+            for step in self._joined(start, rewrites, facts, made):
+                if step.source not in told:
+                    told.add(step.source)
+                    yield step
+
+    def _joined(
+        self,
+        start: _Step,
+        rewrites: Sequence[Rewrite],
+        facts: Facts,
+        made: dict[tuple[tuple[str, ...], str], list[_Step]],
+    ) -> Iterator[_Step]:
+        """Files of one rewrite, then of two, and so on, no text twice.
+
+        Args:
+            start: what they are applied to.
+            rewrites: to apply.
+            facts: decide the order.
+            made: keeps what each rewrite made of a file that some kinds led to.
+        """
+        seen, level = {start.source}, [start]
         for _ in range(self._depth):
             following: list[_Step] = []
-            for step in self._followed(level, facts):
-                if step.source not in seen:
-                    seen.add(step.source)
-                    following.append(step)
-                    yield step
+            for step, rewrite, promise in self._pairs(level, rewrites, facts):
+                key = step.kinds, rewrite.kind
+                if key not in made:
+                    made[key] = list(_applied(step, rewrite, promise, facts))
+                for found in made[key]:
+                    if found.source not in seen:
+                        seen.add(found.source)
+                        following.append(found)
+                        yield found
             level = following
 
-    def _followed(self, level: Sequence[_Step], facts: Facts) -> Iterator[_Step]:
-        """One rewrite more, the most promising first."""
+    def _pairs(
+        self, level: Sequence[_Step], rewrites: Sequence[Rewrite], facts: Facts
+    ) -> list[tuple[_Step, Rewrite, float]]:
+        """Files with one rewrite more, the most promising first."""
         draw = random.Random(self._seed)
         pairs = [
             (step, rewrite, step.promise + _promise(rewrite, facts) + draw.random() * _TIE)
             for step in level
-            for rewrite in _rewrites()
+            for rewrite in rewrites
             if rewrite.kind not in step.kinds
         ]
-        for step, rewrite, promise in sorted(pairs, key=lambda pair: -pair[2]):
-            yield from _applied(step, rewrite, promise, facts)
+        return sorted(pairs, key=lambda pair: -pair[2])
 
 
 def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:

@@ -3,9 +3,10 @@
 import sys
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
-from naive_kernels import BIAS_RELU, LAYER_NORM, SCALAR_SOFTMAX, SOFTMAX
+from naive_kernels import BIAS_RELU, LAYER_NORM, MATMUL, SCALAR_SOFTMAX, SOFTMAX
 from rewriting import HEADER, brief
 
 from solkit.core import Checked, Tried
@@ -28,6 +29,20 @@ def test_single_rewrites_come_first_and_no_text_twice():
     texts = [each.source for each in made]
     assert len(set(texts)) == len(texts)
     assert HEADER + BIAS_RELU not in texts
+
+
+def test_several_that_the_facts_favour_come_together_before_the_others():
+    factors = [("wrong pipe", 3.0), ("extra traffic", 2.0), ("latency", 1.19)]
+    told = [SimpleNamespace(name=n, factor=f, cause=None) for n, f in factors]
+    result = SimpleNamespace(
+        gap=SimpleNamespace(factors=told), analysis=SimpleNamespace(own=()), params={}
+    )
+    kinds = [each.kind for each in proposals(MATMUL, result=result)]
+    assert kinds[:2] == ["operands", "retile"]
+    both = next(at for at, kind in enumerate(kinds) if set(kind.split(" + ")) == set(kinds[:2]))
+    others = {"constants", "even sizes", "contiguous hints", "tensor descriptors"}
+    assert others <= set(kinds)
+    assert both < min(kinds.index(each) for each in others)  # they help against latency at the most
 
 
 def test_every_proposal_is_python_that_keeps_the_problem():
