@@ -14,6 +14,7 @@ from solkit.tuner.proposers.rewriter.operands import Accumulators, Operands
 from solkit.tuner.proposers.rewriter.order import Grouped, Swapped
 from solkit.tuner.proposers.rewriter.persistent import Persistent
 from solkit.tuner.proposers.rewriter.rows import Rows, Tile
+from solkit.tuner.proposers.rewriter.scales import Scales
 from solkit.tuner.proposers.rewriter.split import Split
 from solkit.tuner.proposers.rewriter.vectorise import Vectorise
 from solkit.tuner.proposers.rewriter.whole_row import WholeRow
@@ -24,6 +25,7 @@ REWRITES: tuple[Rewrite, ...] = (
     Tile(),
     Vectorise(),
     Operands(),
+    Scales(),
     FuseLaunches(),
     WholeRow(),
     Retile(),

@@ -26,7 +26,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     walk,
 )
 
-__all__ = ["Accumulators", "Operands", "with_products"]
+__all__ = ["Accumulators", "Operands", "narrow", "with_products"]
 
 _WIDE = ("tl.float32", "tl.float64")
 _NARROW_SUMS = ("tl.float16", "tl.bfloat16", "tl.float64")
@@ -174,12 +174,12 @@ def _unwidened(
     inner = _inner(operand)
     if isinstance(inner, cst.Name) and inner.value in widened:
         value = widened[inner.value]
-        return [(value, _narrow(value))]
-    plain = _narrow(inner)
+        return [(value, narrow(value))]
+    plain = narrow(inner)
     return [] if plain is inner else [(inner, plain)]
 
 
-def _narrow(node: cst.BaseExpression) -> cst.BaseExpression:
+def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
     """``x`` for ``x.to(tl.float32)``."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return node
@@ -202,7 +202,7 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
         name: values[0]
         for name, values in found.items()
         if len(values) == 1
-        and _narrow(values[0]) is not values[0]
+        and narrow(values[0]) is not values[0]
         # once assigned; every other use is in a product
         and used[name] == 1 + in_products[name]
     }

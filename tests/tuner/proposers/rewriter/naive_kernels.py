@@ -146,6 +146,48 @@ def kernel(a, b):
     return c
 """
 
+QUANTISED_MATMUL = """
+TOLERANCE = {"rtol": 2e-2, "atol": 2e-2}
+
+
+def reference(x, w, scale):
+    return (x.float() @ (w.float() * scale)).to(x.dtype)
+
+
+def inputs(M=64, N=64, K=64, device="cuda"):
+    x = torch.randn(M, K, dtype=torch.float16, device=device) * K**-0.5
+    w = torch.randint(-127, 127, (K, N), dtype=torch.int8, device=device)
+    return x, w, torch.rand(N, device=device) * 0.02
+
+
+@triton.jit
+def quantised_kernel(x_ptr, w_ptr, s_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr,
+                     BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    s = tl.load(s_ptr + n, mask=n < N, other=0.0)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, K, BK):
+        k = k0 + tl.arange(0, BK)
+        x = tl.load(x_ptr + m[:, None] * K + k[None, :],
+                    mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        w = tl.load(w_ptr + k[:, None] * N + n[None, :],
+                    mask=(k[:, None] < K) & (n[None, :] < N), other=0)
+        wide = w.to(tl.float32) * s[None, :]
+        acc += tl.dot(x.to(tl.float32), wide)
+    tl.store(y_ptr + m[:, None] * N + n[None, :], acc.to(y_ptr.dtype.element_ty),
+             mask=(m[:, None] < M) & (n[None, :] < N))
+
+
+def kernel(x, w, scale):
+    M, K = x.shape
+    N = w.shape[1]
+    y = torch.empty(M, N, dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(M, 16), triton.cdiv(N, 16))
+    quantised_kernel[grid](x, w, scale, y, M, N, K, BM=16, BN=16, BK=16)
+    return y
+"""
+
 SCALAR_MATMUL = """
 def reference(a, b):
     return a @ b

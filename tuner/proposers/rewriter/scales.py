@@ -1,0 +1,159 @@
+"""Scales of rows or columns are applied to sums of products, not to each operand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from solkit.tuner.proposers.rewriter._base import Facts, Variant
+from solkit.tuner.proposers.rewriter._edit import changed
+from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
+from solkit.tuner.proposers.rewriter._syntax import (
+    Loop,
+    assigned,
+    assignment,
+    called,
+    calls,
+    code,
+    expression,
+    given,
+    grouped,
+    line,
+    names,
+    nodes,
+    replace_each,
+    with_each,
+)
+from solkit.tuner.proposers.rewriter.operands import narrow
+
+__all__ = ["Scales"]
+
+_SPREAD = {0: "[:, None]", 1: "[None, :]"}
+"""How a scale of a product's rows or columns is spread over the first or the second operand."""
+
+Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
+
+
+class Scales:
+    """``sum(x * (w * s))`` becomes ``sum(x * w) * s``, where the scale ``s`` is not summed over.
+
+    Applies to the one product of a loop, whose sums begin at zero and are used after the loop. An
+    operand that was widened for its scale then gets the type of the other one: quantised weights
+    are exact there. What is not exact is found wrong by the check.
+    """
+
+    kind = "scale last"
+    helps = ("wrong pipe", "conversions", "instructions", "extra work")
+
+    def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
+        """See `Rewrite.variants`."""
+        new = {}
+        for name, function in text.functions.items():
+            node = next(filter(None, (_scaled_last(function, e) for e in function.loops)), None)
+            if node is not None:
+                new[name] = node
+        if new:
+            why = facts.because("wrong pipe")
+            yield Variant(
+                changed(text, functions=new),
+                f"In {', '.join(new)} scales are applied once, to the sums, and operands stay as "
+                f"narrow as they were loaded{why}.",
+            )
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The one sum of products of a loop.
+
+    Attributes:
+        name: of the sums.
+        dot: the product.
+        loop: that adds it.
+        function: that the loop is in.
+    """
+
+    name: str
+    dot: cst.Call
+    loop: Loop
+    function: JitFunction
+
+    def value(self, side: int) -> cst.BaseExpression:
+        """An operand, or what its name is assigned for this product alone."""
+        operand = self.dot.args[side].value
+        if not isinstance(operand, cst.Name):
+            return operand
+        made = [m for s in self.loop.body if (m := assignment(s)) and m.target == operand.value]
+        is_own = len(made) == 1 and _uses(self.function.node, operand.value) == 2
+        return made[0].value if is_own and not made[0].operator else operand
+
+    def is_fixed(self, node: cst.CSTNode) -> bool:
+        """Whether an expression is the same in all trips."""
+        return not names(node) & {self.loop.name, *assigned(*self.loop.body)}
+
+
+def _scaled_last(function: JitFunction, loop: Loop) -> cst.FunctionDef | None:
+    found = _sum(function, loop)
+    if found is None:
+        return None
+    for side in (1, 0):
+        value = found.value(side)
+        if (parts := _parts(found, value, side)) is None:
+            continue
+        rest, scale = parts
+        made = replace_each(loop.node, _unscaled(found, side, value, rest))
+        after = line(f"{found.name} = {found.name} * {code(scale)}")
+        return with_each(function.node, {id(loop.node): [made, after]})
+    return None
+
+
+def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
+    """The sum that a loop's only product is added to, if nothing else in the loop uses it."""
+    dots = calls(loop.node, "tl.dot")
+    for statement in loop.body:
+        made = assignment(statement)
+        if len(dots) != 1 or made is None or not any(e is dots[0] for e in nodes(made.operand)):
+            continue
+        name, dot = made.target, dots[0]
+        adds = made.operand is dot and (
+            made.operator == "+=" or code(given(dot, 2, "acc") or cst.Name("_")) == name
+        )
+        starts = [m for s in function.body if (m := assignment(s)) and m.target == name]
+        begins = len(starts) == 1 and called(starts[0].value) == "tl.zeros"
+        if adds and begins and _uses(loop.node, name) == (1 if made.operator else 2):
+            return _Sum(name, dot, loop, function)
+    return None
+
+
+def _parts(
+    found: _Sum, value: cst.BaseExpression, side: int
+) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """An operand without its scale, and the scale."""
+    if not isinstance(value, cst.BinaryOperation):
+        return None
+    if not isinstance(value.operator, cst.Multiply):
+        return None
+    for rest, scale in ((value.left, value.right), (value.right, value.left)):
+        is_spread = isinstance(scale, cst.Subscript) and code(scale).endswith(_SPREAD[side])
+        if is_spread and found.is_fixed(scale):
+            return rest, scale
+    return None
+
+
+def _unscaled(found: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression) -> Pairs:
+    """Changes that leave the scale out, and let both operands have the narrower type."""
+    other = found.value(1 - side)
+    plain, own = narrow(other), narrow(rest)
+    if own is rest or not isinstance(plain, cst.Name):
+        return [(value, rest)]
+    cast = expression(f"{code(grouped(own))}.to({plain.value}.dtype)")
+    return [(value, cast), *([] if plain is other else [(other, plain)])]
+
+
+def _uses(node: cst.CSTNode, name: str) -> int:
+    """How often a name is read or assigned; a keyword of a call is no name."""
+    found = list(nodes(node))
+    keywords = [e.keyword for e in found if isinstance(e, cst.Arg) and e.keyword is not None]
+    at = sum(isinstance(each, cst.Name) and each.value == name for each in found)
+    return at - sum(each.value == name for each in keywords)
