@@ -4,24 +4,27 @@
                                       [--levels 1 2] [--gpu-seconds 30] [--minutes 20] [--part 1/2]
 
 Problems are drawn by seed among those whose Triton kernels take at least 30 % of what torch.compile
-(default mode) runs on the GPU; a child process finds the share. Each is searched, and what was
-found is timed in turns with torch.compile itself, in the same precision. The summary gives the
-geometric mean of the speed-ups, of all and of those whose program is far from the speed of light,
-and which are slower. The folder keeps a file for each problem: the command goes on there. Parts can
-be searched on several GPUs; with all files in one folder, the command then sums up.
+(default mode) runs on the GPU; a child process finds the shares, of some problems at a time. Each
+is searched, and what was found is timed in turns with torch.compile itself, in the same precision.
+The summary gives the geometric mean of the speed-ups, of all and of those whose program is far from
+the speed of light, and which are slower. The folder keeps a file for each problem: the command goes
+on there. Parts can be searched on several GPUs; with all files in one folder, the command then sums
+up.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +35,17 @@ from tune import part
 import solkit
 from solkit.core import Evolved, EvolveSettings, MeasureSettings, TuneVerdict
 from solkit.errors import SolkitError
+from solkit.pipeline.evolving import EvolveParts
 from solkit.report import evolution
+from solkit.report.advice import advise
 
 LEAST_SHARE = 0.3
 FAR_FROM_SOL = 1.5
 COMPILED = "compiled"
 """The variant of a reference that torch.compile runs, without tf32."""
-_SHARE_LIMIT_S = 180.0
+_SHARE, _SHARE_LIMIT_S = "share of Triton:", 180.0
+_AHEAD = 6
+"""Problems whose shares are known before the first of them is searched."""
 
 
 def share_of(path: str) -> float:
@@ -68,23 +75,65 @@ def share_of(path: str) -> float:
     return sum(us for name, us in times.items() if name.startswith("triton_")) / whole
 
 
-def share_in_child(problem: Problem) -> float | None:
-    """`share_of` in a process of its own; ``None`` if it fails."""
-    asked = [sys.executable, __file__, "--share-of", problem.path]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=_SHARE_LIMIT_S)
-        return float(done.stdout.split()[-1])
-    except (subprocess.TimeoutExpired, ValueError, IndexError):
-        return None
+def serve_shares() -> None:
+    """Answer each path on a line with the share on a line, or with ``failed``."""
+    import torch
+
+    for path in map(str.strip, sys.stdin):
+        try:
+            told = str(share_of(path))
+        except Exception as error:  # a problem may raise anything; a broken context ends this
+            print(f"{path}: {error}", file=sys.stderr)
+            told = "failed"
+        torch._dynamo.reset()
+        gc.collect()
+        torch.cuda.empty_cache()
+        print(f"\n{_SHARE} {told}", flush=True)
+
+
+class Shares:
+    """Finds shares in a process that loads torch once. It is replaced if it ends, or hangs."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[str] | None = None
+
+    def of(self, problem: Problem) -> float | None:
+        """See `share_of`; ``None`` if it fails."""
+        if self._child is None or self._child.poll() is not None:
+            asked = [sys.executable, __file__, "--serve-shares"]
+            pipe = subprocess.PIPE
+            self._child = subprocess.Popen(asked, stdin=pipe, stdout=pipe, text=True)
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        late = threading.Timer(_SHARE_LIMIT_S, child.kill)
+        late.start()
+        try:
+            print(problem.path, file=child.stdin, flush=True)
+            told = next((e for e in child.stdout if e.startswith(_SHARE)), f"{_SHARE} failed")
+            return float(told.split()[-1])
+        except (OSError, ValueError):
+            return None
+        finally:
+            late.cancel()
+
+    def close(self) -> None:
+        """End the process: nobody else may be on the GPU while something is timed."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
 
 
 def searched(problem: Problem, share: float, gpu_seconds: float, folder: Path) -> dict[str, Any]:
     """Search one problem, and time what was found in turns with torch.compile."""
     told: dict[str, Any] = {"problem": problem.label, "share": share}
     try:
-        found = solkit.evolve(
-            problem.path, gpu_seconds=gpu_seconds, settings=EvolveSettings(seed=0)
+        parts = EvolveParts(
+            advise=advise, show=lambda told: print(evolution.line(told), file=sys.stderr)
         )
+        how = EvolveSettings(seed=0)
+        found = solkit.evolve(problem.path, gpu_seconds=gpu_seconds, settings=how, parts=parts)
     except SolkitError as error:
         return told | {"error": str(error)}
     (folder / f"{problem.name}.evolve.json").write_text(evolution.dumps(found))
@@ -127,6 +176,32 @@ def in_turns(problem: Problem, found: Evolved) -> dict[str, Any]:
     }
 
 
+def kept(problem: Problem, folder: Path) -> Path:
+    """Where what is known of a problem is kept."""
+    return folder / f"{problem.name}.json"
+
+
+def with_shares(
+    drawn: Iterator[Problem], count: int, folder: Path
+) -> list[tuple[Problem, dict[str, Any]]]:
+    """The next problems with large shares, and what is known of each."""
+    found, shares = [], Shares()
+    try:
+        for problem in drawn:
+            path = kept(problem, folder)
+            if not path.exists():
+                told = {"problem": problem.label, "share": shares.of(problem)}
+                path.write_text(json.dumps(told, indent=1))
+            told = json.loads(path.read_text())
+            if told["share"] is not None and told["share"] >= LEAST_SHARE:
+                found.append((problem, told))
+            if len(found) == count:
+                break
+    finally:
+        shares.close()
+    return found
+
+
 def mean_of(speed_ups: Sequence[float]) -> str:
     if not speed_ups:
         return "none"
@@ -160,10 +235,10 @@ def main() -> int:
     parser.add_argument("--gpu-seconds", type=float, default=30.0)
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing after these")
     parser.add_argument("--part", type=part, default=(0, 1), metavar="I/N", help="of the problems")
-    parser.add_argument("--share-of", metavar="FILE", help="print the share of one problem alone")
+    parser.add_argument("--serve-shares", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.share_of:
-        print(share_of(asked.share_of))
+    if asked.serve_shares:
+        serve_shares()
         return 0
     if asked.checkout is None or asked.out is None:
         parser.error("name KernelBench's folder, and one for the results with --out")
@@ -171,23 +246,19 @@ def main() -> int:
     ends = time.monotonic() + 60 * asked.minutes
     problems = find_problems(asked.checkout, asked.levels)
     random.Random(asked.seed).shuffle(problems)
+    drawn = iter(problems[asked.part[0] :: asked.part[1]])
     rows: list[dict[str, Any]] = []
-    for problem in problems[asked.part[0] :: asked.part[1]]:
-        if len(rows) >= asked.problems or time.monotonic() > ends:
+    while len(rows) < asked.problems and time.monotonic() < ends:
+        chosen = with_shares(drawn, min(_AHEAD, asked.problems - len(rows)), asked.out)
+        if not chosen:
             break
-        path = asked.out / f"{problem.name}.json"
-        if path.exists():
-            told = json.loads(path.read_text())
-        else:
-            share = share_in_child(problem)
-            if share is None or share < LEAST_SHARE:
-                told = {"problem": problem.label, "share": share}
-            else:
-                told = searched(problem, share, asked.gpu_seconds, asked.out)
-            path.write_text(json.dumps(told, indent=1))
-        if told["share"] is not None and told["share"] >= LEAST_SHARE:
-            rows.append(told)
-            print(json.dumps(told), flush=True)
+        for problem, told in chosen:
+            if "verdict" not in told and "error" not in told and time.monotonic() < ends:
+                told = searched(problem, told["share"], asked.gpu_seconds, asked.out)
+                kept(problem, asked.out).write_text(json.dumps(told, indent=1))
+            if "verdict" in told or "error" in told:
+                rows.append(told)
+                print(json.dumps(told), flush=True)
     print("\n".join(summary(rows)))
     return 0
 

@@ -1,0 +1,93 @@
+"""References drawn by the share of Triton's kernels; what finds shares is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import time
+from types import SimpleNamespace
+
+import evolve_references
+import pytest
+from evolve_references import Shares, summary, with_shares
+
+CHILD = """
+import os, sys, time
+for path in map(str.strip, sys.stdin):
+    if path == "dies":
+        os._exit(3)
+    if path == "hangs":
+        time.sleep(600)
+    print(os.getpid(), file=open(sys.argv[0] + ".pids", "a"), flush=True)
+    print("what a problem prints")
+    print("share of Triton:", "failed" if path == "fails" else f"0.{len(path)}", flush=True)
+"""
+
+
+@pytest.fixture
+def child(tmp_path, monkeypatch):
+    path = tmp_path / "child.py"
+    path.write_text(CHILD)
+    monkeypatch.setattr(evolve_references, "__file__", str(path))
+    return path
+
+
+def problem(path):
+    return SimpleNamespace(path=path, name=path, label=f"1/{path}")
+
+
+def test_one_process_tells_shares_until_it_ends(child, monkeypatch):
+    shares = Shares()
+    told = [shares.of(problem(each)) for each in ("abc", "fails", "abcd", "dies", "ab")]
+    assert told == [0.3, None, 0.4, None, 0.2]
+    pids = child.with_name("child.py.pids").read_text().split()
+    assert len(set(pids[:3])) == 1
+    assert pids[3] != pids[0]
+    monkeypatch.setattr(evolve_references, "_SHARE_LIMIT_S", 0.3)
+    begun_s = time.monotonic()
+    assert shares.of(problem("hangs")) is None
+    assert time.monotonic() - begun_s < 60
+    shares.close()
+
+
+@pytest.mark.usefixtures("child")
+def test_shares_are_kept_and_small_ones_left_out(tmp_path):
+    out = tmp_path / "found"
+    out.mkdir()
+    (out / "known.json").write_text(
+        json.dumps({"problem": "1/known", "share": 0.9, "verdict": "keep"})
+    )
+    drawn = iter([problem(each) for each in ("ab", "known", "fails", "abc", "abcd", "never")])
+    found = with_shares(drawn, 3, out)
+    assert [(each.path, told["share"]) for each, told in found] == [
+        *(("known", 0.9), ("abc", 0.3), ("abcd", 0.4))
+    ]
+    assert json.loads((out / "ab.json").read_text()) == {"problem": "1/ab", "share": 0.2}
+    assert json.loads((out / "fails.json").read_text())["share"] is None
+    assert not (out / "never.json").exists()
+    assert next(drawn).path == "never"
+
+
+def test_the_summary_is_of_what_was_searched():
+    rows = [
+        {
+            "problem": "1/a",
+            "sol_ms": 1.0,
+            "original_ms": 2.0,
+            "speed_up": 4.0,
+            "speed_up_high": 4.1,
+        },
+        {"problem": "1/b", "sol_ms": 1.0, "original_ms": 1.1, "speed_up": 1.0},
+        {
+            "problem": "1/c",
+            "sol_ms": None,
+            "original_ms": 1.0,
+            "speed_up": 0.25,
+            "speed_up_high": 0.3,
+        },
+        {"problem": "1/d", "error": "it failed"},
+    ]
+    assert summary(rows) == [
+        "geometric mean of the speed-ups over torch.compile: 1.000 (3)",  # of 4, 1 and 1/4
+        "where the gap was over 1.5: 4.000 (1)",
+        "slower: 1/c; failed: 1",
+    ]
