@@ -18,6 +18,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     line,
     replace_each,
     statements,
+    substitute,
     with_body,
     with_each,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Parameter",
     "arguments_of",
     "changed",
+    "fixed",
     "guarded",
     "has_assignment",
     "launch_line",
@@ -264,6 +266,41 @@ def _extended(
         text = "".join(f"\n    {name}: {values}," for name, values in entries.items()) + "\n"
     leading = getattr(statement, "leading_lines", ())
     return line(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
+
+
+def fixed(text: KernelText, wanted: Iterable[str]) -> str:
+    """The file whose launcher's keyword parameters of these names are their defaults for good.
+
+    They are tuned no more. If the file rules some choices out, it stays as it is.
+    """
+    of = {p.name.value: p.default for p in text.launcher.params.kwonly_params}
+    values = {name: value for name in wanted if isinstance(value := of.get(name), cst.Integer)}
+    functions = [e.name.value for e in text.tree.body if isinstance(e, cst.FunctionDef)]
+    if not values or "valid" in functions:
+        return text.tree.code
+    launcher = text.launcher
+    left = [p for p in launcher.params.kwonly_params if p.name.value not in values]
+    star = launcher.params.star_arg if left else cst.MaybeSentinel.DEFAULT
+    if left:
+        left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    params = launcher.params.with_changes(kwonly_params=left, star_arg=star)
+    made = launcher.with_changes(params=params, body=substitute(launcher.body, values))
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, made)]
+    for statement in text.tree.body:
+        found = assignment(statement)
+        if found is not None and found.target == "SPACE" and isinstance(found.value, cst.Dict):
+            kept = _entries(found.value, values)
+            pairs.append((found.value, found.value.with_changes(elements=kept)))
+    return replace_each(text.tree, pairs).code
+
+
+def _entries(space: cst.Dict, without: Iterable[str]) -> list[cst.BaseDictElement]:
+    gone = {repr(name) for name in without} | {f'"{name}"' for name in without}
+    every = space.elements
+    kept = [e for e in every if not (isinstance(e, cst.DictElement) and code(e.key) in gone)]
+    if kept and not isinstance(space.lbrace.whitespace_after, cst.ParenthesizedWhitespace):
+        kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return kept
 
 
 def _integers(node: cst.BaseExpression) -> set[int] | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from solkit.tuner.proposers.rewriter._base import Facts
 from solkit.tuner.proposers.rewriter._edit import Parameter
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch
+from solkit.tuner.proposers.rewriter._file import KernelText
 from solkit.tuner.proposers.rewriter._rows import power_of_two
-from solkit.tuner.proposers.rewriter._syntax import code
 
-__all__ = ["WARPS", "row_warps", "size_of", "warps_for", "warps_parameter"]
+__all__ = ["WARPS", "row_warps", "size_of", "warps_for"]
 
 WARPS = (1, 2, 4, 8, 16, 32)
 _VALUES = 16
 """Elements for each thread to begin with: two 16-byte accesses of bf16, or four of fp32."""
 
+_ROW_VALUES = (4, 8, 16, 32, 64, 128)
 _LANES = 32
 _MOST = 16
 
@@ -33,18 +33,15 @@ def size_of(expression: str, facts: Facts) -> int | None:
     return max(sizes.values()) if len(sizes) == 1 else None
 
 
-def row_warps(text: KernelText, launch: Launch, size: str, facts: Facts) -> Parameter:
-    """The parameter for the warps of a launch whose blocks are as long as a row."""
+def row_warps(text: KernelText, size: str, facts: Facts) -> tuple[Parameter, str]:
+    """For a launch whose blocks are as long as a row: a parameter, and its warps, an expression.
+
+    The parameter is how many values of a row a thread holds. So rows of other lengths than the
+    tuned one get warps in proportion.
+    """
     known = size_of(size, facts)
-    return warps_parameter(text, launch, warps_for(known) if known is not None else 8)
-
-
-def warps_parameter(text: KernelText, launch: Launch, default: int) -> Parameter:
-    """The parameter behind a launch's warps: the launcher's own, if it has one."""
-    current = launch.options.get("num_warps")
-    own = {p.name.value for p in text.launcher.params.kwonly_params}
-    if current is not None and code(current) in own:
-        return Parameter(code(current), default, WARPS)
-    if "num_warps" not in own:
-        return Parameter("num_warps", default, WARPS)
-    return Parameter(text.fresh("num_warps"), default, WARPS)
+    row = power_of_two(known) if known is not None else _LANES * _VALUES * 8
+    default = max(row // (_LANES * warps_for(row)), _ROW_VALUES[0])
+    values = Parameter(text.fresh("VALUES"), default, _ROW_VALUES)
+    whole = f"triton.next_power_of_2({size}) // ({_LANES} * {values.name})"
+    return values, f"min(max({whole}, 1), {WARPS[-1]})"

@@ -8,17 +8,25 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
 from solkit.tuner.proposers.rewriter._edit import (
-    Parameter,
     arguments_of,
     changed,
+    fixed,
     guarded,
     launch_line,
     options_of,
     renamed,
 )
-from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher
+from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher, parse
 from solkit.tuner.proposers.rewriter._rows import Blocked, aliases, blocked, runtime_sizes
-from solkit.tuner.proposers.rewriter._syntax import calls, code, loop_of, names, walk
+from solkit.tuner.proposers.rewriter._syntax import (
+    body_of,
+    calls,
+    code,
+    loop_of,
+    names,
+    nodes,
+    walk,
+)
 from solkit.tuner.proposers.rewriter._values import once, without_zeros
 from solkit.tuner.proposers.rewriter._warps import row_warps
 
@@ -67,6 +75,21 @@ def _loops(launch: Launch) -> list[Blocked]:
     return [] if in_grid else loops
 
 
+def _of_the_original(launch: Launch, block: str) -> set[str]:
+    """The launcher's parameters that only the original launch uses from now on.
+
+    At the shape that is tuned they change nothing, so they stay as they are for others.
+    """
+    own = {param.name.value for param in launch.launcher.params.kwonly_params}
+    replaced = [launch.arguments.get(block), launch.options.get("num_warps")]
+    found = names(*(each for each in replaced if each is not None))
+    kept = [value for name, value in launch.arguments.items() if name != block]
+    kept += [value for name, value in launch.options.items() if name != "num_warps"]
+    within = {id(each) for each in nodes(launch.statement)}
+    elsewhere = [each for each in body_of(launch.launcher) if id(each) not in within]
+    return (own & found) - names(launch.grid, *kept, *elsewhere)
+
+
 def _reads(statement: cst.BaseStatement) -> list[cst.Call]:
     return [call for call in calls(statement, "tl.load") if call.args]
 
@@ -89,16 +112,17 @@ def _rewritten(
     body = once(body, aliases(launch), function.params)
     name = text.fresh(f"{function.name}_whole_row")
     size = code(bound)
-    warps = row_warps(text, launch, size, facts)
+    values, warps = row_warps(text, size, facts)
     arguments = {**arguments_of(launch), block: f"triton.next_power_of_2({size})"}
-    options = {**options_of(launch), "num_warps": warps.name}
+    options = {**options_of(launch), "num_warps": warps}
     made = launch_line(name, code(launch.grid), arguments, options, function.constants)
     source = changed(
         text,
         added={function.name: [renamed(function, name, body)]},
         launches=[(launch.statement, guarded(f"{size} <= {_MOST_HELD}", made, launch.statement))],
-        parameters=[Parameter(warps.name, warps.default, warps.values)],
+        parameters=[values],
     )
+    source = fixed(parse(source) or text, _of_the_original(launch, block))
     trips = len(loops)
     why = facts.because("extra traffic", "instructions", "latency")
     return Variant(

@@ -1,0 +1,73 @@
+"""Rows of other lengths than the tuned one, and parameters that nothing but the original uses."""
+
+from __future__ import annotations
+
+import pytest
+from naive_kernels import LAYER_NORM, SOFTMAX
+from rewriting import HEADER, variants
+
+from solkit.tuner.proposers.rewriter.whole_row import WholeRow
+
+ROWS = {"M": 40, "N": 200}
+WARPS = "num_warps=min(max(triton.next_power_of_2(N) // (32 * VALUES), 1), 32)"
+
+
+def launcher(made):
+    return made[made.index("def kernel(") :]
+
+
+@pytest.mark.parametrize(
+    ("length", "values"),
+    # warps_for gives a thread 16 values, and at most 16 warps
+    [(200, 8), (1000, 16), (8192, 16), (32768, 64)],
+)
+def test_warps_follow_from_the_length_of_the_row(length, values):
+    (made,) = variants(WholeRow(), SOFTMAX, M=64, N=length)
+    assert f"def kernel(x, *, VALUES={values}):" in made
+    assert WARPS in made
+    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in made
+
+
+@pytest.mark.parametrize(("length", "warps"), [(32768, 32), (4096, 4), (100, 1)])
+def test_a_thread_holds_as_many_values_of_any_row(length, warps):
+    import triton
+
+    code = WARPS.removeprefix("num_warps=")
+    assert eval(code, {"triton": triton, "N": length, "VALUES": 32}) == warps
+
+
+def test_what_only_the_original_uses_keeps_its_value(is_right):
+    source = 'SPACE = {"BLOCK": [64, 128], "num_warps": [2, 4]}\n' + LAYER_NORM
+    (made,) = variants(WholeRow(), source, **ROWS)
+    assert "def kernel(x, *, VALUES=8):" in made
+    assert "layer_norm_kernel[(M,)](x, out, N, 1e-5, BLOCK=64, num_warps=4)" in made
+    assert 'SPACE = {"VALUES": [4, 8, 16, 32, 64, 128]}' in made
+    assert is_right(made, source, **ROWS)
+
+
+def test_what_others_use_too_stays_a_parameter(is_right):
+    source = LAYER_NORM.replace(
+        "    out = torch.empty_like(x)\n",
+        "    out = torch.empty((M, triton.cdiv(N, BLOCK) * BLOCK), device=x.device)[:, :N]\n"
+        "    out = out.contiguous()\n",
+    )
+    (made,) = variants(WholeRow(), source, **ROWS)
+    assert "def kernel(x, *, BLOCK=64, VALUES=8):" in made
+    assert "BLOCK=BLOCK, num_warps=4)" in made
+    assert is_right(made, source, **ROWS)
+
+
+def test_a_file_that_rules_choices_out_keeps_its_parameters(is_right):
+    rule = "def valid(params, shape):\n    return params['BLOCK'] <= shape['N']\n"
+    source = rule + LAYER_NORM
+    (made,) = variants(WholeRow(), source, **ROWS)
+    assert "def kernel(x, *, BLOCK=64, num_warps=4, VALUES=8):" in made
+    assert is_right(made, source, **ROWS)
+
+
+def test_the_only_parameters_may_be_taken_away():
+    source = LAYER_NORM.replace("BLOCK=BLOCK, num_warps=num_warps)", "BLOCK=BLOCK)")
+    source = source.replace("*, BLOCK=64, num_warps=4)", "*, BLOCK=64)")
+    (made,) = variants(WholeRow(), source, **ROWS)
+    assert launcher(made).startswith("def kernel(x, *, VALUES=8):")
+    assert made.startswith(HEADER.rstrip())
