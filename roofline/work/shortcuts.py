@@ -57,6 +57,7 @@ _LINEAR = {"aten.add", "aten.sub", "aten.neg", "aten.add_", "aten.sub_", "aten.m
 _SCALING = {f"aten.{name}" for name in "mul div pow lerp addcmul addcdiv".split()}
 _ATTENTION = "solkit.attention"
 _NORMALISING = {"aten.native_layer_norm", "aten.native_group_norm", "aten._fused_rms_norm"}
+_CENTRING = {"aten.native_layer_norm", "aten.native_group_norm"}
 _SELECTING = {
     f"aten.{name}"
     for name in """tril triu where masked_fill masked_scatter masked_select index_put scatter
@@ -78,6 +79,7 @@ _SUMMING = {
     *("aten.sum", "aten.mean", "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d"),
     *("aten.avg_pool2d", "aten.avg_pool3d"),
 }
+_AVERAGING = {"aten.sum", "aten.mean"}
 _DEEP = 64  # ops that are followed before an output counts as lost
 
 
@@ -156,8 +158,8 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
         value: TensorUse = op.arguments["value"]
         if mask is not None and mask.value is None:
             return 0  # it may leave next to nothing
-        if op.arguments["key"].shape[-2] == 1:
-            return 0  # the softmax of one score is 1
+        if op.arguments["key"].shape[-2] == 1 or op.arguments.get("scale") == 0:
+            return 0  # the softmax of one score is 1, that of equal ones known
         scores = query.shape[-1] // 2 if symmetric else query.shape[-1]
         return 2 * attention_pairs(op) * (scores + value.shape[-1])
     cost = cost_of(op)
@@ -178,6 +180,31 @@ def _thick(op: TracedOp) -> bool:
         return True
     thickness: int = op.inputs[-2].shape[-1]
     return 4 * thickness >= min(op.result.shape[-2:], default=0)
+
+
+def _converts(op: TracedOp, seen: TensorUse) -> bool:
+    """Whether an op keeps every element of an operand, but for rounding.
+
+    What becomes an integer or a truth does not: many values become one, often without being known.
+    """
+    counts = seen.dtype.is_floating_point and not op.result.dtype.is_floating_point
+    return op.name in _CONVERSIONS and not (counts and not op.result.dtype.is_complex)
+
+
+def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
+    """Whether a factor of zero takes a term out of a sum."""
+    terms = {"alpha": ("other",), "value": ("tensor1", "tensor2")}
+    return any(
+        op.arguments.get(factor, 1) == 0 and any(seen is op.arguments.get(n) for n in names)
+        for factor, names in terms.items()
+    )
+
+
+def _changes_nothing(op: TracedOp) -> bool:
+    """Whether an op in place adds nothing, or multiplies by 1."""
+    name, other = op.name.removesuffix("_"), op.arguments.get("other")
+    neutral = {"aten.add": 0, "aten.sub": 0, "aten.mul": 1, "aten.div": 1}.get(name)
+    return neutral is not None and (op.arguments.get("alpha", 1) == 0 or other == neutral)
 
 
 def _is_unknown(mask: TensorUse | None) -> bool:
@@ -263,8 +290,8 @@ class _Uses:
     def unstructured(self, use: TensorUse) -> bool:
         """Whether the elements of an operand can take any values, each on its own."""
         makers = self._maker[use.storage]
-        if self._sparsity.may_be_zero(use):
-            return False
+        if use.storage in self._constant or self._sparsity.may_be_zero(use):
+            return False  # what the program makes is as structured as it likes
         if covered_bytes([use]) != use.numel * use.dtype.itemsize:
             return False  # an element that stands in several places repeats itself
         if not makers:
@@ -329,7 +356,7 @@ class _Uses:
             if any(self._maker[i.storage] for i in others) or (wide and reader.name in _SCALING):
                 return False
             saturating = saturating and not wide
-        elif reader.name not in _CONVERSIONS:
+        elif not _converts(reader, seen):
             return False
         return reader.result.numel == use.numel and self.kept(reader, saturating)
 
@@ -357,11 +384,13 @@ class _Uses:
             return False
         if self._sparsity.ends_early(reader, seen):
             return False
-        if reader.name in _CONTRACTIONS or reader.name in _REDUCING:
-            return reader.name in _CONTRACTIONS or not normalised
+        if reader.name in _REDUCING:
+            return not normalised
         if reader.name in _NONLINEAR:
             normalised = reader.name in _SUMMING_TO_A_CONSTANT
-        elif reader.name not in _LINEAR | _CONVERSIONS:
+        elif reader.name in _CONTRACTIONS:
+            normalised = False  # but a gate may still cancel rows of the product
+        elif reader.name not in _LINEAR and not _converts(reader, seen):
             return False
         return self._reaches_result(reader, normalised, depth + 1)
 
@@ -374,7 +403,9 @@ class _Uses:
             return True  # nothing is known of it
         if name in _SELECTING:
             return not any(seen is use for use in _deciding(reader))
-        if self._sparsity.ends_early(reader, seen):
+        if self._sparsity.ends_early(reader, seen) or _is_left_out(reader, seen):
+            return True
+        if reader.name in _AVERAGING and self._is_centred(reader, seen):
             return True
         if name == _ATTENTION and _is_unknown(reader.arguments["attn_mask"]):
             return seen is not reader.arguments["attn_mask"]
@@ -386,6 +417,26 @@ class _Uses:
             for use in others
         )
 
+    def _is_centred(self, op: TracedOp, seen: TensorUse) -> bool:
+        """Whether a sum is over what a normalisation has centred: it follows from the biases.
+
+        Weights that a module holds are known before the call, and alike unless they were trained.
+        """
+        makers = self._maker[seen.storage]
+        if len(makers) != 1 or makers[0].name not in _CENTRING:
+            return False
+        norm = makers[0]
+        weight = norm.arguments.get("weight")
+        if weight is not None and (self._varying is None or weight.storage in self._varying):
+            return False
+        rank = len(seen.shape)
+        dims = op.arguments.get("dim")
+        listed = [dims] if isinstance(dims, int) else list(dims or range(rank))
+        summed = {each % max(rank, 1) for each in listed}
+        shape = norm.arguments.get("normalized_shape")
+        first = rank - len(shape) if shape is not None else 1
+        return seen.shape == norm.inputs[0].shape and summed >= set(range(first, rank))
+
     def replaces(self, op: TracedOp, target: TensorUse, is_read: bool) -> bool:
         """Whether an op in place leaves no old value, whatever the data.
 
@@ -396,9 +447,13 @@ class _Uses:
         """
         if op.name.endswith("_") and op.name not in _REPLACING:
             return False
+        if is_read and _changes_nothing(op):
+            return False
         others = [use for use in op.inputs if use.storage != target.storage]
         return not is_read or not any(self._may_keep(use) for use in others)
 
     def _may_keep(self, use: TensorUse) -> bool:
         """Whether a value that is written, or added, may be the old one, or zero."""
+        if use.storage in self._constant:
+            return use.value is None or not use.value.all()
         return self._sparsity.may_be_zero(use, cut=True)

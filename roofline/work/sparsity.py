@@ -22,7 +22,7 @@ def _names(text: str) -> frozenset[str]:
 
 _PASSING = _names(
     "_to_copy clone copy copy_ _unsafe_view neg abs mul mul_ div div_ sqrt square pow index_select "
-    "gather index cat stack repeat"
+    "gather index cat stack repeat sum mean amax amin max min prod cumsum linalg_vector_norm"
 )
 """Ops whose result is zero where an operand is."""
 
@@ -59,6 +59,7 @@ _AT_ONCE = _names("any all prod cumprod logical_and logical_or bitwise_and bitwi
 """Reductions that one element may decide."""
 
 _MONOTONE = _names("_to_copy clone copy _unsafe_view neg mul div add sub")
+_FACTORS, _QUOTIENTS = _names("mul mul_"), _names("div div_")
 _FEW = 16
 """Rows of a ReLU's output; with more of them hardly any column is zero in all of them."""
 _MASK = 4  # values: with fewer of them integers are taken for a mask
@@ -137,8 +138,12 @@ class Sparsity:
 
     def cancels(self, reader: TracedOp, seen: TensorUse, other: TensorUse) -> bool:
         """Whether zeros in one factor of a product may leave parts of the other one unread."""
+        if reader.name in _QUOTIENTS and other is reader.arguments.get("other"):
+            return False  # a zero below a fraction cancels nothing
         if self.may_be_zero(other):
             return True
+        if reader.name in _FACTORS:  # a gate that is zero cancels a whole row
+            return other.distinct < reader.result.numel and self.may_be_zero(other, cut=True)
         if len(other.shape) < 2 or reader.result.shape == other.shape == seen.shape:
             return False
         left = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]

@@ -147,6 +147,98 @@ TABLE = {
         *(B * N, N, 0),
     ),
     "integers that overflow": ("I(99, 64, 32, d=i8)", "return a0 * a0 < 0", N, N, 0),
+    # what the program makes has a structure that a kernel may know
+    "a row sum as a product with ones": (
+        "R(64, 32)",
+        "return a0 @ torch.ones(32, 48, device='cuda')",
+        *(0, B * 64 * 48, 0),
+    ),
+    "a cosine transform": (
+        "R(64, 32)",
+        "i = torch.arange(32, device='cuda')\nreturn a0 @ torch.cos(i[:, None] * i * 0.1)",
+        *(0, B * N, 0),
+    ),
+    "attention to equal values": (
+        "R(1, 2, 64, 32); R(1, 2, 64, 32)",
+        "return F.scaled_dot_product_attention(a0, a1, torch.ones_like(a0))",
+        *(None, B * 2 * N, 0),
+    ),
+    # gates that take rows of what comes before
+    "a gate behind the second of two products": (
+        "R(64, 32); R(32, 48); R(48, 16); R(64, 1)",
+        "return (a3 > 0) * (F.silu(a0 @ a1) @ a2)",
+        *(B * 64, B * 64 * 16, 0),
+    ),
+    "experts by a sum of weights": (
+        "R(64, 32); R(32, 48); R(48, 16); R(64, 2); I(8, 64, 2)",
+        "gate = (a3 * (a4 == 3)).sum(-1, keepdim=True)\nreturn gate * (F.silu(a0 @ a1) @ a2)",
+        *(None, B * 64 * 16, 0),
+    ),
+    "a ReLU of a column": (
+        "R(64, 1); R(64, 32)",
+        "return a0.relu() * a1",
+        *(B * 64, B * N, 0),
+    ),
+    "a ReLU of elements": (  # one in two is zero, and none saves a sector
+        "R(64, 32); R(64, 32)",
+        "return a0.relu() * a1",
+        *(2 * B * N, B * N, 0),
+    ),
+    # truths and integers of floats
+    "a truth of a sigmoid": (
+        "R(64, 32); R(32, 48)",
+        "return (a0 @ a1).sigmoid().to(torch.bool)",
+        *(None, 64 * 48, 0),
+    ),
+    "bytes of a sigmoid": (
+        "R(64, 32); R(32, 48)",
+        "return (a0 @ a1).sigmoid().to(torch.int8)",
+        *(None, 64 * 48, 0),
+    ),
+    "halves of a sigmoid": (
+        "R(64, 32); R(32, 48)",
+        "return (a0 @ a1).sigmoid().to(torch.float16)",
+        *(B * (N + 1536), 2 * 3072, 2 * N * 48),
+    ),
+    # what algebra fixes
+    "the mean of a layer norm": (
+        "R(64, 32)",
+        "return F.layer_norm(a0, (32,)).mean(-1)",
+        *(0, B * 64, 0),
+    ),
+    "the mean of a layer norm with weights": (
+        "R(64, 32); R(32)",
+        "return F.layer_norm(a0, (32,), a1).mean(-1)",
+        *(B * (N + 32), B * 64, 0),
+    ),
+    "the mean of a layer norm over rows": (
+        "R(64, 32)",
+        "return F.layer_norm(a0, (32,)).mean(0)",
+        *(B * N, B * 32, 0),
+    ),
+    "the mean of a group norm": (
+        "R(4, 8, 16)",
+        "return F.group_norm(a0, 2).mean((1, 2))",
+        *(0, B * 4, 0),
+    ),
+    "a term that is left out": (
+        "R(64, 32); R(64, 32)",
+        "return torch.add(a0, a1, alpha=0)",
+        *(B * N, B * N, 0),
+    ),
+    # writes that change nothing
+    "zeros are added in place": (
+        "R(64, 32)",
+        "a0.add_(torch.zeros_like(a0))\nreturn a0.sum()",
+        *(None, B, 0),
+    ),
+    "ones are added in place": (
+        "R(64, 32)",
+        "a0.add_(torch.ones_like(a0))\nreturn a0.sum()",
+        *(None, B * N + B, 0),
+    ),
+    "a product with 1 in place": ("R(64, 32)", "a0.mul_(1)\nreturn a0.sum()", None, B, 0),
+    "a product with 2 in place": ("R(64, 32)", "a0.mul_(2)\nreturn a0.sum()", None, B * N + B, 0),
     # early exits
     "any": ("R(64, 32)", "return (a0 > 0).any(1)", 0, 64, 0),
     "all": ("R(64, 32)", "return (a0 > 0).all()", 0, 1, 0),
