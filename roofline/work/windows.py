@@ -54,6 +54,8 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
         wide: and on the other.
         window: the taps between them.
     """
+    if narrow.all() and wide.all():
+        return _all_met(narrow.size, wide.size, window)
     pairs = 0
     met = np.zeros_like(narrow), np.zeros_like(wide), np.zeros(window.size, dtype=bool)
     positions = np.flatnonzero(narrow)
@@ -68,6 +70,28 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
             met[1][reached[inside]] = True
             met[2][tap] = True
     return Met(pairs, *met)
+
+
+def _all_met(narrow: int, wide: int, window: Window) -> Met:
+    """The same where every position matters, without going through the pairs: they may be 2^33.
+
+    A tap meets the narrow positions of a range, and of the wide ones every `stride`-th of a range.
+    """
+    starts = np.arange(window.size) * window.dilation - window.padding
+    first = np.clip(-(starts // window.stride), 0, narrow)  # the ceiling of -start / stride
+    last = np.clip((wide - 1 - starts) // window.stride + 1, first, narrow)  # behind the last one
+    taps = last > first
+    reached = starts + first * window.stride
+    columns, lines = np.divmod(reached, window.stride)
+    steps = wide // window.stride + 2
+    grid = np.zeros((window.stride, steps + 1), dtype=np.int64)
+    np.add.at(grid, (lines[taps], columns[taps]), 1)
+    np.add.at(grid, (lines[taps], (columns + last - first)[taps]), -1)
+    touched = (grid.cumsum(axis=1) > 0).T.reshape(-1)[:wide]
+    edges = np.zeros(narrow + 1, dtype=np.int64)
+    np.add.at(edges, first[taps], 1)
+    np.add.at(edges, last[taps], -1)
+    return Met(int((last - first).sum()), edges.cumsum()[:-1] > 0, touched, taps)
 
 
 def windows_of(op: TracedOp) -> list[Window]:

@@ -42,11 +42,13 @@ __all__ = [
     "share_of",
 ]
 
-_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 24, 1 << 24
-"""Larger results are not computed: 16 Mi elements take about 20 ms an op."""
+_KNOWN_INTEGERS, _KNOWN_FLOATS = 1 << 26, 1 << 24
+"""Larger results are not computed: 16 Mi elements take about 20 ms an op. A mask of 8192 x 8192 is
+64 Mi truths."""
 
-_KNOWN_BYTES = 256 << 20
-"""The most bytes of contents held at a time; beyond, results are not computed."""
+_KNOWN_BYTES = 768 << 20
+"""The most bytes of contents held at a time; beyond, results are not computed. The distances of
+8192 x 8192 places take 512 Mi, and two masks of them 64 Mi each."""
 
 
 @dataclass(frozen=True)
