@@ -48,6 +48,8 @@ CONTRACTIONS = {
 """Matrix products by the names of their factors; an added term comes before them."""
 
 _MAX_ELEMENTS = 1 << 26
+_CHOOSING = {"aten.topk", "aten.argmax", "aten.argmin"}
+_COPYING = {"aten._to_copy", "aten.clone", "aten._unsafe_view"}
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ class _Facts:
         zeros: elements that are 0.
         floor: elements that are minus infinity, or low enough to act like it.
         guessed: only how many are known is certain, not which.
+        choices: of an index that says which of so many things was chosen.
     """
 
     zeros: Mask | None = None
     floor: Mask | None = None
     guessed: bool = False
+    choices: int | None = None
 
     @property
     def known(self) -> Mask | None:
@@ -94,11 +98,13 @@ class _Known:
     def __init__(self) -> None:
         self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {}
         self._extent: dict[int, int] = {}
+        self._choices: dict[int, int] = {}  # by the storage of an index
 
     def annotate(self, op: TracedOp) -> TracedOp:
         """The op with masks. Updates the facts to what holds behind it."""
         for use in op.outputs:
             self._extent[use.storage] = use.distinct
+        self._learn_choices(op)
         rule = _rule_of(op)
         if not op.inputs or (rule is None and not self._concerns(op)):
             self._forget(op)
@@ -121,7 +127,16 @@ class _Known:
             return _of_values(use)
         patterns = self._patterns.get(use.storage, (None, None))
         zeros, floor = (None if p is None else p.under(use) for p in patterns)
-        return _Facts(zeros, floor)
+        return _Facts(zeros, floor, choices=self._choices.get(use.storage))
+
+    def _learn_choices(self, op: TracedOp) -> None:
+        """Remember which results are indices of what was chosen, through copies."""
+        if op.name in _CHOOSING and op.outputs:
+            shape, dim = op.inputs[0].shape, op.arguments.get("dim", -1)
+            if shape and isinstance(dim, int):
+                self._choices[op.outputs[-1].storage] = shape[dim]  # behind the values, if any
+        elif op.name in _COPYING and op.inputs[0].storage in self._choices:
+            self._choices[op.outputs[0].storage] = self._choices[op.inputs[0].storage]
 
     def _concerns(self, op: TracedOp) -> bool:
         known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
@@ -277,10 +292,15 @@ def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("where")
 def _where(op: TracedOp, facts: _Lookup) -> _Facts:
     condition, x, y = (op.arguments[name] for name in ("condition", "self", "other"))
-    if condition.value is None:
+    ndim, one, other = len(op.result.shape), facts(x), facts(y)
+    if condition.value is not None:
+        chosen = lifted(compact(condition.value).astype(bool), ndim)
+        return _choose(chosen, one, other, ndim)
+    never = facts(condition).zeros
+    if never is None or not other:
         return _NOTHING
-    chosen = lifted(compact(condition.value).astype(bool), len(op.result.shape))
-    return _choose(chosen, facts(x), facts(y), len(op.result.shape))
+    either = _Facts(_both(one.zeros, other.zeros), _both(one.floor, other.floor))
+    return _choose(~lifted(never, ndim), either.over(ndim), other.over(ndim), ndim)
 
 
 @_rule("mul")
@@ -344,10 +364,13 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("eq")
 def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     """A number compared with each of several different ones equals at most one of them."""
-    del facts
     index, classes = op.args[:2]
+    if not isinstance(index, TensorUse) or index.value is not None:
+        return _NOTHING
+    if isinstance(classes, int):
+        return _chosen(index, classes, facts(index).choices)
     shape = op.result.shape
-    if not isinstance(classes, TensorUse) or classes.value is None or index.value is not None:
+    if not isinstance(classes, TensorUse) or classes.value is None:
         return _NOTHING
     if classes.shape != shape[-1:] or index.shape != (*shape[:-1], 1):
         return _NOTHING
@@ -355,6 +378,17 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
         return _NOTHING
     kept = np.zeros(shape, dtype=bool)
     np.put_along_axis(kept, _spread(index, len(shape) - 1, shape[-1]), True, axis=-1)
+    return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
+
+
+def _chosen(index: TensorUse, which: int, choices: int | None) -> _Facts:
+    """Where one thing was chosen out of `choices`: each as often as the others."""
+    if choices is None or not 0 <= which < choices or not 0 < index.numel <= _MAX_ELEMENTS:
+        return _NOTHING
+    last = len(index.shape) - 1
+    several = last >= 0 and index.shape[last] < choices  # of a row, which are different
+    whole = np.arange(index.numel, dtype=np.int64).reshape(index.shape) % choices
+    kept = (_spread(index, last, choices) if several else whole) == which
     return _NOTHING if kept.all() else _Facts(~kept, guessed=True)
 
 
@@ -436,9 +470,9 @@ def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int)
     return joined
 
 
-@_rule("sum mean")
+@_rule("sum mean amax amin")
 def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
-    """A line of zeros sums to zero."""
+    """A line of zeros sums to zero, and zero is its largest value."""
     zeros, dims = facts(_first(op)).zeros, op.arguments.get("dim")
     if zeros is None or not dims:
         return _NOTHING
@@ -460,6 +494,10 @@ def _product(op: TracedOp, facts: _Lookup) -> _Facts:
 
 def _kept(zeros: Mask | None, shape: Sequence[int]) -> Mask:
     return everything(len(shape)) if zeros is None else ~zeros
+
+
+def _both(x: Mask | None, y: Mask | None) -> Mask | None:
+    return None if x is None or y is None else x & y
 
 
 def _either(x: Mask | None, y: Mask | None) -> Mask | None:

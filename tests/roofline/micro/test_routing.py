@@ -1,0 +1,55 @@
+"""Experts in a loop: what a row did not choose costs nothing, however that is written."""
+
+from __future__ import annotations
+
+import pytest
+
+T, D, H, E, K = 64, 32, 48, 8, 2
+INPUTS = f"R({T}, {D}); R({E}, {D}); R({E}, {H}, {D}); R({E}, {D}, {H})"
+ROUTER = 2 * T * D * E
+ROW = 2 * (D * H + H * D)  # operations of an expert for a row
+EXPERT = "F.silu(a0 @ a2[e].T) @ a3[e].T"
+
+
+def loop(gate):
+    lines = ["w, i = torch.topk((a0 @ a1.T).softmax(-1), 2)", "out = 0", f"for e in range({E}):"]
+    return "\n".join([*lines, f"    out = out + {gate} * ({EXPERT})", "return out"])
+
+
+# name: (body, rows of all experts together)
+TABLE = {
+    "a sum of weights": (loop("(w * (i == e)).sum(-1, keepdim=True)"), T * K),
+    "a chosen weight": (loop("torch.where(i == e, w, 0.0).sum(-1, keepdim=True)"), T * K),
+    "the largest weight": (loop("(w * (i == e)).amax(-1, keepdim=True)"), T * K),
+    "a converted index": (loop("(w * (i.int() == e)).sum(-1, keepdim=True)"), T * K),
+    "one choice": (
+        "i = (a0 @ a1.T).argmax(-1)\n"
+        f"out = 0\nfor e in range({E}):\n"
+        f"    out = out + (i == e)[:, None].float() * ({EXPERT})\n"
+        "return out",
+        T,
+    ),
+    "a number that no choice has": (loop(f"(w * (i == e + {E})).sum(-1, keepdim=True)"), T * E),
+    "an index from elsewhere": (  # of how many things is not known
+        f"i = (a0[:, :{K}] * 4).long()\n"
+        f"out = 0\nfor e in range({E}):\n"
+        f"    out = out + (i == e).any(-1, keepdim=True) * ({EXPERT})\n"
+        "return out + (a0 @ a1.T).sum()",
+        T * E,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def found(traced):
+    rows = {name: (INPUTS, body) for name, (body, _) in TABLE.items()}
+    return lambda name: traced(rows, name)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_rows_that_an_expert_does_not_get_cost_nothing(found, name):
+    work, rows = found(name), TABLE[name][1]
+    assert work.operations["contraction.fp32"] == ROUTER + rows * ROW
+    assert sum(work.hard_operations.values()) <= ROUTER
+    told = "".join(work.assumptions)
+    assert ("spread evenly" in told) is (rows < T * E)
