@@ -91,14 +91,20 @@ def gap(
         before = after
     if measurement is not None:
         factors.append(_unexplained(time_ms / before))
-    elif abs(time_ms / before - 1) > 1e-9:  # the hard bound applies if the model is below it
-        factors.append(GapFactor("unexplained", time_ms / before, _UNSEEN_WORK))
+    elif abs(time_ms / before - 1) > 1e-9:
+        by_bound = expected_ms <= bound.at.hard_ms  # which applies if the model is below it
+        told = _UNSEEN_WORK if by_bound else _SKIPPED_WORK
+        factors.append(GapFactor("unexplained", time_ms / before, told))
     return Gap(bound.time_ms, time_ms, measurement is not None, tuple(factors))
 
 
 _UNSEEN_WORK = (
     "The hard bound: the model gives the launches less time, for example because they do only part "
     "of the work, or much is guessed."
+)
+_SKIPPED_WORK = (
+    "By the model the launches do less than the speed of light counts: they skip work that the "
+    "data make needless, or much is guessed."
 )
 
 

@@ -214,6 +214,10 @@ def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
     assert found.time_ms == terms.at.hard_ms > part.model.time_ms
     assert found.factors[-1].name == "unexplained"
     assert "do only part of the work" in found.factors[-1].evidence
+    loose = replace(terms, at=replace(terms.at, hard_ms=part.model.time_ms / 2))
+    found = gap(loose, (part,), device)
+    assert found.time_ms == part.model.time_ms < terms.time_ms
+    assert found.factors[-1].evidence.startswith("By the model the launches do less")
 
 
 def measurement(median_ms, **changes):
