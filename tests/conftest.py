@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 
+# XGBoost and BLAS read it as they load; with tables this small threads would only wait for one
+# another, and wait busily: beside another process of ``-n`` a fit takes twice as long.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, study
 from solkit.core import Device, Work

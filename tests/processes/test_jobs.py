@@ -190,6 +190,7 @@ def test_jobs_find_what_the_caller_has_at_the_time_of_the_call(tmp_path, monkeyp
     monkeypatch.setenv("SOLKIT_TEST", "set after the server was started")
     assert worker.call("os:getcwd") == str(tmp_path)
     assert worker.call("os:getenv", "SOLKIT_TEST") == "set after the server was started"
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")  # but a job has one thread whatever it says
     assert worker.call("os:getenv", "OMP_NUM_THREADS") == "1"
 
 
