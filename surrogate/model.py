@@ -304,21 +304,9 @@ class Surrogate:
             InputError: the file is missing, damaged or of another format.
             UnsupportedError: no model is installed (package ``solkit-data``), or no xgboost.
         """
-        path = _shipped() if path is None else Path(path)
+        found = _shipped() if path is None else Path(path)
         xgboost()
-        try:
-            with zipfile.ZipFile(path) as file:
-                card = json.loads(file.read("card.json"))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} holds no surrogate: {error}") from error
-        if card.get("schema") != SCHEMA:
-            raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
-        read = functools.cache(functools.partial(_read, path))
-        spent = functools.cache(functools.partial(_spent, path))
-        found = Surrogate(card, {}, read, spent)
-        if not card.get("language") or not _reads():
-            return found
-        return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, path)))
+        return _load_once(found, found.stat().st_mtime_ns) if path is None else _load(found)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -337,6 +325,28 @@ class Surrogate:
                     _write_stacked(file, depth, self.stacked(depth))
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+
+
+def _load(path: Path) -> Surrogate:
+    try:
+        with zipfile.ZipFile(path) as file:
+            card = json.loads(file.read("card.json"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} holds no surrogate: {error}") from error
+    if card.get("schema") != SCHEMA:
+        raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
+    read = functools.cache(functools.partial(_read, path))
+    spent = functools.cache(functools.partial(_spent, path))
+    found = Surrogate(card, {}, read, spent)
+    if not card.get("language") or not _reads():
+        return found
+    return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, path)))
+
+
+@functools.lru_cache(maxsize=1)
+def _load_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - another file, another model
+    """The shipped model, which nothing changes: to read a depth takes half a second and more."""
+    return _load(path)
 
 
 def _reads() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
@@ -215,3 +216,16 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
         monkeypatch.setattr("solkit.surrogate.model.version", found)
         alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
         np.testing.assert_allclose(alone.time_ms, trees_ms, rtol=1e-3)
+
+
+def test_the_shipped_model_is_read_once_until_it_is_another(model, tmp_path, monkeypatch):
+    path = tmp_path / "surrogate.solkit"
+    model.save(path)
+    os.utime(path, ns=(0, 0))
+    monkeypatch.setattr("solkit.surrogate.model._shipped", lambda: path)
+    first = Surrogate.load()
+    assert Surrogate.load() is first
+    assert Surrogate.load(path) is not first  # a file that is named may be any
+    replace(model, card={**model.card, "about": "another"}).save(path)
+    os.utime(path, ns=(1, 1))
+    assert Surrogate.load().card["about"] == "another"
