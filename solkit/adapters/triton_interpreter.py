@@ -54,6 +54,7 @@ def install() -> None:
         setattr(library, name, _elementwise(function, tl.int32))
     triton_helpers.constexpr_next_power_of_2 = next_power_of_2
     _count_with_scalars()
+    _patch_once_a_launch()
 
 
 def _count_with_scalars() -> None:
@@ -71,6 +72,52 @@ def _count_with_scalars() -> None:
 
     patched.counts = True  # type: ignore[attr-defined]
     interpreter._patch_lang_tensor = patched
+
+
+class _Patched:
+    """A patched language: `restore` undoes all that a launch patched.
+
+    Attributes:
+        live: of the launch that runs, if one does.
+        modules: which of the language's modules are patched.
+    """
+
+    live: _Patched | None = None
+
+    def __init__(self, scope: Any, modules: frozenset[str]) -> None:
+        self.modules, self._scope = {modules}, scope
+        _Patched.live = self
+
+    def restore(self) -> None:
+        _Patched.live = None
+        self._scope.restore()
+
+
+def _patch_once_a_launch() -> None:
+    """Patch the language once for a launch.
+
+    Triton's interpreter patches it anew at each call of a function such as `tl.sum`, which takes
+    longer than most of them compute: all members of three modules are looked at.
+    """
+    known = interpreter._patch_lang
+    if getattr(known, "once", False):
+        return
+
+    def patched(function: Any) -> Any:
+        values = function.__globals__.values()
+        modules = frozenset(
+            each.__name__ for each in (tl, tl.core) if any(v is each for v in values)
+        )
+        live = _Patched.live
+        if live is None:
+            return _Patched(known(function), modules)
+        if modules not in live.modules:
+            live.modules.add(modules)
+            known(function)  # a call's patches are never undone: Triton drops them too
+        return live
+
+    patched.once = True  # type: ignore[attr-defined]
+    interpreter._patch_lang = patched
 
 
 def _elementwise(function: Callable[..., torch.Tensor], result: Any) -> Callable[..., Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 
@@ -28,3 +30,61 @@ def test_scalars_bound_loops_whatever_numpy_thinks_of_arrays_of_one_element():
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     assert ran.stdout.splitlines() == ["[0, 1, 2]", "False"]
+
+
+SUMS = """
+import json
+import torch
+import triton
+import triton.language as tl
+from triton.runtime import interpreter
+from solkit.adapters import triton_interpreter
+
+triton_interpreter.install()
+triton_interpreter.install()
+looked = [0]
+look = interpreter._patch_builtin
+
+def counted(*args):
+    looked[0] += 1
+    return look(*args)
+
+interpreter._patch_builtin = counted
+
+@triton.jit
+def sums(x, out, N, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        total += tl.sum(tl.load(x + start + at), axis=0)
+    tl.store(out, total + tl.max(tl.load(x + at), axis=0))
+
+told = []
+for n in (16, 16, 160):
+    x, out = torch.arange(n, dtype=torch.float32), torch.zeros(1)
+    looked[0] = 0
+    sums[(1,)](x, out, n, BLOCK=16)
+    told.append([out.item(), looked[0], tl.core.is_builtin(tl.load)])
+try:
+    sums[(1,)](x, out, "no number", BLOCK=16)
+except Exception:
+    told.append(tl.core.is_builtin(tl.load))
+x, out = torch.arange(16, dtype=torch.float32), torch.zeros(1)
+sums[(1,)](x, out, 16, BLOCK=16)
+told.append(out.item())
+print(json.dumps(told))
+"""
+
+
+def test_the_language_is_patched_once_a_launch_and_restored_after_it(tmp_path):
+    path = tmp_path / "sums.py"  # Triton reads the source of a kernel
+    path.write_text(SUMS)
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    ran = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, check=True, env=environment
+    )
+    first, again, longer, *broken = json.loads(ran.stdout)
+    assert [first[0], again[0], longer[0]] == [120 + 15, 120 + 15, 160 * 159 / 2 + 15]
+    assert again[1] == longer[1] > 0  # of as many calls: 2, and 11
+    assert [each[2] for each in (first, again, longer)] == [True] * 3
+    assert broken == [True, 120 + 15]

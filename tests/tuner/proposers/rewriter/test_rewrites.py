@@ -205,14 +205,20 @@ def test_a_batch_of_products_is_tiled_along_its_other_axes(is_right):
     assert is_right(made, SCALAR_BMM, B=3, M=24, N=40, K=20)
 
 
+def _in_two_trips(made):
+    """A variant whose loop takes 24 keys in two trips, so that sums are rescaled between them."""
+    assert "BLOCK_R=32" in made
+    return made.replace("BLOCK_R=32", "BLOCK_R=16")
+
+
 def test_a_rescaled_sum_is_known_by_the_name_of_its_factor(is_right):
-    (made,) = variants(Vectorise(), ATTENTION, H=2, S=40, D=16)
+    (made,) = variants(Vectorise(), ATTENTION, H=2, S=24, D=16)
     assert "total = total * alpha + tl.sum(" in made
     assert "acc = acc * alpha + tl.sum(" in made
-    assert is_right(made, ATTENTION, H=2, S=40, D=16)
+    assert is_right(_in_two_trips(made), ATTENTION, H=2, S=24, D=16)
     other = ATTENTION.replace("alpha = tl.exp(peak - higher)", "alpha = 0.5 + 0 * higher")
     assert other != ATTENTION
-    assert not variants(Vectorise(), other, H=2, S=40, D=16)
+    assert not variants(Vectorise(), other, H=2, S=24, D=16)
 
 
 HALF_ATTENTION = (
@@ -224,7 +230,7 @@ HALF_ATTENTION = (
 
 
 def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
-    shape = {"H": 2, "S": 40, "D": 16}
+    shape = {"H": 2, "S": 24, "D": 16}
     blocks = rewritten(Vectorise(), HALF_ATTENTION, **shape)
     rows = [each for each in variants(Rows(), blocks, **shape) if "row_mask" in each]
     (made,) = variants(Operands(), rows[0].removeprefix(HEADER), **shape)
@@ -232,11 +238,11 @@ def test_attention_of_a_query_a_program_becomes_products_of_tiles(is_right):
     weights = "tl.where(j_mask[None, :], p, 0.0).to(v.dtype)"
     assert f"tl.dot({weights}, tl.where(j_mask[:, None], v, 0.0))" in made
     assert made.count(".to(tl.float32)") == 0  # all are as narrow as they were loaded
-    assert is_right(made.replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
+    assert is_right(_in_two_trips(made).replace("ROWS=4", "ROWS=16"), HALF_ATTENTION, **shape)
     (tiled,) = variants(Tile(), HALF_ATTENTION, **shape)  # the three in one step
     assert "attention_kernel[(triton.cdiv(S, BLOCK_M), H)]" in tiled
     assert tiled.count("tl.dot(") == 2
-    assert is_right(tiled, HALF_ATTENTION, **shape)
+    assert is_right(_in_two_trips(tiled), HALF_ATTENTION, **shape)
     assert not variants(Tile(), tiled.removeprefix(HEADER), **shape)
 
 
@@ -265,7 +271,7 @@ def test_an_operand_that_was_loaded_wide_stays():
     ],
 )
 def test_only_weights_of_a_softmax_are_narrowed(other):
-    shape = {"H": 2, "S": 40, "D": 16}
+    shape = {"H": 2, "S": 24, "D": 16}
     source = HALF_ATTENTION.replace("p = tl.exp(score - higher)", other)
     assert source != HALF_ATTENTION
     for tiled in variants(Tile(), source, **shape):
@@ -273,11 +279,11 @@ def test_only_weights_of_a_softmax_are_narrowed(other):
         assert "other=0.0).to(tl.float32)" in tiled  # v stays wide, as p is
 
 
-@pytest.mark.parametrize("read", ["H, S, D = q.shape[0], 40, 16", "H, S, D = 2, 40, 16"])
+@pytest.mark.parametrize("read", ["H, S, D = q.shape[0], 24, 16", "H, S, D = 2, 24, 16"])
 def test_a_constant_that_is_no_size_of_a_tensor_tiles_an_axis(read):
     source = HALF_ATTENTION.replace("H, S, D = q.shape", read)
     assert source != HALF_ATTENTION
-    assert not variants(Tile(), source, H=2, S=40, D=16)
+    assert not variants(Tile(), source, H=2, S=24, D=16)
 
 
 def test_constants_become_parameters_in_the_grid_too(is_right):
@@ -459,7 +465,7 @@ def test_programs_stay(is_right):
     )
     assert "for tile in range(tl.program_id(0), n_row, tl.num_programs(0)):" in made
     assert "multi_processor_count" in made
-    assert is_right(made, SCALED, M=512, N=64)
+    assert is_right(made, SCALED, M=100, N=64)
 
 
 def test_programs_that_return_or_assign_parameters_do_not_stay():
