@@ -5,6 +5,7 @@ It reads requests from a socket and answers each. Only here are torch and transf
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import time
@@ -56,6 +57,12 @@ def _loaded(settings: dict[str, Any]) -> _Model | str:
         return f"{settings['path']} cannot be loaded: {type(error).__name__}: {error}"[:1000]
 
 
+def _read_once() -> None:
+    """Read a GGUF file once: transformers reads all its words thrice, each time for seconds."""
+    gguf = importlib.import_module("gguf")
+    vars(gguf)["GGUFReader"] = functools.cache(gguf.GGUFReader)
+
+
 class _Model:
     """A causal language model and its tokenizer."""
 
@@ -66,6 +73,7 @@ class _Model:
         name, options = settings["path"], {"local_files_only": settings["local_files_only"]}
         if path.suffix == ".gguf" and path.is_file():
             name, options["gguf_file"] = str(path.parent), path.name
+            _read_once()
         self._tokenizer = transformers.AutoTokenizer.from_pretrained(
             name, trust_remote_code=False, **options
         )
