@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ __all__ = ["INDUCTOR", "ZOO", "Kernel", "kernel_at", "kernel_of", "part_of", "se
 ZOO = Path(solkit.__file__).parent / "datasets" / "zoo"
 INDUCTOR = ZOO.parent / "inductor"
 """Generated files, a folder per template: see `tools.inductor`."""
+_GENERATED_KIND = re.compile(r'^KIND = "(\w+)"$', re.MULTILINE)
 _PROBLEM = "problem.py"
 _FOLDER_SUFFIXES = (".json", ".jsonl", ".py")
 
@@ -189,8 +191,10 @@ def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
 
     Only files outside the zoo are renamed.
     """
+    if kernel.origin != "file":
+        return kernel
     problems = {each.problem.sha256 for each in others if each.family == kernel.family}
-    if kernel.origin != "file" or len(problems) == 1:
+    if len(problems) == 1:
         return kernel
     family = f"{kernel.family}-{kernel.problem.sha256[:8]}"
     return replace(kernel, family=family, name=kernel.name.replace(kernel.family, family, 1))
@@ -239,7 +243,8 @@ def _generated(path: Path) -> Kernel:
     """A file that Inductor's generator wrote; its family is the template."""
     family = path.parent.name
     source = _source(path, f"{family}/{path.name}")
-    kind = _kind(source, "inductor")
+    said = _GENERATED_KIND.search(source.text)  # to parse all of them takes seconds
+    kind = said[1] if said else "inductor"
     return Kernel(path, f"{family}/{path.stem}", family, kind, "inductor", source, source)
 
 
