@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -35,27 +36,33 @@ def test_an_unknown_name_is_an_attribute_error():
         solkit.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("then", ["pass", "solkit.score('examples/softmax.py', device='h100')"])
-def test_the_callers_process_never_imports_torch(then):
-    code = (
-        f"import sys, solkit, solkit.pipeline, solkit.cli; {then}; "
-        "print([m for m in ('torch', 'triton', 'xgboost') if m in sys.modules])"
-    )
+STEPS = {
+    "import": "import solkit, solkit.pipeline, solkit.cli",
+    "score": "solkit.score('examples/softmax.py', device='h100')",
+    "rank": "solkit.rank('examples/softmax.py', device='h100')",
+}
+HEAVY = ("torch", "triton", "transformers", "xgboost")
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Which heavy modules a process has after each step; one process, which warms up once."""
+    tell = f"print([m for m in {HEAVY} if m in sys.modules])"
+    code = "\n".join(["import sys", *(f"{step}; {tell}" for step in STEPS.values())])
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert found.stdout.strip() == "[]"
+    lines = [ast.literal_eval(line) for line in found.stdout.splitlines()]
+    return dict(zip(STEPS, lines, strict=True))
 
 
-def test_ranking_what_is_lowered_imports_no_language_model():
-    code = (
-        "import sys, solkit; solkit.rank('examples/softmax.py', device='h100'); "
-        "print([m for m in ('torch', 'transformers') if m in sys.modules])"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert found.stdout.strip() == "[]"
+@pytest.mark.parametrize("step", ["import", "score"])
+def test_the_callers_process_never_imports_torch(loaded, step):
+    assert loaded[step] == []
+
+
+def test_ranking_what_is_lowered_imports_no_language_model(loaded):
+    assert loaded["rank"] == ["xgboost"]
 
 
 @pytest.mark.parametrize("room", ["roofline", "surrogate", "tuner", "datasets"])

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-import solkit
 from solkit.core import Ratio, TuneVerdict
+from solkit.processes import jobs
 from solkit.tuner.manifest import read
 
 pytest.importorskip("liger_kernel", reason="bench/liger calls it")
@@ -27,9 +27,17 @@ def test_it_is_twelve_kernels():
     assert {file.name for file in FILES} == {p.name for p in (BENCH / "liger").glob("*.py")}
 
 
+@pytest.fixture(scope="module")
+def described():
+    """Each kernel by its file, read in one process: to import Liger takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        return dict(zip(FILES, jobs.call("described:each", [str(file) for file in FILES])))
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_each_has_four_shapes_a_held_out_one_and_something_to_choose(file):
-    found = solkit.load(file)
+def test_each_has_four_shapes_a_held_out_one_and_something_to_choose(described, file):
+    found = described[file]
     assert len({str(shape) for shape in found.problem.shapes}) == 4
     assert len(found.problem.held_out_shapes) == 1
     assert found.candidate.space.size >= 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,10 +26,19 @@ def flat_ms(params):
 
 def rows(times=None, repeats=2):
     """Of each kernel at each shape; `times` gives other formulas, by kernel and M."""
+    return list(_usual(repeats) if times is None else _made(times, repeats))
+
+
+@functools.cache
+def _usual(repeats):
+    return _made({}, repeats)
+
+
+def _made(times, repeats):
     found = []
     for number, (name, usual) in enumerate({STEEP: spaces.true_ms, FLAT: flat_ms}.items()):
         for shape in SHAPES:
-            time_of = (times or {}).get((name, shape["M"]), usual)
+            time_of = times.get((name, shape["M"]), usual)
             family = name.partition("/")[0]
             for row in spaces.recording(time_of, repeats, seed=number):
                 own = {"kernel_id": str(number) * 16, "implementation": name, "family": family}

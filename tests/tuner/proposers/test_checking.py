@@ -21,12 +21,6 @@ HEADER = "import os\nimport torch\nimport triton\nimport triton.language as tl\n
 ROWS = {"M": 6, "N": 256}
 
 
-@pytest.fixture(scope="module")
-def checker():
-    with Checker() as made:
-        yield made
-
-
 def brief(source, **shape):
     return Brief(HEADER + source, "naive.py", devices.find("h100"), shape)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,6 @@ from rewriting import brief
 
 from solkit.core import Checked
 from solkit.tuner.proposers.checking import Checker
-
-
-@pytest.fixture(scope="session")
-def checker() -> Iterator[Checker]:
-    with Checker() as made:
-        yield made
 
 
 @pytest.fixture
