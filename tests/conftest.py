@@ -50,9 +50,18 @@ def pytest_configure(config: pytest.Config) -> None:
     one that starts them runs no test: they need not wait until it has loaded torch.
     """
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        gc.disable()  # to look for garbage takes a third of the time in which tests are collected
         _prepare_torch(hides_gpu=config.getoption("markexpr") != "gpu")
     if config.getoption("dist", "no") == "load":
         config.option.dist = "worksteal"
+
+
+def pytest_collection_finish() -> None:
+    """No later collection of garbage looks through what is imported now, as torch is."""
+    if not gc.isenabled():
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
