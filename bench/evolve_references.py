@@ -15,6 +15,7 @@ up.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import math
@@ -99,7 +100,7 @@ class Shares:
 
     def of(self, problem: Problem) -> float | None:
         """See `share_of`; ``None`` if it fails."""
-        if self._child is None or self._child.poll() is not None:
+        if self._child is None:
             asked = [sys.executable, __file__, "--serve-shares"]
             pipe = subprocess.PIPE
             self._child = subprocess.Popen(asked, stdin=pipe, stdout=pipe, text=True)
@@ -110,9 +111,12 @@ class Shares:
         late.start()
         try:
             print(problem.path, file=child.stdin, flush=True)
-            told = next((e for e in child.stdout if e.startswith(_SHARE)), f"{_SHARE} failed")
+            told = next(each for each in child.stdout if each.startswith(_SHARE))
             return float(told.split()[-1])
-        except (OSError, ValueError):
+        except ValueError:  # the problem failed there
+            return None
+        except (OSError, StopIteration):  # the process ends, which may take a while on a GPU
+            self.close()
             return None
         finally:
             late.cancel()
@@ -121,7 +125,9 @@ class Shares:
         """End the process: nobody else may be on the GPU while something is timed."""
         if self._child is not None:
             self._child.kill()
-            self._child.communicate()
+            with contextlib.suppress(OSError):  # what it did not read is lost
+                self._child.communicate()
+            self._child.wait()
             self._child = None
 
 

@@ -18,7 +18,6 @@ from solkit.core import OpWork, Work
 from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.liveness import live_ops
-from solkit.roofline.work.masks import MOST_BITS
 from solkit.roofline.work.merging import merged
 from solkit.roofline.work.origins import with_origins
 from solkit.roofline.work.program import Program, TracedOp, trace
@@ -71,7 +70,7 @@ def work_of_live(program: Program) -> Work:
         hard_read_bytes=moved.hard_read_bytes,
         hard_write_bytes=moved.hard_write_bytes,
         unmodelled=tuple(dict.fromkeys(op.name for op, cost in zip(live, costs) if cost is None)),
-        assumptions=(*moved.assumptions, *_unknown_masks(program, live)),
+        assumptions=(*moved.assumptions, *_unknown_masks(live)),
         ops=ops,
         chain=chain_of(live, costs),
     )
@@ -113,18 +112,14 @@ def _first(amounts: Mapping[int, int], touching: Sequence[set[int]]) -> Counter[
     return given
 
 
-def _unknown_masks(program: Program, live: Sequence[TracedOp]) -> tuple[str, ...]:
-    """What was taken for granted of attention masks."""
+def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
     masks = [op.arguments["attn_mask"] for op in live if op.name == "solkit.attention"]
-    unknown = [mask for mask in masks if mask is not None and mask.value is None]
-    told = [
-        "The contents of an attention mask are not known: every pair was counted."
-        if mask.numel <= MOST_BITS or mask.storage in (program.arguments or ())
-        else f"An attention mask of {mask.numel:,} elements was not computed, since it has over "
-        f"{MOST_BITS:,}: every pair was counted."
-        for mask in unknown
-    ]
-    return tuple(dict.fromkeys(told))
+    if all(mask is None or mask.value is not None for mask in masks):
+        return ()
+    return (
+        "The contents of an attention mask are data, or too large to compute: every pair was "
+        "counted.",
+    )
 
 
 def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Work:

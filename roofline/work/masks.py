@@ -19,7 +19,6 @@ import numpy.typing as npt
 from solkit.roofline.work.program import Mask, TensorUse
 
 __all__ = [
-    "MOST_BITS",
     "Pattern",
     "any_along",
     "as_axis",
@@ -37,7 +36,7 @@ __all__ = [
 T = TypeVar("T", bound=np.generic)
 Bits: TypeAlias = npt.NDArray[np.bool_]
 
-MOST_BITS = 1 << 26  # beyond it a mask is not made, and everything counts
+_MAX_BITS = 1 << 26  # beyond it a mask is not made, and everything counts
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Pattern:
         start = use.offset % period
         if start + sum((n - 1) * step for n, step in zip(shape, use.stride)) < period:
             return _view(self.bits, start, shape, use.stride)
-        if math.prod(shape) > MOST_BITS:
+        if math.prod(shape) > _MAX_BITS:
             return None
         places = np.full((1,) * len(shape), start, dtype=np.int64)
         for axis, (n, step) in enumerate(zip(shape, use.stride)):
@@ -77,12 +76,12 @@ class Pattern:
     def cut(self, block: int) -> Pattern | None:
         """The same set in smaller blocks; ``None`` if that is too large."""
         copies = self.block // block
-        if self.bits.size * copies > MOST_BITS:
+        if self.bits.size * copies > _MAX_BITS:
             return None
         return self if copies == 1 else Pattern(np.repeat(self.bits, copies), block)
 
 
-def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = MOST_BITS) -> Pattern | None:
+def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -> Pattern | None:
     """A mask over a view, as a pattern of the storage; ``None`` if that is too large.
 
     Args:

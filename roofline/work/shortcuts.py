@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+import torch
+
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -234,6 +236,8 @@ class _Uses:
                 self._readers[use.storage].append((op, use))
             if all(use.storage in self._constant for use in op.inputs):
                 self._constant |= {use.storage for use in op.outputs}
+        self._live = live
+        self._reaching: dict[tuple[int, bool], bool] = {}  # by the op's identity
         self._varying = None if program.arguments is None else set(program.arguments)
         for op in live:
             if self._varying and any(use.storage in self._varying for use in op.inputs):
@@ -302,7 +306,7 @@ class _Uses:
         if op.name in _CONTRACTIONS or op.name in _LINEAR:
             return False
         if op.name in _CONVERSIONS:
-            return self.unstructured(op.inputs[-1])
+            return _converts(op, op.inputs[-1]) and self.unstructured(op.inputs[-1])
         return op.name in _NONLINEAR and self._full_rank(op.inputs[0])
 
     def _full_rank(self, use: TensorUse) -> bool:
@@ -344,7 +348,7 @@ class _Uses:
     def _passes_on(
         self, reader: TracedOp, seen: TensorUse, use: TensorUse, saturating: bool
     ) -> bool:
-        if seen.distinct < use.distinct:
+        if seen.distinct < use.distinct or _is_left_out(reader, seen):
             return False
         if reader.name in _NONLINEAR:
             if not (saturating or reader.name in _NORMALISING):
@@ -360,26 +364,32 @@ class _Uses:
             return False
         return reader.result.numel == use.numel and self.kept(reader, saturating)
 
-    def _reaches_result(self, op: TracedOp, normalised: bool, depth: int = 0) -> bool:
+    def _reaches_result(self, op: TracedOp, normalised: bool) -> bool:
         """Whether all of a nonlinear op's output matters to the results.
 
         Behind a nonlinearity no algebra moves a product or a reduction in front of it. But what is
         normalised has a known sum, and along a dimension of one element a known value.
         """
+        if not self._reaching:  # backwards, each op once: a network's paths are 2^layers
+            for each in reversed(self._live):
+                for sums in (False, True):
+                    self._reaching[id(each), sums] = self._is_carried(each, sums)
+        return self._reaching[id(op), normalised]
+
+    def _is_carried(self, op: TracedOp, normalised: bool) -> bool:
+        """The same of an op whose readers are known."""
+        if len(op.outputs) + len(op.written) == 0:
+            return False
         use = op.result
         result = self._results.get(use.storage)
         if normalised and use.shape[-1:] == (1,):
             return False
         if result is not None and result.distinct >= use.distinct:
             return True
-        return depth < _DEEP and any(
-            self._carries(reader, seen, use, normalised, depth)
-            for reader, seen in self._readers[use.storage]
-        )
+        readers = self._readers[use.storage]
+        return any(self._carries(reader, seen, use, normalised) for reader, seen in readers)
 
-    def _carries(
-        self, reader: TracedOp, seen: TensorUse, use: TensorUse, normalised: bool, depth: int
-    ) -> bool:
+    def _carries(self, reader: TracedOp, seen: TensorUse, use: TensorUse, normalised: bool) -> bool:
         if seen.distinct < use.distinct or self.selects(reader, seen):
             return False
         if self._sparsity.ends_early(reader, seen):
@@ -392,7 +402,7 @@ class _Uses:
             normalised = False  # but a gate may still cancel rows of the product
         elif reader.name not in _LINEAR and not _converts(reader, seen):
             return False
-        return self._reaches_result(reader, normalised, depth + 1)
+        return self._reaching.get((id(reader), normalised), False)
 
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Whether an op may need only some elements of an operand, whatever their values."""
@@ -449,7 +459,12 @@ class _Uses:
             return False
         if is_read and _changes_nothing(op):
             return False
-        others = [use for use in op.inputs if use.storage != target.storage]
+        places = [use for use in _deciding(op) if use.dtype is not torch.bool]
+        others = [
+            use
+            for use in op.inputs
+            if use.storage != target.storage and not any(use is place for place in places)
+        ]
         return not is_read or not any(self._may_keep(use) for use in others)
 
     def _may_keep(self, use: TensorUse) -> bool:

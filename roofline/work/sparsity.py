@@ -22,9 +22,12 @@ def _names(text: str) -> frozenset[str]:
 
 _PASSING = _names(
     "_to_copy clone copy copy_ _unsafe_view neg abs mul mul_ div div_ sqrt square pow index_select "
-    "gather index cat stack repeat sum mean amax amin max min prod cumsum linalg_vector_norm"
+    "gather index cat stack repeat cumsum"
 )
 """Ops whose result is zero where an operand is."""
+
+_REDUCTIONS = _names("sum mean amax amin max min prod linalg_vector_norm")
+"""Ops whose result is zero where a line of an operand is."""
 
 _SUMS = _names("add add_ sub sub_ addcmul")
 
@@ -64,6 +67,15 @@ _FEW = 16
 """Rows of a ReLU's output; with more of them hardly any column is zero in all of them."""
 _MASK = 4  # values: with fewer of them integers are taken for a mask
 _DEEP = 32
+
+
+def _cuts_to_zero(op: TracedOp) -> bool:
+    """Whether an op sends many values to zero."""
+    if op.name not in _CUTTING:
+        return False
+    names = [name for name in ("min", "max", "min_val", "max_val") if name in op.arguments]
+    limits = [op.arguments[name] for name in names if op.arguments[name] is not None]
+    return not limits or any(not isinstance(each, (int, float)) or each == 0 for each in limits)
 
 
 def _draws_zeros(op: TracedOp) -> bool:
@@ -107,11 +119,13 @@ class Sparsity:
         return any(self._zeroes(op, cut, depth) for op in self._makers.get(storage, ()))
 
     def _zeroes(self, op: TracedOp, cut: bool, depth: int) -> bool:
-        if op.name in _ZEROING or (cut and op.name in _CUTTING) or _draws_zeros(op):
+        if op.name in _ZEROING or (cut and _cuts_to_zero(op)) or _draws_zeros(op):
             return True
         if op.name in _VANISHING:
             return self._may_be_infinite(op.inputs[0], depth)
-        passes = op.name in _PASSING or (cut and op.name in _SUMS)
+        if op.name in _REDUCTIONS:  # a ReLU hardly leaves a long line of zeros
+            cut = cut and op.inputs[0].numel <= _FEW * op.result.numel
+        passes = op.name in _PASSING | _REDUCTIONS or (cut and op.name in _SUMS)
         return passes and any(self.may_be_zero(each, cut, depth) for each in op.inputs)
 
     def _may_be_infinite(self, use: TensorUse, depth: int) -> bool:

@@ -88,14 +88,30 @@ _NOTHING = _Facts()
 
 def annotated(program: Program) -> Program:
     """The same program, with masks where elements of operands and results are known."""
-    known = _Known()
+    known = _Known(_compared(program))
     return replace(program, ops=tuple(known.annotate(op) for op in program.ops))
+
+
+def _compared(program: Program) -> dict[int, set[int]]:
+    """The numbers that each index is compared with, also where it was copied before."""
+    first: dict[int, int] = {}
+    found: dict[int, set[int]] = {}
+    for op in program.ops:
+        if not op.inputs:
+            continue
+        source = first.get(op.inputs[0].storage, op.inputs[0].storage)
+        if op.name in _COPYING:
+            first[op.result.storage] = source
+        elif op.name == "aten.eq" and isinstance(op.args[1], int):
+            found.setdefault(source, set()).add(op.args[1])
+    return found
 
 
 class _Known:
     """The facts about each storage at one point of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, compared: Mapping[int, set[int]]) -> None:
+        self._compared = compared
         self._patterns: dict[int, tuple[Pattern | None, Pattern | None]] = {}
         self._extent: dict[int, int] = {}
         self._choices: dict[int, int] = {}  # by the storage of an index
@@ -130,11 +146,16 @@ class _Known:
         return _Facts(zeros, floor, choices=self._choices.get(use.storage))
 
     def _learn_choices(self, op: TracedOp) -> None:
-        """Remember which results are indices of what was chosen, through copies."""
-        if op.name in _CHOOSING and op.outputs:
-            shape, dim = op.inputs[0].shape, op.arguments.get("dim", -1)
-            if shape and isinstance(dim, int):
-                self._choices[op.outputs[-1].storage] = shape[dim]  # behind the values, if any
+        """Remember which results are indices of what was chosen, through copies.
+
+        Only of those that are compared with every choice: together the comparisons need all of the
+        index then, so that none of what it is made of counts as needless.
+        """
+        dim = op.arguments.get("dim", -1 if op.name == "aten.topk" else None)
+        if op.name in _CHOOSING and op.outputs and op.inputs[0].shape and isinstance(dim, int):
+            index, choices = op.outputs[-1].storage, op.inputs[0].shape[dim]  # behind the values
+            if self._compared.get(index, set()) >= set(range(choices)):
+                self._choices[index] = choices
         elif op.name in _COPYING and op.inputs[0].storage in self._choices:
             self._choices[op.outputs[0].storage] = self._choices[op.inputs[0].storage]
 
@@ -151,6 +172,7 @@ class _Known:
     def _forget(self, op: TracedOp) -> None:
         for use in op.written:
             self._patterns.pop(use.storage, None)
+            self._choices.pop(use.storage, None)
 
     def _store(self, use: TensorUse, facts: _Facts) -> None:
         extent = self._extent.get(use.storage)

@@ -13,7 +13,10 @@ from evolve_references import Shares, summary, with_shares
 CHILD = """
 import os, sys, time
 for path in map(str.strip, sys.stdin):
-    if path == "dies":
+    if path == "dies":  # slowly, as with a GPU
+        os.close(0)
+        os.close(1)
+        time.sleep(1)
         os._exit(3)
     if path == "hangs":
         time.sleep(600)

@@ -123,7 +123,7 @@ def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[Re
     begun = [starting.submit(RemoteBench, link, trade) for link in links]
     try:
         return [each.result() for each in begun]
-    except BaseException:  # an interrupt does not wait for those that are still starting
+    except BaseException:  # those that are still starting are closed once they have started
         for each in begun:
             each.add_done_callback(_close)
         raise

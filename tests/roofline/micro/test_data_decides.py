@@ -184,6 +184,32 @@ TABLE = {
         "return a0.relu() * a1",
         *(2 * B * N, B * N, 0),
     ),
+    "a clamp away from zero": (
+        "R(64, 32); R(32)",
+        "return a0 * a1.clamp(min=1e-6)",
+        *(B * (N + 32), B * N, 0),
+    ),
+    "a clamp at zero": ("R(64, 32); R(64, 1)", "return a0 * a1.clamp(min=0)", B * 64, B * N, 0),
+    "a mean of a ReLU": (  # of many, which are hardly all zero
+        "R(64, 32); R(64, 32)",
+        "return a1 * a0.relu().mean(-1, keepdim=True)",
+        *(2 * B * N, B * N, 0),
+    ),
+    "a product that is left out": (
+        "R(64, 32); R(64, 16); R(16, 32)",
+        "return torch.add(a0, a1 @ a2, alpha=0)",
+        *(None, B * N, 0),
+    ),
+    "bytes as an operand": (
+        "R(64, 32); R(32, 48)",
+        "return a0.sigmoid().to(torch.int8).float() @ a1",
+        *(None, B * 3072, 0),
+    ),
+    "rows of a cache": (  # places are no values
+        "R(64, 32); R(16, 32)",
+        "a0[torch.arange(16, device='cuda')] = a1\nreturn a0, (a0 * a0).sum(-1)",
+        *(None, B * (16 * 32 + 64), 0),
+    ),
     # truths and integers of floats
     "a truth of a sigmoid": (
         "R(64, 32); R(32, 48)",

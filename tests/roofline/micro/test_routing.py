@@ -38,12 +38,51 @@ TABLE = {
         T * E,
     ),
 }
+ALONE = {  # a comparison needs all of what its index is made of
+    "a comparison": ("R(64, 8)", "return a0.argmax(-1) == 3", 0, 4 * 64 * 8),
+    "one expert": (
+        f"R({T}, {D}); R({D}, {E}); R({D}, {H}); R({H}, {D})",
+        "i = (a0 @ a1).argmax(-1)\nreturn (i == 3)[:, None] * (F.silu(a0 @ a2) @ a3)",
+        ROUTER + T * ROW,
+        4 * (T * D + D * E + 2 * D * H),
+    ),
+    "a flat argmax": ("R(64, 8); R(64, 8)", "return (a0.argmax() == 3) * a1", 0, 2 * 4 * 64 * 8),
+    "an index that is changed": (
+        "R(64, 8); R(64, 32); R(32, 48)",
+        "i = a0.argmax(-1)\n"
+        "hits = [(i == e).sum() for e in range(8)]\n"
+        "i //= 4\n"
+        "return (i == 1)[:, None] * (a1 @ a2), hits",
+        2 * 64 * 32 * 48,
+        4 * (64 * 8 + 64 * 32 + 32 * 48),
+    ),
+    "every comparison alone": (
+        "R(64, 8)",
+        "i = a0.argmax(-1)\nreturn torch.stack([(i == e).sum() for e in range(8)])",
+        0,
+        4 * 64 * 8,
+    ),
+}
 
 
 @pytest.fixture(scope="module")
 def found(traced):
     rows = {name: (INPUTS, body) for name, (body, _) in TABLE.items()}
     return lambda name: traced(rows, name)
+
+
+@pytest.fixture(scope="module")
+def alone(traced):
+    return lambda name: traced(ALONE, name)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_an_index_is_made_of_is_needed(alone, name):
+    operations, read = ALONE[name][2:]
+    work = alone(name)
+    contractions = [n for key, n in work.operations.items() if key.startswith("contraction.")]
+    assert sum(contractions) == operations
+    assert work.dram_read_bytes == read
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -16,6 +16,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     line,
+    names,
     replace_each,
     statements,
     substitute,
@@ -271,12 +272,13 @@ def _extended(
 def fixed(text: KernelText, wanted: Iterable[str]) -> str:
     """The file whose launcher's keyword parameters of these names are their defaults for good.
 
-    They are tuned no more. If the file rules some choices out, it stays as it is.
+    They are tuned no more. A file that rules some choices out, or whose SPACE is more than a plain
+    dictionary, stays as it is.
     """
     of = {p.name.value: p.default for p in text.launcher.params.kwonly_params}
     values = {name: value for name in wanted if isinstance(value := of.get(name), cst.Integer)}
-    functions = [e.name.value for e in text.tree.body if isinstance(e, cst.FunctionDef)]
-    if not values or "valid" in functions:
+    space = _plain_space(text.tree)
+    if not values or space is None:
         return text.tree.code
     launcher = text.launcher
     left = [p for p in launcher.params.kwonly_params if p.name.value not in values]
@@ -286,12 +288,25 @@ def fixed(text: KernelText, wanted: Iterable[str]) -> str:
     params = launcher.params.with_changes(kwonly_params=left, star_arg=star)
     made = launcher.with_changes(params=params, body=substitute(launcher.body, values))
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, made)]
-    for statement in text.tree.body:
-        found = assignment(statement)
-        if found is not None and found.target == "SPACE" and isinstance(found.value, cst.Dict):
-            kept = _entries(found.value, values)
-            pairs.append((found.value, found.value.with_changes(elements=kept)))
+    pairs += [(each, each.with_changes(elements=_entries(each, values))) for each in space]
     return replace_each(text.tree, pairs).code
+
+
+def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
+    """The dictionary that is SPACE, if there is one; ``None`` if it, or ``valid``, says more."""
+    functions = (cst.FunctionDef, cst.ClassDef)
+    rest = [each for each in tree.body if not isinstance(each, functions)]
+    defined = {each.name.value for each in tree.body if isinstance(each, functions)}
+    if "valid" in defined | names(*rest):
+        return None
+    assigned_to = [each for each in rest if "SPACE" in names(each)]
+    found = [made.value for each in assigned_to if (made := assignment(each)) is not None]
+    plain = [
+        each
+        for each in found
+        if isinstance(each, cst.Dict) and all(isinstance(e, cst.DictElement) for e in each.elements)
+    ]
+    return plain if len(plain) == len(assigned_to) <= 1 else None
 
 
 def _entries(space: cst.Dict, without: Iterable[str]) -> list[cst.BaseDictElement]:

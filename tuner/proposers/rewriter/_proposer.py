@@ -108,7 +108,7 @@ class Rewriter:
         favoured = [each for each in _rewrites() if facts.factor(*each.helps) >= _FAVOURED]
         start = _Step(_as_run(brief), (), (), 0.0)
         told = {brief.source, start.source}
-        made: dict[tuple[tuple[str, ...], str], list[_Step]] = {}
+        made: dict[tuple[str, str], list[_Step]] = {}
         for rewrites in (favoured, _rewrites()):
             for step in self._joined(start, rewrites, facts, made):
                 if step.source not in told:
@@ -120,7 +120,7 @@ class Rewriter:
         start: _Step,
         rewrites: Sequence[Rewrite],
         facts: Facts,
-        made: dict[tuple[tuple[str, ...], str], list[_Step]],
+        made: dict[tuple[str, str], list[_Step]],
     ) -> Iterator[_Step]:
         """Files of one rewrite, then of two, and so on, no text twice.
 
@@ -128,13 +128,13 @@ class Rewriter:
             start: what they are applied to.
             rewrites: to apply.
             facts: decide the order.
-            made: keeps what each rewrite made of a file that some kinds led to.
+            made: keeps what each rewrite made of each file.
         """
         seen, level = {start.source}, [start]
         for _ in range(self._depth):
             following: list[_Step] = []
             for step, rewrite, promise in self._pairs(level, rewrites, facts):
-                key = step.kinds, rewrite.kind
+                key = step.source, rewrite.kind
                 if key not in made:
                     made[key] = list(_applied(step, rewrite, promise, facts))
                 for found in made[key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,9 +40,9 @@ Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
 class Scales:
     """``sum(x * (w * s))`` becomes ``sum(x * w) * s``, where the scale ``s`` is not summed over.
 
-    Applies to the one product of a loop, whose sums begin at zero and are used after the loop. An
-    operand that was widened for its scale then gets the type of the other one: quantised weights
-    are exact there. What is not exact is found wrong by the check.
+    Applies to the one product of a loop, whose sums begin at zero and are used after the loop. The
+    operand that had the scale then gets the type of the other one. Quantised weights are exact
+    there; others are rounded to it, which the tolerance has to allow.
     """
 
     kind = "scale last"
@@ -119,8 +120,10 @@ def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
         adds = made.operand is dot and (
             made.operator == "+=" or code(given(dot, 2, "acc") or cst.Name("_")) == name
         )
-        starts = [m for s in function.body if (m := assignment(s)) and m.target == name]
+        before = list(itertools.takewhile(lambda each: each is not loop.node, function.body))
+        starts = [m for s in before if (m := assignment(s)) and m.target == name]
         begins = len(starts) == 1 and called(starts[0].value) == "tl.zeros"
+        begins = begins and assigned(*before).count(name) == 1  # nothing was added since
         if adds and begins and _uses(loop.node, name) == (1 if made.operator else 2):
             return _Sum(name, dot, loop, function)
     return None
@@ -142,13 +145,16 @@ def _parts(
 
 
 def _unscaled(found: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression) -> Pairs:
-    """Changes that leave the scale out, and let both operands have the narrower type."""
-    other = found.value(1 - side)
+    """Changes that leave the scale out, and give the operand the type of the other one."""
+    other, operand = found.value(1 - side), found.dot.args[side].value
     plain, own = narrow(other), narrow(rest)
-    if own is rest or not isinstance(plain, cst.Name):
+    if not isinstance(plain, cst.Name):
         return [(value, rest)]
-    cast = expression(f"{code(grouped(own))}.to({plain.value}.dtype)")
-    return [(value, cast), *([] if plain is other else [(other, plain)])]
+    pairs: Pairs = [] if plain is other else [(other, plain)]
+    if value is operand:  # written in place
+        return [*pairs, (operand, expression(f"{code(grouped(own))}.to({plain.value}.dtype)"))]
+    cast = expression(f"{code(operand)}.to({plain.value}.dtype)")  # the other one is loaded there
+    return [*pairs, (value, own), (operand, cast)]
 
 
 def _uses(node: cst.CSTNode, name: str) -> int:

@@ -73,12 +73,6 @@ class TimingProcess:
         self._spare: _Started | None = None  # warm, or loaded and without the GPU
         self._asked = 0  # configurations since it started
 
-    def __enter__(self) -> TimingProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """End all; the next `start` starts anew."""
         for each in (self._now, self._spare):
@@ -97,7 +91,11 @@ class TimingProcess:
             WorkerError: it ended, or did not answer in time.
         """
         _end(self._now)
-        self._now, self._spare = self._spare or self._begun(), None
+        spare, self._spare = self._spare, None
+        if spare is not None and not spare.process.is_alive():  # memory was short, say
+            _end(spare)
+            spare = None
+        self._now = spare or self._begun()
         self._now.take_gpu()
         self._asked = 0
         told = self._heard(_START_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ def forking(monkeypatch):
 @pytest.fixture
 def process(monkeypatch, forking):  # noqa: ARG001
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess(DEVICE, {"A": "1"}, limit_s=300.0) as process:
+    with closing(TimingProcess(DEVICE, {"A": "1"}, limit_s=300.0)) as process:
         yield process
 
 
@@ -57,7 +58,7 @@ def is_gone(pid):
 
 def test_one_process_answers_all(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess(DEVICE, {"A": "1"}) as process:
+    with closing(TimingProcess(DEVICE, {"A": "1"})) as process:
         assert process.start() == served.ENVIRONMENT
         first = pid_of(process)
         assert first != os.getpid()
@@ -97,6 +98,15 @@ def test_one_that_was_loaded_leaves_the_gpu_alone_until_it_starts(process):
     assert not loaded.connection.poll(0.3)  # it would tell its environment once it has the GPU
     assert process.start() == served.ENVIRONMENT
     assert pid_of(process) == loaded.process.pid
+
+
+def test_one_that_was_loaded_and_died_is_replaced(process):
+    process.load()
+    loaded = process._spare.process
+    loaded.kill()
+    loaded.join()
+    assert process.start() == served.ENVIRONMENT
+    assert pid_of(process) != loaded.pid
 
 
 def test_one_that_was_loaded_for_nothing_ends_too(process):
@@ -146,7 +156,7 @@ def test_a_spare_one_takes_over(process):
 @pytest.mark.usefixtures("forking")
 def test_it_ends_with_its_block(monkeypatch):
     monkeypatch.setattr(timing_process, "serve", served.serve)
-    with TimingProcess(DEVICE, {"A": "1"}) as process:
+    with closing(TimingProcess(DEVICE, {"A": "1"})) as process:
         pid, spare = pid_of(process), process._spare.process.pid
     assert is_gone(pid)
     assert is_gone(spare)
@@ -157,6 +167,6 @@ def test_it_ends_with_its_block(monkeypatch):
 def test_one_that_does_not_start(monkeypatch, what, code):
     monkeypatch.setattr(timing_process, "serve", getattr(served, what))
     monkeypatch.setattr(timing_process, "_START_S", 60.0 if what == "no_gpu" else 0.2)
-    with TimingProcess(DEVICE, {"A": "1"}) as process, pytest.raises(WorkerError) as error:
+    with closing(TimingProcess(DEVICE, {"A": "1"})) as process, pytest.raises(WorkerError) as error:
         process.start()
     assert f"did not start (exit code {code})" in str(error.value)

@@ -15,7 +15,7 @@ SIDES = {"M": 40, "N": 48, "K": 56}
 def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
     (made,) = variants(Scales(), QUANTISED_MATMUL, **SIDES)
     assert (
-        "wide = w.to(x.dtype)\n        acc += tl.dot(x, wide)\n    acc = acc * s[None, :]" in made
+        "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]" in made
     )
     assert is_right(made, QUANTISED_MATMUL, **SIDES)
     assert not variants(Scales(), made.removeprefix(HEADER), **SIDES)
@@ -32,15 +32,20 @@ def test_a_scale_of_columns_is_applied_to_the_sums(is_right):
         (
             "acc += tl.dot(x.to(tl.float32), wide)",
             "xf = x.to(tl.float32)\n        acc += tl.dot(xf, wide)",
-            "xf = x\n        acc += tl.dot(xf, wide)\n    acc = acc * s[None, :]",
+            "xf = x\n        acc += tl.dot(xf, wide.to(x.dtype))\n    acc = acc * s[None, :]",
         ),
-        (  # operands that were not widened: they keep their types
+        (
+            "w.to(tl.float32) * s[None, :]",
+            "w * s[None, :]",  # Triton widens it
+            "wide = w\n        acc += tl.dot(x, wide.to(x.dtype))\n    acc = acc * s[None, :]",
+        ),
+        (  # the scale is no plain one
             "w.to(tl.float32) * s[None, :]\n        acc += tl.dot(x.to(tl.float32), wide)",
             "w.to(tl.float16) * s[None, :].to(tl.float16)\n        acc += tl.dot(x, wide)",
             "",
         ),
     ],
-    ids=["in place", "other name", "other types"],
+    ids=["in place", "other name", "not widened", "cast"],
 )
 def test_operands_may_be_written_in_other_ways(old, new, wanted, is_right):
     source = QUANTISED_MATMUL.replace(old, new)
@@ -70,7 +75,7 @@ def test_a_scale_of_rows_too(is_right):
         source = source.replace(old, new)
     (made,) = variants(Scales(), source, **SIDES)
     assert (
-        "wide = x.to(w.dtype)\n        acc += tl.dot(wide, w)\n    acc = acc * s[:, None]" in made
+        "wide = x\n        acc += tl.dot(wide.to(w.dtype), w)\n    acc = acc * s[:, None]" in made
     )
     assert is_right(made, source, **SIDES)
 
@@ -83,16 +88,27 @@ def test_a_scale_of_rows_too(is_right):
         ("* s[None, :]", "+ s[None, :]"),
         ("acc += tl.dot", "acc = acc * 0.5 + tl.dot"),
         ("acc = tl.zeros((BM, BN), tl.float32)", "acc = tl.zeros((BM, BN), tl.float32) + 1"),
+        ("    for k0 in", "    if M > 1000:\n        acc += 1\n    for k0 in"),
         ("acc += tl.dot", "tl.device_print('sums', acc)\n        acc += tl.dot"),
         ("acc += tl.dot(x.to(tl.float32), wide)",
          "acc += tl.dot(x.to(tl.float32), wide)\n        acc += tl.dot(x.to(tl.float32), wide)"),
     ],
-    ids=["summed over", "changing", "no factor", "decaying", "from one", "read", "two products"],
+    ids=["summed over", "changing", "no factor", "decaying", "from one", "added before", "read",
+         "two products"],
 )  # fmt: skip
 def test_other_products_stay(old, new):
     source = QUANTISED_MATMUL.replace(old, new)
     assert source != QUANTISED_MATMUL
     assert not variants(Scales(), source, **SIDES)
+
+
+def test_the_scaled_operand_may_be_loaded_first(is_right):
+    load = QUANTISED_MATMUL[QUANTISED_MATMUL.index("        x = tl.load") :]
+    load = load[: load.index("        w = tl.load")]
+    source = QUANTISED_MATMUL.replace(load, "").replace("        acc +=", f"{load}        acc +=")
+    assert source.index("wide = ") < source.index("x = tl.load")
+    (made,) = variants(Scales(), source, **SIDES)
+    assert is_right(made, source, **SIDES)
 
 
 def test_a_product_without_scales_stays():

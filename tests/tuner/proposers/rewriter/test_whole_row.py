@@ -57,12 +57,21 @@ def test_what_others_use_too_stays_a_parameter(is_right):
     assert is_right(made, source, **ROWS)
 
 
-def test_a_file_that_rules_choices_out_keeps_its_parameters(is_right):
-    rule = "def valid(params, shape):\n    return params['BLOCK'] <= shape['N']\n"
-    source = rule + LAYER_NORM
-    (made,) = variants(WholeRow(), source, **ROWS)
-    assert "def kernel(x, *, BLOCK=64, num_warps=4, VALUES=8):" in made
-    assert is_right(made, source, **ROWS)
+@pytest.mark.parametrize(
+    "more",
+    [
+        "def valid(params, shape):\n    return params['BLOCK'] <= shape['N']\n",
+        "valid = lambda params, shape: params['BLOCK'] <= shape['N']\n",
+        "SPACE = dict(BLOCK=[64, 128], num_warps=[2, 4])\n",
+        "SPACE = {**{'BLOCK': [64, 128]}, 'num_warps': [2, 4]}\n",
+        "SPACE = {'BLOCK': [64, 128]}\nSPACE['num_warps'] = [2, 4]\n",
+    ],
+    ids=["rule", "short rule", "call", "unpacked", "added to"],
+)
+def test_a_file_that_says_more_of_its_parameters_keeps_them(more):
+    found = variants(WholeRow(), more + LAYER_NORM, **ROWS)
+    assert all("BLOCK=64, num_warps=4, VALUES=8):" in each for each in found)
+    assert found
 
 
 def test_the_only_parameters_may_be_taken_away():
