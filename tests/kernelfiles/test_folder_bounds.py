@@ -177,10 +177,10 @@ def test_experts_that_no_token_takes_are_not_read(tmp_path):
 
 
 def test_a_routing_too_large_to_be_known_is_balanced_not_all_to_all(tmp_path):
-    """2048 tokens take 8 of 4096 experts: 4 rows for each of the three that are computed."""
+    """4096 tokens take 8 of 4096 experts: 8 rows for each of the three that are computed."""
     reference = (
         "def make(sizes, device):\n"
-        "    return {'ids': torch.randint(0, 4096, (2048, 8), device=device)}\n"
+        "    return {'ids': torch.randint(0, 4096, (4096, 8), device=device)}\n"
         "def run(x, w, ids):\n"
         "    mask = F.one_hot(ids, num_classes=4096).permute(2, 1, 0)\n"
         "    out = torch.zeros_like(x)\n"
@@ -193,15 +193,15 @@ def test_a_routing_too_large_to_be_known_is_balanced_not_all_to_all(tmp_path):
         tmp_path,
         reference,
         {
-            "x": spec("bfloat16", 2048, 32),
+            "x": spec("bfloat16", 4096, 32),
             "w": spec("bfloat16", 3, 32, 32),
-            "ids": spec("int64", 2048, 8),
+            "ids": spec("int64", 4096, 8),
         },
-        {"out": spec("bfloat16", 2048, 32)},
+        {"out": spec("bfloat16", 4096, 32)},
         given={"ids": {"type": "custom"}},
         custom_inputs_entrypoint="make",
     )
-    assert work.operations["contraction.bf16"] == 3 * 2 * 4 * 32 * 32
+    assert work.operations["contraction.bf16"] == 3 * 2 * 8 * 32 * 32
     assert any("one in 4096 elements of a mask" in said for said in work.guesses)
     assert work.hard_read_bytes == 0
 
