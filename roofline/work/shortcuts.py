@@ -81,6 +81,19 @@ _SUMMING = {
     *("aten.sum", "aten.mean", "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d"),
     *("aten.avg_pool2d", "aten.avg_pool3d"),
 }
+_TERMS = {
+    "alpha": ("other", "mat1", "mat2", "batch1", "batch2"),
+    "value": ("tensor1", "tensor2"),
+    "weight": ("end",),
+}
+"""What each factor scales in a sum of terms."""
+_TERM_SUMS = {f"aten.{name}" for name in "add sub addcmul addcdiv addmm baddbmm lerp".split()}
+_NEUTRAL = {
+    **dict.fromkeys(("aten.add", "aten.sub"), (("other", 0),)),
+    **dict.fromkeys(("aten.mul", "aten.div"), (("other", 1),)),
+    "aten.pow": (("exponent", 1),),
+}
+"""Arguments with which an op in place changes nothing."""
 _AVERAGING = {"aten.sum", "aten.mean"}
 _DEEP = 64  # ops that are followed before an output counts as lost
 
@@ -195,18 +208,24 @@ def _converts(op: TracedOp, seen: TensorUse) -> bool:
 
 def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
     """Whether a factor of zero takes a term out of a sum."""
-    terms = {"alpha": ("other",), "value": ("tensor1", "tensor2")}
     return any(
-        op.arguments.get(factor, 1) == 0 and any(seen is op.arguments.get(n) for n in names)
-        for factor, names in terms.items()
+        _has(op, factor, 0) and any(seen is op.arguments.get(name) for name in names)
+        for factor, names in _TERMS.items()
     )
 
 
 def _changes_nothing(op: TracedOp) -> bool:
     """Whether an op in place adds nothing, or multiplies by 1."""
-    name, other = op.name.removesuffix("_"), op.arguments.get("other")
-    neutral = {"aten.add": 0, "aten.sub": 0, "aten.mul": 1, "aten.div": 1}.get(name)
-    return neutral is not None and (op.arguments.get("alpha", 1) == 0 or other == neutral)
+    name = op.name.removesuffix("_")
+    if any(_has(op, argument, value) for argument, value in _NEUTRAL.get(name, ())):
+        return True
+    is_sum = name in _TERM_SUMS and op.arguments.get("beta", 1) == 1
+    return is_sum and any(_has(op, factor, 0) for factor in _TERMS)
+
+
+def _has(op: TracedOp, argument: str, value: int) -> bool:
+    found = op.arguments.get(argument)
+    return isinstance(found, (int, float)) and found == value
 
 
 def _is_unknown(mask: TensorUse | None) -> bool:

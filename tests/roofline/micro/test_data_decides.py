@@ -252,7 +252,29 @@ TABLE = {
         "return torch.add(a0, a1, alpha=0)",
         *(B * N, B * N, 0),
     ),
+    "the end of a way that is not gone": (
+        "R(64, 32); R(64, 32)",
+        "return torch.lerp(a0, a1, 0.0)",
+        *(B * N, B * N, 0),
+    ),
     # writes that change nothing
+    "a product that is not added in place": (
+        "R(64, 32); R(64, 16); R(16, 32)",
+        "return a0.addmm_(a1, a2, alpha=0)",
+        *(None, 0, 0),
+    ),
+    "a scaled sum in place": (
+        "R(64, 32); R(64, 16); R(16, 32)",
+        "return a0.addmm_(a1, a2, beta=2, alpha=0)",
+        *(None, B * N, 0),
+    ),
+    "no products are added in place": (
+        "R(64, 32); R(64, 32); R(64, 32)",
+        "return a0.addcmul_(a1, a2, value=0)",
+        *(None, 0, 0),
+    ),
+    "a first power in place": ("R(64, 32)", "return a0.pow_(1)", None, 0, 0),
+    "a second power in place": ("R(64, 32)", "return a0.pow_(2)", None, B * N, 0),
     "zeros are added in place": (
         "R(64, 32)",
         "return a0.add_(torch.zeros_like(a0))",
