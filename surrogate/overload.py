@@ -1,4 +1,4 @@
-"""Candidates that ask for more than a block can have, as far as the text of their kernel tells.
+"""Candidates that ask for more than a multiprocessor has, as far as the text of their kernel tells.
 
 Trees know hardly any of these: the kernels that they learned from rule such parameters out. A
 product's sums are kept in registers as long as its loop runs, and its operands wait in shared
@@ -43,7 +43,9 @@ def overloads(table: Table, device: Device) -> list[str]:
     shared = once * np.maximum(stages - 1, 1)
     told = np.full(len(table), "", object)
     for row in np.flatnonzero(shared > 1):
-        told[row] = f"Its operands take {shared[row]:.1f} times the shared memory of a block."
+        told[row] = (
+            f"Its operands take {shared[row]:.1f} times the shared memory of a multiprocessor."
+        )
     for row in np.flatnonzero(sums >= registers):
         told[row] = (
             f"A thread would keep {sums[row]:.0f} sums of products; it has {registers[row]:.0f} "

@@ -23,6 +23,8 @@ EXPLORED = 0.15
 
 
 _TWIN = 0.01
+_UNKNOWN_MS = 1e300
+"""Behind all known times, and far enough from the largest number to be multiplied."""
 
 
 class Action(str, enum.Enum):
@@ -127,7 +129,7 @@ def actions(
     """
     number, fails = len(time_ms), np.asarray(p_fail, float) >= 1
     dearer = 1 / (1 - np.where(fails, 0.0, p_fail))  # as many tries until one runs
-    score = np.where(np.isnan(time_ms), np.finfo(float).max / 2, time_ms) * _apart(time_ms, low_ms)
+    score = np.where(np.isnan(time_ms), _UNKNOWN_MS, time_ms) * _apart(time_ms, low_ms)
     score = np.where(fails, np.inf, score * dearer)
     low_ms = low_ms * dearer
     order = np.argsort(score, kind="stable")

@@ -173,8 +173,8 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
         value: TensorUse = op.arguments["value"]
         if mask is not None and mask.value is None:
             return 0  # it may leave next to nothing
-        if op.arguments["key"].shape[-2] == 1 or op.arguments.get("scale") == 0:
-            return 0  # the softmax of one score is 1, that of equal ones known
+        if op.arguments["key"].shape[-2] == 1:
+            return 0  # the softmax of one score is 1
         scores = query.shape[-1] // 2 if symmetric else query.shape[-1]
         return 2 * attention_pairs(op) * (scores + value.shape[-1])
     cost = cost_of(op)
@@ -209,7 +209,7 @@ def _converts(op: TracedOp, seen: TensorUse) -> bool:
 def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
     """Whether a factor of zero takes a term out of a sum."""
     return any(
-        _has(op, factor, 0) and any(seen is op.arguments.get(name) for name in names)
+        _equals(op, factor, 0) and any(seen is op.arguments.get(name) for name in names)
         for factor, names in _TERMS.items()
     )
 
@@ -217,13 +217,14 @@ def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
 def _changes_nothing(op: TracedOp) -> bool:
     """Whether an op in place adds nothing, or multiplies by 1."""
     name = op.name.removesuffix("_")
-    if any(_has(op, argument, value) for argument, value in _NEUTRAL.get(name, ())):
+    if any(_equals(op, argument, value) for argument, value in _NEUTRAL.get(name, ())):
         return True
     is_sum = name in _TERM_SUMS and op.arguments.get("beta", 1) == 1
-    return is_sum and any(_has(op, factor, 0) for factor in _TERMS)
+    return is_sum and any(_equals(op, factor, 0) for factor in _TERMS)
 
 
-def _has(op: TracedOp, argument: str, value: int) -> bool:
+def _equals(op: TracedOp, argument: str, value: int) -> bool:
+    """Whether an argument is this number; a tensor is not known to be."""
     found = op.arguments.get(argument)
     return isinstance(found, (int, float)) and found == value
 
@@ -397,7 +398,7 @@ class _Uses:
 
     def _is_carried(self, op: TracedOp, normalised: bool) -> bool:
         """The same of an op whose readers are known."""
-        if len(op.outputs) + len(op.written) == 0:
+        if not (op.outputs or op.written):
             return False
         use = op.result
         result = self._results.get(use.storage)

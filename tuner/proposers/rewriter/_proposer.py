@@ -41,7 +41,7 @@ class _Step:
 
 
 class Rewriter:
-    """Proposes rewrites of a Triton kernel, alone and then together.
+    """Proposes rewrites of a Triton kernel, alone and then together; first those that help most.
 
     Args:
         seed: decides between rewrites that the brief's facts favour equally.

@@ -36,6 +36,7 @@ __all__ = [
     "running",
     "statements",
     "substitute",
+    "uses",
     "with_body",
     "with_each",
 ]
@@ -134,6 +135,14 @@ def names(*within: cst.CSTNode) -> set[str]:
         else:
             left.extend(children(node))
     return found
+
+
+def uses(node: cst.CSTNode, name: str) -> int:
+    """How often a name is read or assigned; a keyword of a call is no name."""
+    found = list(nodes(node))
+    keywords = [e.keyword for e in found if isinstance(e, cst.Arg) and e.keyword is not None]
+    at = sum(isinstance(each, cst.Name) and each.value == name for each in found)
+    return at - sum(each.value == name for each in keywords)
 
 
 class _Substitution(cst.CSTTransformer):

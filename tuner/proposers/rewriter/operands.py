@@ -20,9 +20,9 @@ from solkit.tuner.proposers.rewriter._syntax import (
     given,
     grouped,
     names,
-    nodes,
     number,
     replace_each,
+    uses,
     walk,
 )
 
@@ -191,7 +191,7 @@ def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
 def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     """Names whose only assignment widens a value, and which only products use."""
     found = _values(node)
-    used = {name: _uses(node, name) for name in found}
+    used = {name: uses(node, name) for name in found}
     in_products = {
         name: sum(
             code(_inner(arg.value)) == name for c in calls(node, "tl.dot") for arg in c.args[:2]
@@ -206,10 +206,6 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
         # once assigned; every other use is in a product
         and used[name] == 1 + in_products[name]
     }
-
-
-def _uses(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
 
 
 def _fp32_sums(function: JitFunction) -> cst.FunctionDef:

@@ -25,6 +25,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     names,
     nodes,
     replace_each,
+    uses,
     with_each,
 )
 from solkit.tuner.proposers.rewriter.operands import narrow
@@ -86,7 +87,7 @@ class _Sum:
         if not isinstance(operand, cst.Name):
             return operand
         made = [m for s in self.loop.body if (m := assignment(s)) and m.target == operand.value]
-        is_own = len(made) == 1 and _uses(self.function.node, operand.value) == 2
+        is_own = len(made) == 1 and uses(self.function.node, operand.value) == 2
         return made[0].value if is_own and not made[0].operator else operand
 
     def is_fixed(self, node: cst.CSTNode) -> bool:
@@ -124,7 +125,7 @@ def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
         starts = [m for s in before if (m := assignment(s)) and m.target == name]
         begins = len(starts) == 1 and called(starts[0].value) == "tl.zeros"
         begins = begins and assigned(*before).count(name) == 1  # nothing was added since
-        if adds and begins and _uses(loop.node, name) == (1 if made.operator else 2):
+        if adds and begins and uses(loop.node, name) == (1 if made.operator else 2):
             return _Sum(name, dot, loop, function)
     return None
 
@@ -155,11 +156,3 @@ def _unscaled(found: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseE
         return [*pairs, (operand, expression(f"{code(grouped(own))}.to({plain.value}.dtype)"))]
     cast = expression(f"{code(operand)}.to({plain.value}.dtype)")  # the other one is loaded there
     return [*pairs, (value, own), (operand, cast)]
-
-
-def _uses(node: cst.CSTNode, name: str) -> int:
-    """How often a name is read or assigned; a keyword of a call is no name."""
-    found = list(nodes(node))
-    keywords = [e.keyword for e in found if isinstance(e, cst.Arg) and e.keyword is not None]
-    at = sum(isinstance(each, cst.Name) and each.value == name for each in found)
-    return at - sum(each.value == name for each in keywords)
