@@ -23,7 +23,10 @@ _FRAMES = 3000
 
 
 def written(
-    path: str, device: Device, shape: Mapping[str, Value] | None
+    path: str,
+    device: Device,
+    shape: Mapping[str, Value] | None,
+    settings: Mapping[str, Any] | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """The file's text, and notes, each a sentence.
 
@@ -31,6 +34,7 @@ def written(
         path: the file with the reference.
         device: for which Inductor compiles.
         shape: sizes to override; the file's first shape by default.
+        settings: of ``torch._inductor.config``, besides its defaults.
 
     Raises:
         InputError: the file is invalid, or there is no such program; says why.
@@ -52,7 +56,7 @@ def written(
         about = f"At {_listed(asked)}, for {device.name}"
         reference = _reference((problem.name, about), workload, path, asked)
         try:
-            made = program_of(reference)
+            made = program_of(reference, settings)
         except InputError as error:
             if isinstance(error, KernelFileError):
                 raise

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from solkit.core import Device
 from solkit.pipeline.studying import Shape
@@ -32,6 +34,7 @@ def first_parent(
     path: str | os.PathLike[str],
     device: str | Device | None = None,
     shape: Shape | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> FirstParent:
     """The Triton kernels and library calls that `torch.compile` would run, without a GPU.
 
@@ -39,6 +42,7 @@ def first_parent(
         path: the file with the reference: `reference` and `inputs`, or KernelBench's ``Model``.
         device: the target; by default this machine's GPU, else an H100.
         shape: sizes to override; the file's first shape by default. The kernels fit no other.
+        settings: of ``torch._inductor.config``, besides its defaults.
 
     Raises:
         InputError: the file is invalid, or holds an operation that cannot be written; says which.
@@ -50,6 +54,7 @@ def first_parent(
         os.fspath(path),
         target(device),
         asked,
+        dict(settings or {}),
         timeout_s=_LIMIT_S,
     )
     return FirstParent(text, tuple(notes))

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from solkit.core import (
     Bred,
@@ -44,6 +44,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
+from solkit.pipeline.compiling import first_parent
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evolving_practice import Practice
 from solkit.pipeline.evolving_world import (
@@ -147,12 +148,12 @@ def evolve(
         if isinstance(bench, RecordedBench):
             found = found.recorded(bench, how)
         world = EvolveWorld(prepared, to, found, how, given.surrogate or shipped())
-        world.checks = given.check or _checks(stack, bench)
+        world.checks = given.check or _checks(stack, bench, world)
         stack.callback(world.close)
         world.advise = given.advise
         world.log = log = _log(stack, bench, found, gpu_seconds, how)
         run = _Run(world, found, gpu_seconds, how, given.show)
-        asked = _default(how) if given.proposers is None else given.proposers
+        asked = _default(found, to, how) if given.proposers is None else given.proposers
         with _opened(bench, world, limits, log) as world.bench:
             breeding, stopped = run.search(asked)
         gate = run.gate(breeding, bench, limits)
@@ -172,19 +173,29 @@ def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | 
     return to
 
 
-def _default(how: EvolveSettings) -> Sequence[Proposer]:
+def _default(found: Original, to: Device, how: EvolveSettings) -> Sequence[Proposer]:
     from solkit.tuner.proposers.rewriter import Rewriter
 
-    return [Rewriter(how.seed, checks=False)]  # the search checks what it measures
+    rewriter = Rewriter(how.seed, checks=False)  # the search checks what it measures
+    if (path := found.compiled) is None:
+        return [rewriter]
+    from solkit.tuner.proposers.inductor_settings import InductorSettings
+
+    def compiled(settings: Mapping[str, Any]) -> str:
+        return first_parent(path, to, found.shape, settings).text
+
+    return [InductorSettings(found.variant.source, compiled), rewriter]
 
 
-def _checks(stack: contextlib.ExitStack, bench: Bench | None) -> Check:
+def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld) -> Check:
     """What tells right sources from wrong ones: of a recording that is known."""
     if isinstance(bench, RecordedBench):
         return unchecked
     from solkit.tuner.proposers.checking import Checker
 
-    return stack.enter_context(Checker()).check
+    checker = stack.enter_context(Checker())
+    world.prepare_checks(checker.prepare)
+    return checker.check
 
 
 def _log(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ _HELD = 24
 """Of these so many go to the frontier, those with the lowest forecasts."""
 _COPIED_SHARE = 1 / 16
 """Of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
+_INTERPRETED_BYTES = 1 << 24
+"""Of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -442,18 +445,36 @@ class EvolveWorld:
 
     # ----------------------------------------------------------------------------------- proposing
 
+    def prepare_checks(self, prepare: Callable[[Brief], None]) -> None:
+        """Begin to run the original where its variants will be checked: that takes a while."""
+        if not self._unchecked_why:
+            original = Bred(self.original.variant, params=self.original.params)
+            self._checkers.submit(prepare, self.brief(original, None, ()))
+
+    @cached_property
+    def _unchecked_why(self) -> str:
+        """Why no variant can be checked without a GPU; empty if they can."""
+        if self.original.compiled is None:
+            return ""
+        prospect = self.prospect_of(self.original.configuration)
+        if prospect is None or prospect.result.work.dram_bytes <= _INTERPRETED_BYTES:
+            return ""
+        return "The interpreter is too slow for this problem, and the kernels fit no smaller one."
+
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
         """Begin to check variants that may be measured soon, on the cores that have nothing to do.
 
         The GPU need not wait for a check then, which takes seconds.
         """
-        for variant, brief in variants:
+        for variant, brief in () if self._unchecked_why else variants:
             if variant.id not in self._begun:
                 begun = self._checkers.submit(self.checks, variant.source, brief)
                 self._begun[variant.id] = begun
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """The variant with what can be found out of its results without a GPU."""
+        if self._unchecked_why:
+            return replace(variant, why=f"{variant.why} {self._unchecked_why}".strip())
         self.expect([(variant, brief)])
         checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())

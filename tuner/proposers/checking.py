@@ -96,6 +96,10 @@ class Checker:
         kind, why = answer
         return Checked(kind), str(why)
 
+    def prepare(self, brief: Brief) -> None:
+        """Run the brief's kernel, by which its variants are judged, before any is there."""
+        self._parent(brief)
+
     def _parent(self, brief: Brief) -> _Parent:
         key = (brief.source, repr(sorted(brief.shape.items())))
         with self._preparing:  # once, whoever asks first

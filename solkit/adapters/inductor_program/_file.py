@@ -8,7 +8,7 @@ import inspect
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,14 @@ class Written:
     notes: tuple[str, ...]
 
 
-def program_of(reference: Reference) -> Written:
+def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) -> Written:
     """The program that Inductor makes of a reference, as a kernel file.
 
     The reference and its arguments are on fake tensors of the ``FakeTensorMode`` that is on.
+
+    Args:
+        reference: with its arguments.
+        settings: of ``torch._inductor.config``, besides its defaults.
 
     Raises:
         InputError: there is no such program, or a kernel file cannot hold it; says which operation
@@ -56,15 +60,16 @@ def program_of(reference: Reference) -> Written:
     inductor.prepare()
     found = traced(reference.call, reference.tensors)
     names = _names(reference, found)
-    program = rewritten(generated_module(_generated(found)), [name for name, _ in names])
+    module = generated_module(_generated(found, settings or {}))
+    program = rewritten(module, [name for name, _ in names])
     file = _File(reference, found, program, dict(names))
     return Written(file.text(), tuple(_notes(program)))
 
 
-def _generated(found: Traced) -> str:
+def _generated(found: Traced, settings: Mapping[str, Any]) -> str:
     try:
         with _disable_current_modes():  # it has its own
-            return inductor.generated(found.graph, found.inputs, dict(_SETTINGS))
+            return inductor.generated(found.graph, found.inputs, {**_SETTINGS, **settings})
     except SolkitError:
         raise
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import triton
+
 from solkit.adapters.inductor import CaughtKernel
-from solkit.adapters.inductor_space import block_values, launch_tests, space
+from solkit.adapters.inductor_program._cooperative import over_rows, row_configs, row_grid
+from solkit.adapters.inductor_space import PROCESSORS, block_values, launch_tests, space
 from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
 from solkit.errors import InputError
 
@@ -62,12 +65,17 @@ class ProgramKernel:
             grid = ()
         if not grid:
             raise InputError(f"the grid of {name} is not known ({read.meta['grid_type']})")
+        function, configs = read.function, read.configs
+        is_long = numels.get("xnumel", 0) > PROCESSORS and "r0_numel" in numels
+        if read.cooperative and is_long and (looped := over_rows(function)) is not None:
+            function, blocks, grid = looped, (*blocks, "PER_SM"), row_grid(grid[1])
+            configs = tuple(row_configs(configs, numels["r0_numel"]))
         tuned = {*blocks, "num_warps", "num_stages"}
         caught = CaughtKernel(
             template=read.template,
             grid=grid,
             axes=AXES.get(read.meta["grid_type"], ()),
-            source=read.function,
+            source=function,
             buffers=(),
             workspaces=(),
             partials=(),
@@ -75,13 +83,13 @@ class ProgramKernel:
             blocks=blocks,
             configs=tuple(
                 {n: int(v) for n, v in {**read.written, **config}.items() if n in tuned}
-                for config in read.configs
+                for config in configs
             ),
             constants={},
             cooperative=read.cooperative,
             obstacle="",
         )
-        return ProgramKernel(name, f"@triton.jit\n{read.function.rstrip()}\n", read.helpers, caught)
+        return ProgramKernel(name, f"@triton.jit\n{function.rstrip()}\n", read.helpers, caught)
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -141,7 +149,8 @@ def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
         free = space(kernel.caught)
-        free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
+        if "PER_SM" not in free:
+            free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
         if len(kernels) > _MOST_FREE:
             free = _valid_box(kernel, free)
         found |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
@@ -152,7 +161,9 @@ def _valid_box(
     kernel: ProgramKernel, free: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
     """Values about the first choice of which every combination is valid."""
-    holds = eval(f"lambda params: {_test(kernel, '')}", {"_fits": _fits})  # of our own text
+    holds = eval(
+        f"lambda params: {_test(kernel, '')}", {"_fits": _fits, "triton": triton}
+    )  # of our own text
     box: dict[str, tuple[int, ...]] = {name: (kernel.defaults[name],) for name in free}
     steps = sorted(
         (abs(values.index(value) - values.index(kernel.defaults[name])), name, value)
@@ -171,10 +182,13 @@ def _fits(values: int, warps: int) -> bool:
     return values <= 128 * 32 * warps and 32 * warps <= max(32, values)
 
 
+_PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'
+
+
 def _test(kernel: ProgramKernel, suffix: str) -> str:
     warps = f'params["num_warps{suffix}"]'
     tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
-    return re.sub(r'params\["([A-Z]\w*)"\]', rf'params["\1{suffix}"]', " and ".join(tests))
+    return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
 
 
 def valid_lines(kernels: Sequence[ProgramKernel]) -> str:

@@ -1,0 +1,59 @@
+"""Cooperative reductions of more rows than programs can run at a time.
+
+Inductor's programs of one row wait for each other, so all must run at once: with many rows it
+leaves each to one program, which reads long rows twice. Here programs take one row after another.
+Those that run share few rows, so the second read finds them in the L2 cache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from solkit.adapters.inductor_space import PROCESSORS
+
+__all__ = ["over_rows", "row_configs", "row_grid"]
+
+_L2_SHARE_BYTES = 25 << 20
+"""What the rows of all running programs may take: half of the L2 of an H100 or H200."""
+_PER_SM, _MOST_SPLIT = 2, 64  # Inductor's TRITON_MAX_RSPLIT, which sizes its workspace
+_ELEMENT_BYTES = 4
+
+_ROW = "    xoffset = tl.program_id(1) * XBLOCK\n"
+
+
+def over_rows(function: str) -> str | None:
+    """The function with a loop over blocks of rows; ``None`` if its text has another form.
+
+    Args:
+        function: from its name on; ``PER_SM`` becomes its last parameter.
+    """
+    head, row, body = function.rstrip().partition(_ROW)
+    if not row or "tl.program_id(1)" in head or " RSPLIT : tl.constexpr):\n" not in head:
+        return None
+    loop = (
+        "    for xblock in tl.range(tl.program_id(1), tl.cdiv(xnumel, XBLOCK), tl.num_programs(1)):"
+    )
+    lines = (row + body).replace("tl.program_id(1)", "xblock").split("\n")
+    inner = [f"    {line}" if line.strip() else line for line in lines]
+    signature = re.sub(r"\):\n", ", PER_SM : tl.constexpr):\n", head, count=1)
+    return "\n".join([signature + loop, *inner]) + "\n"
+
+
+def row_grid(rows: str) -> tuple[str, str]:
+    """The grid: programs of one row, and rows at a time, as expressions of the blocks."""
+    return "RSPLIT", f"min({rows}, {PROCESSORS} * PER_SM // RSPLIT)"
+
+
+def row_configs(configs: Sequence[Mapping[str, int]], length: int) -> list[dict[str, int]]:
+    """Inductor's configurations with as many programs a row as the L2 cache asks for.
+
+    Args:
+        configs: its own.
+        length: of a row, in elements.
+    """
+    bytes_at_once = PROCESSORS * _PER_SM * length * _ELEMENT_BYTES
+    split = 1
+    while split < _MOST_SPLIT and bytes_at_once > split * _L2_SHARE_BYTES:
+        split *= 2
+    return [{**each, "RSPLIT": split, "PER_SM": _PER_SM} for each in configs]

@@ -1,0 +1,100 @@
+"""Variants of what `torch.compile` would run: its program under other settings of Inductor.
+
+Inductor decides some things by rules that know neither the sizes nor the GPU: in which layout
+convolutions run, and how reductions are split. Here each decision is taken the other way, and the
+search measures which is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from solkit.core import Brief, Proposal
+from solkit.errors import SolkitError
+
+__all__ = ["CHOICES", "Choice", "InductorSettings"]
+
+Compile = Callable[[Mapping[str, Any]], str]
+"""The kernel file that Inductor's program under some settings is.
+
+Raises `SolkitError` where there is none.
+"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision of Inductor's, taken the other way.
+
+    Attributes:
+        kind: its name.
+        intent: what it is meant to gain, a sentence.
+        settings: of ``torch._inductor.config`` (torch/_inductor/config.py).
+    """
+
+    kind: str
+    intent: str
+    settings: Mapping[str, Any]
+
+
+CHOICES = (
+    Choice(
+        "own layout",
+        "Convolutions take tensors in the layout that they have, without copies to channels last.",
+        {"layout_optimization": False},
+    ),
+    Choice(
+        "cooperative reduction",
+        "Several programs share a reduction and meet at a barrier, in one launch.",
+        {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True},
+    ),
+    Choice(
+        "whole reduction",
+        "One program reduces as much as there is, so that a launch fewer reads and writes sums.",
+        {"split_reductions": False},
+    ),
+    Choice(
+        "tiles",
+        "Programs take tiles of two dimensions, so that transposed reads and writes coalesce.",
+        {"triton.prefer_nd_tiling": True, "triton.tile_reductions": True},
+    ),
+)
+
+
+@dataclass
+class InductorSettings:
+    """Compiles a reference under other settings, for the program of which it wrote the file.
+
+    Args:
+        first: the file of the program under Inductor's own settings.
+        compile: gives the file of other settings. Several are asked for at a time.
+    """
+
+    first: str
+    compile: Compile
+    name: str = field(default="inductor", init=False)
+    _settings: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._settings[self.first] = {}
+
+    def propose(self, brief: Brief) -> Iterator[Proposal]:
+        """One further decision the other way; none for files that others wrote."""
+        if (own := self._settings.get(brief.source)) is None:
+            return
+        open_to = [each for each in CHOICES if not each.settings.keys() <= own.keys()]
+        asked = [{**own, **each.settings} for each in open_to]
+        with ThreadPoolExecutor(len(CHOICES)) as pool:  # each waits for a process of its own
+            made = list(pool.map(self._compiled, asked))
+        for choice, settings, text in zip(open_to, asked, made, strict=True):
+            if text is not None and text not in self._settings:
+                self._settings[text] = settings
+                yield Proposal(text, choice.kind, choice.intent)
+
+    def _compiled(self, settings: Mapping[str, Any]) -> str | None:
+        try:
+            return self.compile(settings)
+        except SolkitError:  # which says nothing of the others
+            return None
