@@ -5,13 +5,12 @@ It reads requests from a socket and answers each. Only here are torch and transf
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import time
-from pathlib import Path
 from typing import Any
 
+from solkit.llm.files import read_once, source_of
 from solkit.processes.channel import Channel, ClosedError
 
 __all__ = ["main"]
@@ -57,29 +56,19 @@ def _loaded(settings: dict[str, Any]) -> _Model | str:
         return f"{settings['path']} cannot be loaded: {type(error).__name__}: {error}"[:1000]
 
 
-def _read_once() -> None:
-    """Read a GGUF file once: transformers reads all its words thrice, each time for seconds."""
-    gguf = importlib.import_module("gguf")
-    vars(gguf)["GGUFReader"] = functools.cache(gguf.GGUFReader)
-
-
 class _Model:
     """A causal language model and its tokenizer."""
 
     def __init__(self, settings: dict[str, Any], transformers: Any) -> None:
         import torch
 
-        path = Path(settings["path"])
-        name, options = settings["path"], {"local_files_only": settings["local_files_only"]}
-        if path.suffix == ".gguf" and path.is_file():
-            name, options["gguf_file"] = str(path.parent), path.name
-            _read_once()
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(
-            name, trust_remote_code=False, **options
-        )
-        self._model = transformers.AutoModelForCausalLM.from_pretrained(
-            name, trust_remote_code=False, dtype="auto", **options
-        )
+        path, local_files_only = settings["path"], settings["local_files_only"]
+        name, options = source_of(path, local_files_only=local_files_only)
+        with read_once(path):
+            self._tokenizer = transformers.AutoTokenizer.from_pretrained(name, **options)
+            self._model = transformers.AutoModelForCausalLM.from_pretrained(
+                name, dtype="auto", **options
+            )
         self._model.eval()
         self._criteria = transformers.StoppingCriteriaList
         device = settings["device"] or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -15,8 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import UnsupportedError
 from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble
+from solkit.llm.files import check_path
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.forkserver import python, python_path
 
@@ -57,8 +58,7 @@ class LocalModel:
         device: str | None = None,
         limit_s: float = 300.0,
     ) -> None:
-        if not Path(path).exists() and (path.endswith(".gguf") or path.startswith((".", "/", "~"))):
-            raise InputError(f"{path}: no such model; expected a folder, a GGUF file or a hub id")
+        check_path(path)
         self.name = Path(path).stem if Path(path).is_file() else Path(path).name
         self._settings = {"path": path, "local_files_only": local_files_only, "device": device}
         self._limit_s = limit_s

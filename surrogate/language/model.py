@@ -10,9 +10,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PretrainedConfig, PreTrainedModel
 
-from solkit.surrogate.language.network import Batch, Decoder, Reading, Rows, Sizes, Texts, aligned
+from solkit.surrogate.language.network import (
+    Batch,
+    Decoder,
+    Reading,
+    Rows,
+    Sizes,
+    Texts,
+    aligned,
+    grouped,
+)
 
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
+
+_CPU_TOKENS = 4096  # a CPU gains nothing from more, and loses to padding
+_GPU_TOKENS = 32_768  # a layer of 576 takes 4 GB for them while it learns: see `adapted`
 
 
 def small_backbone(vocabulary: int, width: int = 192, layers: int = 6) -> PreTrainedModel:
@@ -105,11 +117,12 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """What the backbone makes of each token, (texts, tokens, width).
 
         A CPU reads texts of about the same length together. A GPU reads all at once: to launch more
-        kernels costs it more than padding does.
+        kernels costs it more than padding does. A backbone from elsewhere is larger, so that what
+        it reads together is bounded.
         """
-        if texts.ids.device.type != "cpu":
+        parts, order = self._parts(texts), []
+        if len(parts) == 1:
             return self._states(texts.ids, texts.known)
-        parts, order = texts.alike(), []
         read: list[Tensor] = []
         for part in parts:
             longest = min(aligned(max(texts.lengths[text] for text in part)), texts.ids.shape[1])
@@ -119,6 +132,16 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
             order += part
         back = torch.tensor(order, device=texts.ids.device).argsort()
         return torch.cat(read)[back]
+
+    def _parts(self, texts: Texts) -> list[list[int]]:
+        device = texts.ids.device
+        if self.config.backbone_path:
+            return grouped(texts.lengths, self.together(device))
+        return texts.alike() if device.type == "cpu" else [list(range(len(texts.ids)))]
+
+    def together(self, device: torch.device) -> int:
+        """Tokens that a backbone from elsewhere reads at once, padding included."""
+        return _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
 
     def _states(self, ids: Tensor, known: Tensor) -> Tensor:
         told = self.backbone(input_ids=ids, attention_mask=known.long()).last_hidden_state

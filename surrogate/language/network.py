@@ -29,7 +29,18 @@ from solkit.surrogate.features import Array
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Batch", "Decoder", "Reading", "Rows", "Sizes", "Texts", "aligned", "pooled", "stacked"]
+__all__ = [
+    "Batch",
+    "Decoder",
+    "Reading",
+    "Rows",
+    "Sizes",
+    "Texts",
+    "aligned",
+    "grouped",
+    "pooled",
+    "stacked",
+]
 
 
 _ALIGNED = 16  # tokens
@@ -139,10 +150,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts and their rows."""
+    """Texts and their rows.
+
+    Attributes:
+        texts: of the rows.
+        rows: to be asked.
+        states: of the texts' tokens, where they are known already: (texts, tokens, width).
+    """
 
     texts: Texts
     rows: Rows
+    states: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -320,6 +338,24 @@ class Decoder(nn.Module):
 def aligned(tokens: int) -> int:
     """A length of at least so many tokens that attention on a GPU takes without copies."""
     return -(-max(tokens, 1) // _ALIGNED) * _ALIGNED
+
+
+def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Places of texts that are read together, the longest first, so that few tokens are padding.
+
+    Args:
+        lengths: of the texts.
+        tokens: of a group at most, padding included; a longer text is alone.
+    """
+    groups: list[list[int]] = []
+    room = 0
+    for text in sorted(range(len(lengths)), key=lambda each: -lengths[each]):
+        if not room:
+            groups.append([])
+            room = max(tokens // aligned(lengths[text]), 1)
+        groups[-1].append(text)
+        room -= 1
+    return groups
 
 
 def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor]:

@@ -92,7 +92,8 @@ def built(
         **(sizes or {}),
     )
     config = LanguageModel.configured(backbone.config, told, adapt.value, path)
-    network = LanguageModel(config, adapted(backbone.module, adapt))
+    module = adapted(backbone.module, adapt) if path else backbone.module
+    network = LanguageModel(config, module)
     return Parts(_moved(network, device), backbone.tokenizer, scale, most)
 
 

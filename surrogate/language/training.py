@@ -14,7 +14,7 @@ goes on as if it had not been.
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import math
 import os
 import random
@@ -27,15 +27,17 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
+from solkit.surrogate.language.checkpoints import keep, resumed
 from solkit.surrogate.language.corpus import Corpus, Room
+from solkit.surrogate.language.frozen import FrozenStates
 from solkit.surrogate.language.graphs import Graphed
 from solkit.surrogate.language.network import Batch, Reading, Rows, Texts, stacked
 from solkit.surrogate.language.numbers import FACTS, Scale
 from solkit.surrogate.language.parts import Parts
+from solkit.surrogate.language.precision import attention, precision
 from solkit.surrogate.language.text import Writer
 from solkit.surrogate.language.tokens import Encoded, encode_all
 from solkit.surrogate.table import Table
@@ -164,7 +166,7 @@ def pretrain(
         batch, _ = stacked([each.ids for each in chance.sample(told, min(how.texts, len(told)))])
         hidden = _spans(batch, how, generator)
         shown = torch.where(hidden, mask, batch).to(device)
-        with _precision(device):
+        with precision(device):
             states = network.backbone(input_ids=shown, attention_mask=(shown != 0).long())
             at = hidden.to(device)
             logits = network.spelled(states.last_hidden_state[at])
@@ -295,7 +297,8 @@ class _Learner:
         self.facts, self.known = self._facts(facts, len(table))
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
-        self._read: dict[tuple[int, ...], Tensor] = {}
+        self._is_foreign = bool(self.network.config.backbone_path)
+        self._frozen: FrozenStates | None = None
         self._graphed: Graphed | None = None
         self._room = self._largest()
 
@@ -323,7 +326,10 @@ class _Learner:
             weight_decay=self.how.decay,
         )
         schedule = _schedule(optimizer, self.steps)
-        first = self._resumed(checkpoint, optimizer, schedule)
+        kept = {"optimizer": optimizer, "schedule": schedule}
+        about = {"how": vars(self.how), "rows": len(self.wanted)}
+        first = resumed(checkpoint, self.network, about, kept, self.device)
+        self._frozen = self._encoded(first)
         self._graphed = self._graphs(parts)
         self.network.train()
         for step, rows in enumerate(self._batches()):
@@ -336,7 +342,7 @@ class _Learner:
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
                 self._report(step + 1, loss.item())
             if checkpoint is not None and (step + 1) % _KEPT_EVERY == 0:
-                self._keep(checkpoint, step + 1, optimizer, schedule)
+                keep(checkpoint, step + 1, self.network, about, kept)
         self.network.train(False)
 
     def _report(self, step: int, loss: float) -> None:
@@ -364,12 +370,21 @@ class _Learner:
             yield from _filled(joined, self.how.rows)
 
     def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
-        """A variant of each text of some rows."""
-        if not self.how.variants:
-            return {}
-        chance = random.Random(f"{self.how.seed} {step}")
+        """A variant of each text of some rows, in the order that a batch has them."""
         texts = np.unique(self.corpus.text_of[rows]).tolist()
+        if not self.how.variants:
+            return {text: self.corpus.encoded(text) for text in texts}
+        chance = random.Random(f"{self.how.seed} {step}")
         return {text: chance.choice(self._variants[text]) for text in texts}
+
+    def _encoded(self, first: int) -> FrozenStates | None:
+        """What a frozen backbone makes of all texts that the steps from `first` on will read."""
+        if self.network.config.adapt != "frozen":
+            return None
+        steps = zip(range(self.steps), self._batches(), strict=False)
+        texts = (self._texts(rows, step).values() for step, rows in steps if step >= first)
+        every = itertools.chain.from_iterable(texts)
+        return FrozenStates(self.network, every, self.device, self.tell)
 
     # ------------------------------------------------------------------------------------- loss
 
@@ -378,9 +393,14 @@ class _Learner:
         torch.manual_seed(1_000_003 * self.how.seed + step)
         if self._graphed is None:
             self.network.zero_grad()
-            batch = self.corpus.batch(rows, self._texts(rows, step))
+            texts = self._texts(rows, step)
+            batch = self.corpus.batch(rows, texts)
+            if self._frozen is not None:
+                states = self._frozen.of(list(texts.values()), batch.texts.ids.shape[1])
+                batch = replace(batch, states=states)
             loss = self._loss(batch, self._answers(rows, len(rows)))
-            loss.backward()  # type: ignore[no-untyped-call]
+            with attention(self.device, is_foreign=self._is_foreign):
+                loss.backward()  # type: ignore[no-untyped-call]
             return loss.detach()
         whole = _filled_up(rows, _ROOM_ROWS)
         variants = self._texts(rows, step)
@@ -392,7 +412,7 @@ class _Learner:
 
     def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
         """Steps as CUDA graphs; ``None`` where a step is more than kernels of fixed shapes."""
-        if self.device.type != "cuda" or not self.how.graphs or self.network.config.backbone_path:
+        if self.device.type != "cuda" or not self.how.graphs or self._is_foreign:
             return None
 
         def backward(*tensors: Tensor) -> Tensor:
@@ -417,8 +437,8 @@ class _Learner:
         )
 
     def _loss(self, batch: Batch, answers: _Answers) -> Tensor:
-        batch = Batch(batch.texts, self._hidden(batch.rows))
-        with _precision(self.device):
+        batch = replace(batch, rows=self._hidden(batch.rows))
+        with precision(self.device, is_foreign=self._is_foreign):
             logits, guesses = self.network.told(self._reading(batch), batch.rows)
         logits, bins = logits.float(), self.network.decoder.bins
         off = -(_blurred(answers.wanted, bins) * logits.log_softmax(-1)).sum(-1)
@@ -435,24 +455,9 @@ class _Learner:
     def _reading(self, batch: Batch) -> Reading:
         """What the texts of a batch say, some of them hidden."""
         texts = batch.texts
-        reading = self.network.decoder.reading(self._states(batch), texts.known, texts.names)
+        states = self.network.states(texts) if batch.states is None else batch.states
+        reading = self.network.decoder.reading(states, texts.known, texts.names)
         return reading.without(self.how.unread) if self.how.unread else reading
-
-    def _states(self, batch: Batch) -> Tensor:
-        """What the backbone makes of texts; of a frozen one it is computed once for each."""
-        if self.network.config.adapt != "frozen":
-            return self.network.states(batch.texts)
-        found = []
-        for ids, known in zip(batch.texts.ids, batch.texts.known, strict=True):
-            key = tuple(ids[known].tolist())
-            if key not in self._read:
-                names, length = batch.texts.names[:1], (len(key),)
-                alone = Texts(ids[known][None], known[known][None], names, length)
-                with torch.no_grad():
-                    self._read[key] = self.network.states(alone)[0].to(torch.float16)
-            read = self._read[key].float()
-            found.append(F.pad(read, (0, 0, 0, len(ids) - len(read))))
-        return torch.stack(found)
 
     def _hidden(self, rows: Rows) -> Rows:
         """With some features hidden."""
@@ -476,39 +481,6 @@ class _Learner:
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.device)
-
-    # ------------------------------------------------------------------------------ checkpoints
-
-    def _keep(self, file: Path, step: int, optimizer: Any, schedule: Any) -> None:
-        draft = file.with_suffix(".tmp")
-        kept = {
-            "step": step,
-            "how": vars(self.how),
-            "rows": len(self.wanted),
-            "network": self.network.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "schedule": schedule.state_dict(),
-        }
-        torch.save(kept, draft)
-        draft.replace(file)
-
-    def _resumed(self, file: Path | None, optimizer: Any, schedule: Any) -> int:
-        """How many steps were learned before.
-
-        Raises:
-            InputError: the file is of another run.
-        """
-        if file is None or not file.exists():
-            return 0
-        kept = torch.load(file, map_location=self.device, weights_only=True)
-        if kept["how"] != vars(self.how) or kept["rows"] != len(self.wanted):
-            raise InputError(
-                f"{file} is the checkpoint of a run with other settings or rows; remove it"
-            )
-        self.network.load_state_dict(kept["network"])
-        optimizer.load_state_dict(kept["optimizer"])
-        schedule.load_state_dict(kept["schedule"])
-        return int(kept["step"])
 
 
 def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
@@ -550,18 +522,6 @@ def _order(expected: Tensor, answers: _Answers) -> Tensor:
     counts = (answers.weight[:, None] * answers.weight[None]).sqrt() * pairs
     off = F.softplus(-_STEEP * (told[:, None] - told[None]))
     return (off * counts).sum() / counts.sum().clamp(min=1.0)
-
-
-def _precision(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """bf16 on a GPU; a CPU computes in fp32.
-
-    Attention of cuDNN is left out: it prepares itself anew for each number and length of texts.
-    """
-    found = contextlib.ExitStack()
-    if device.type == "cuda":
-        found.enter_context(torch.autocast("cuda", torch.bfloat16))
-        found.enter_context(sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]))
-    return found
 
 
 def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import torch
+import transformers
 
+from solkit.surrogate.language.corpus import texts_of
 from solkit.surrogate.language.regressor import LanguageRegressor, Shape
+from solkit.surrogate.language.tokens import train_tokenizer
 from solkit.surrogate.table import Table
 
 FILE = '''
@@ -77,3 +81,13 @@ SHAPE = Shape(vocabulary=320, width=32, layers=1, decoder=TINY)
 def tiny(seed=0, device="cpu"):
     """A small default model."""
     return LanguageRegressor(shape=SHAPE, seed=seed, device=device)
+
+
+def saved_backbone(kind, path, **more):
+    """A tiny encoder or decoder, with weights drawn at random, as transformers saves it."""
+    torch.manual_seed(0)
+    small = {"vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 48}
+    config = transformers.AutoConfig.for_model(kind, **small | {"num_attention_heads": 2} | more)
+    transformers.AutoModel.from_config(config).save_pretrained(path)
+    train_tokenizer(texts_of(table(8))[0], 320).save_pretrained(path)
+    return path

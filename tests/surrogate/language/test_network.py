@@ -10,7 +10,7 @@ import torch
 from kernels import SHAPE, TINY, table, tiny
 
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.network import Texts, pooled, stacked
+from solkit.surrogate.language.network import Texts, grouped, pooled, stacked
 from solkit.surrogate.language.regressor import LanguageRegressor
 
 
@@ -53,6 +53,18 @@ def test_texts_of_about_the_same_length_are_read_together():
     assert sorted(np.concatenate(parts)) == list(range(64))
     assert [max(lengths[at] for at in part) for part in parts] == [15, 31, 47, 63]
     assert len(texts.alike(most=4, least=40)) == 1
+
+
+def test_groups_hold_a_bounded_number_of_tokens_and_the_longest_come_first():
+    lengths = np.random.default_rng(0).integers(1, 300, 60).tolist()
+    groups = grouped(lengths, 640)
+    assert sorted(np.concatenate(groups)) == list(range(60))
+    longest = [max(lengths[text] for text in group) for group in groups]
+    assert longest == sorted(longest, reverse=True)
+    assert all(-(-n // 16) * 16 * len(group) <= 640 for n, group in zip(longest, groups))
+    assert len(groups) < 1.5 * sum(lengths) / 640
+    assert grouped([2000, 5], 640) == [[0], [1]]
+    assert grouped([], 640) == []
 
 
 def test_a_row_alone_gets_what_it_gets_among_others(corpus):

@@ -8,14 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import transformers
-from kernels import SHAPE, table, tiny
+from kernels import SHAPE, saved_backbone, table, tiny
 from safetensors.torch import load_file
 
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.language.corpus import texts_of
 from solkit.surrogate.language.regressor import LanguageRegressor
-from solkit.surrogate.language.tokens import train_tokenizer
 from solkit.surrogate.language.training import Learning
 
 QUICK = Learning(passes=2, rows=32, piece=4, rate=4e-3, variants=0, most=256)
@@ -98,15 +95,8 @@ def test_what_has_not_learned_says_so(made, tmp_path):
 
 
 @pytest.fixture(scope="module", params=["bert", "llama"])
-def folder(request, made, tmp_path_factory):
-    """A tiny encoder, or decoder, with weights drawn at random, as transformers saves it."""
-    path = tmp_path_factory.mktemp(request.param)
-    torch.manual_seed(0)
-    small = {"vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 48}
-    config = transformers.AutoConfig.for_model(request.param, **small, num_attention_heads=2)
-    transformers.AutoModel.from_config(config).save_pretrained(path)
-    train_tokenizer(texts_of(made)[0], 320).save_pretrained(path)
-    return path
+def folder(request, tmp_path_factory):
+    return saved_backbone(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.mark.parametrize("adapt", ["frozen", "lora", "full"])

@@ -1,0 +1,45 @@
+"""In which precision a network learns, and which kernels attend."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+__all__ = ["attention", "precision"]
+
+
+def precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.ExitStack:
+    """bf16 on a GPU; a CPU computes in fp32.
+
+    Args:
+        device: that computes.
+        is_foreign: see `attention`.
+    """
+    found = contextlib.ExitStack()
+    if device.type == "cuda":
+        found.enter_context(torch.autocast("cuda", torch.bfloat16))
+        found.enter_context(attention(device, is_foreign=is_foreign))
+    return found
+
+
+def attention(
+    device: torch.device, *, is_foreign: bool = False
+) -> contextlib.AbstractContextManager[Any]:
+    """The kernels of attention that a GPU may use.
+
+    That of cuDNN is left out: it prepares itself anew for each number and length of texts. Layers
+    that are computed again for their gradients must find the kernels that they had before.
+
+    Args:
+        device: that computes.
+        is_foreign: whether the backbone is from elsewhere. It may have fewer keys than queries,
+            which without a mask only the flash kernel knows: all others would write down what each
+            token makes of each other.
+    """
+    if device.type != "cuda":
+        return contextlib.nullcontext()
+    flash = [SDPBackend.FLASH_ATTENTION] if is_foreign else []
+    return sdpa_kernel([*flash, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])

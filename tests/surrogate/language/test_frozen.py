@@ -1,0 +1,58 @@
+"""States of a frozen backbone: computed once, and those that it would give each time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from kernels import SHAPE, saved_backbone, table
+
+from solkit.surrogate.language import frozen, model
+from solkit.surrogate.language.corpus import Corpus
+from solkit.surrogate.language.frozen import FrozenStates
+from solkit.surrogate.language.regressor import LanguageRegressor
+from solkit.surrogate.language.tokens import Encoded
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module", params=["bert", "llama"])
+def made(request, tmp_path_factory):
+    path = saved_backbone(request.param, tmp_path_factory.mktemp(request.param))
+    parts = LanguageRegressor(path, shape=SHAPE, device="cpu").prepared(table(8))
+    corpus = Corpus.of(table(8), parts.tokenizer, parts.scale)
+    whole = [corpus.encoded(text) for text in range(8)]
+    cut = [Encoded(each.ids[: 10 + 20 * n], ()) for n, each in enumerate(whole)]
+    return parts.network, corpus, [*cut, Encoded(np.zeros(0, np.int64), ())]
+
+
+def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
+    network, corpus, texts = made
+    monkeypatch.setattr(model, "_CPU_TOKENS", 200)  # some texts a group
+    network.train()  # BERT would drop some
+    kept = FrozenStates(network, texts, CPU)
+    for chosen in (texts, texts[::-2], texts[-1:]):
+        batch = corpus.together(chosen)
+        with torch.no_grad():
+            direct = network.states(batch)
+        found = kept.of(chosen, batch.ids.shape[1])
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found, direct, atol=2e-3, rtol=2e-3)
+        assert not found[~batch.known].any()
+
+
+def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
+    network, _, texts = made
+    monkeypatch.setattr(model, "_CPU_TOKENS", 200)
+    monkeypatch.setattr(frozen, "_TOLD_EVERY_S", -1.0)
+    read, told, states = [], [], network.states
+    monkeypatch.setattr(network, "states", lambda each: read.append(len(each.ids)) or states(each))
+    FrozenStates(network, texts * 3, CPU, told.append)
+    assert sum(read) == 9
+    assert len(told) == len(read) > 2
+    assert told[0] == f"encoded {read[0]} of 9 texts"
+    assert told[-1] == "encoded 9 of 9 texts"
+
+
+def test_no_texts_need_no_backbone(made):
+    assert FrozenStates(made[0], [], CPU).of([], 16).shape == (0, 16, 32)
