@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from types import SimpleNamespace
 
@@ -34,12 +35,14 @@ class Machine:
     Args:
         timers: the best one first.
         heated: samples of a GPU that may be throttled.
+        free, total: bytes of memory.
     """
 
     device = "cpu"
 
-    def __init__(self, *timers, heated=()):
+    def __init__(self, *timers, heated=(), free=math.inf, total=math.inf):
         self.all_timers, self.heated = timers, heated
+        self.free, self.total = free, total
 
     def synchronize(self):
         pass
@@ -55,6 +58,15 @@ class Machine:
 
     def memory_bytes(self):
         return 0
+
+    def free_bytes(self):
+        return self.free
+
+    def total_bytes(self):
+        return self.total
+
+    def make_room(self):
+        pass
 
     def conditions(self):
         told = summarise([Sample(0.0, sm_clock_mhz=1410.0)])

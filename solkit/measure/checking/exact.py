@@ -28,8 +28,20 @@ from torch.utils._pytree import tree_map
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.parts import flat, parts, slabs
 
-__all__ = ["Exact", "TooSlowError", "exact_reference", "is_inexact", "reference_in"]
+__all__ = [
+    "Exact",
+    "TooLargeError",
+    "TooSlowError",
+    "exact_reference",
+    "is_inexact",
+    "reference_in",
+]
+
+
+class TooLargeError(UnsupportedError):
+    """There is no memory for the reference in wide arithmetic."""
 
 
 class TooSlowError(UnsupportedError):
@@ -75,6 +87,7 @@ def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf
     numbers.
 
     Raises:
+        TooLargeError: it does not fit into memory.
         TooSlowError: by its first run, it would take over `limit_s` seconds.
         UnsupportedError: the reference runs in neither.
     """
@@ -84,6 +97,9 @@ def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf
             return _WideReference(workload, wide, seed).outputs(limit_s)
         except TooSlowError:
             raise
+        except torch.OutOfMemoryError:
+            text = "the reference in wide arithmetic ran out of memory"
+            raise TooLargeError(text) from None
         except Exception as error:  # user code on tensors that it was not written for
             failures.append(f"{type(error).__name__} in {wide}: {str(error)[:200]}")
     raise UnsupportedError("the reference does not run in wide arithmetic: " + "; ".join(failures))
@@ -118,6 +134,7 @@ class _WideReference:
         for draw in range(1, 1 + (_DRAWS_OF_FEW if few else _DRAWS)):
             for move, output in zip(moves, self._nearby(draw), strict=True):
                 move.add(output)
+                del output  # it would stay in memory while the next ones are computed
         return [move.exact() for move in moves]
 
     def _nearby(self, draw: int) -> list[torch.Tensor]:
@@ -148,7 +165,7 @@ class _WideReference:
                 return leaf.detach().clone()
             copied = leaf.detach().to(_widened(leaf.dtype, self._wide), copy=True)
             if draw:
-                copied *= _nudges(copied, self._step, (self._seed, draw, next(places)))
+                _nudge(copied, self._step, (self._seed, draw, next(places)))
             return copied.requires_grad_(leaf.requires_grad)
 
         args, kwargs = tree_map(convert, (self._workload.args, dict(self._workload.kwargs)))
@@ -163,7 +180,7 @@ class _Moves:
 
     def __init__(self, value: torch.Tensor, step: float) -> None:
         self._value, self._step, self._draws = value, step, 0
-        self._sum = torch.zeros_like(value, dtype=torch.float32)
+        self._sum = torch.zeros(value.shape, dtype=torch.float32, device=value.device)
         self._others: tuple[torch.Tensor, ...] = ()
 
     def add(self, output: torch.Tensor) -> None:
@@ -171,9 +188,13 @@ class _Moves:
         if not is_inexact(output):
             self._others += (output,)
             return
-        # the difference of two infinities says nothing about the element's movement
-        move = (output - self._value).abs().nan_to_num_(nan=0.0, posinf=0.0)
-        self._sum += move.div_(self._step)
+        if output.shape != self._value.shape:
+            raise ValueError(f"an output of shape {tuple(output.shape)} on nearby inputs")
+        new, old, total = flat(output), flat(self._value), self._sum.view(-1)
+        for part in parts(total.numel()):
+            # the difference of two infinities says nothing about the element's movement
+            move = (new[part] - old[part]).abs().nan_to_num_(nan=0.0, posinf=0.0)
+            total[part] += move.div_(self._step)
         self._draws += 1
 
     def exact(self) -> Exact:
@@ -181,7 +202,7 @@ class _Moves:
         if not self._draws:
             return Exact(self._value, self._sum, self._others)
         mean = self._sum.div_(self._draws)
-        return Exact(self._value, torch.maximum(mean, _level(mean)))
+        return Exact(self._value, torch.maximum(mean, _level(mean), out=mean))
 
 
 def _level(values: torch.Tensor) -> torch.Tensor:
@@ -195,18 +216,25 @@ def _level(values: torch.Tensor) -> torch.Tensor:
 
 
 def _root_mean_square(values: torch.Tensor, axes: list[int]) -> torch.Tensor:
-    norm: torch.Tensor = torch.linalg.vector_norm(
-        values, dim=axes or None, keepdim=True, dtype=torch.float64
-    )
+    if not values.dim() or not values.numel():
+        return values.abs().sum()
+    cut, pieces = slabs(values)
+    squares = [piece.double().square().sum(axes, keepdim=True) for piece in pieces]
+    whole = torch.stack(squares).sum(0) if cut in axes else torch.cat(squares, cut)
     count = math.prod(values.shape[axis] for axis in axes)
-    return norm.div(max(count, 1) ** 0.5).float()
+    return whole.div(max(count, 1)).sqrt().float()
 
 
-def _nudges(like: torch.Tensor, step: float, key: tuple[int, ...]) -> torch.Tensor:
-    """1 + t d."""
-    generator = torch.Generator(like.device).manual_seed(hash(key) % 2**63)
-    signs = torch.empty_like(like.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
-    return signs.mul_(step).add_(1)
+def _nudge(values: torch.Tensor, step: float, key: tuple[int, ...]) -> None:
+    """Multiply by 1 + t d."""
+    generator = torch.Generator(values.device).manual_seed(hash(key) % 2**63)
+    in_memory = values.permute(sorted(range(values.dim()), key=values.stride, reverse=True))
+    pieces = [values]
+    if in_memory.is_contiguous():
+        pieces = [in_memory.view(-1)[part] for part in parts(values.numel())]
+    for piece in pieces:
+        signs = torch.empty_like(piece.real).random_(0, 2, generator=generator).mul_(2).sub_(1)
+        piece *= signs.mul_(step).add_(1)
 
 
 def is_inexact(tensor: torch.Tensor) -> bool:

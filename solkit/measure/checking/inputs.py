@@ -14,12 +14,14 @@ from solkit.core import Value, Verdict
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload
 from solkit.measure.checking.faults import verdict_of
+from solkit.measure.checking.parts import equal_bytes, fingerprint
 
 __all__ = [
     "bound_workload",
     "digest_of",
     "distinct",
     "drawn_workload",
+    "fingerprints_of",
     "fresh",
     "is_unchanged",
     "poison",
@@ -143,7 +145,19 @@ def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
     if left.layout is not torch.strided:
         return torch.equal(left.to_dense(), right.to_dense())
     # as bytes, so that a NaN equals itself
-    return torch.equal(_bytes(left.detach()), _bytes(right.detach()))
+    return equal_bytes(_bytes(left.detach()), _bytes(right.detach()))
+
+
+def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[object, ...]]:
+    """What tells tensors from others as `same_bits` does, in place of a copy.
+
+    Nobody who could choose their values may know the key.
+    """
+    dense = [each.detach() if each.layout is torch.strided else each.to_dense() for each in tensors]
+    return [
+        (tuple(each.shape), each.dtype, each.device, fingerprint(_bytes(each), key))
+        for each in dense
+    ]
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import torch
 
@@ -15,18 +14,26 @@ from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import Standard, compare, is_explained
-from solkit.measure.checking.exact import Exact, TooSlowError, exact_reference
+from solkit.measure.checking.distributions import (
+    DISTRIBUTIONS,
+    MIXED,
+    NEAR,
+    ZEROS,
+    Distribution,
+    spreads_not,
+    widened,
+)
+from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh, tensors_of
+from solkit.measure.checking.parts import count, flat, parts
 
-__all__ = ["DISTRIBUTIONS", "Distribution", "Trial", "Trials", "naming"]
+__all__ = ["Trial", "Trials", "naming"]
 
 _USUAL = "inputs()"
 _SEEDS = 2
-_PLANTED_EVERY = 64
 _UNSOUND = 0.1
 _CHANCE_SIGMAS = 6.0  # how far above chance zeros must agree to be a structure
-_GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Trial:
     @property
     def nonfinite(self) -> int:
         """Number of elements of its correct outputs that are infinite or NaN."""
-        return sum(int((~torch.isfinite(_widened(out))).sum()) for out in self.want)
+        return sum(count(out, lambda part: ~widened(part).isfinite()) for out in self.want)
 
     @property
     def size_bytes(self) -> int:
@@ -77,95 +84,6 @@ class Trial:
         exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
         tensors = (*tensors_of(self.workload), *self.want, *exact)
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """Values that replace those of ``inputs()``."""
-
-    name: str  # of its trials
-    # makes them from the given ones, in fp32 (fp64 for fp64), and the target dtype
-    values: Callable[[torch.Tensor, torch.dtype], torch.Tensor]
-    first_only: bool = False  # only the first floating tensor gets them, the others keep theirs
-    infinite: bool = False  # some are infinities
-    subnormal: bool = False  # all are below the normal numbers
-    is_twin: bool = False  # they are made from the first trial's values instead of fresh ones
-
-
-def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
-
-    One element is drawn from each run of neighbours: to permute all places takes more memory than
-    the tensor.
-    """
-    flat = given.reshape(-1).clone()
-    count = min(max(2, flat.numel() // _PLANTED_EVERY), flat.numel())
-    apart = flat.numel() // count
-    places = torch.arange(count, device=given.device) * apart
-    places += torch.randint(apart, (count,), device=given.device)
-    places = places[torch.randperm(count, device=given.device)]
-    flat[places] = flat[places.roll(1)]
-    return flat.view(given.shape)
-
-
-def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """Each element keeps its value, or gets that of the element a drawn distance away."""
-    flat = given.reshape(-1)
-    away = flat.roll(int(torch.randint(1, flat.numel(), ())))
-    moves = torch.randint(2, flat.shape, dtype=torch.bool, device=flat.device)
-    return torch.where(moves, away, flat).view(given.shape)
-
-
-def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
-
-    No two elements are equal, neighbours are far apart, and roundings have both signs.
-    """
-    places = torch.arange(given.numel(), dtype=torch.float64, device=given.device)
-    return (places * _GOLDEN % 1 * 2 - 1).reshape(given.shape)
-
-
-def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """A single 1 per row, moving from row to row: a contraction picks single elements."""
-    width = given.shape[-1]
-    rows = torch.arange(given.numel() // width, device=given.device)
-    hot = torch.nn.functional.one_hot((3 + 7 * rows) % width, width)
-    return hot.reshape(given.shape).to(given.dtype)
-
-
-def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Below the least normal number of the dtype, in the proportions given."""
-    finite = given.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-    return given / finite.abs().amax().clamp(min=1e-30) * (torch.finfo(dtype).tiny / 2)
-
-
-def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
-    """Scattered infinities, at least one."""
-    for sign in signs:
-        places = torch.randint(_PLANTED_EVERY, given.shape, device=given.device) == 0
-        places.view(-1)[int(torch.randint(given.numel(), ()))] = True
-        given = given.masked_fill(places, sign * torch.inf)
-    return given
-
-
-DISTRIBUTIONS = (
-    # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
-    # variance (1e-6) below the epsilons of normalisations; 2^-30 takes them below any threshold
-    # that is meant for zeros (1e-8), while fp32 and bf16 still hold their squares
-    Distribution("large", lambda x, _: x * 2.0**7),
-    Distribution("tiny", lambda x, _: x * 2.0**-10),
-    Distribution("minute", lambda x, _: x * 2.0**-30),
-    Distribution("one-hot rows", _one_hot, first_only=True),
-    Distribution("ramps", _ramp),
-    Distribution("repeated values", lambda x, _: torch.full_like(x, 0.75)),  # ties, no variance
-    Distribution("negative", lambda x, _: -x.abs()),
-    Distribution("zeros", lambda x, _: torch.zeros_like(x).copysign(torch.randn_like(x))),
-    Distribution("subnormal", _subnormal, subnormal=True),
-    Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
-    Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
-    Distribution("swapped values", _swapped, is_twin=True),
-)
-"""In order of use; a twin follows its original."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +134,7 @@ class Trials:
                 usual = max(usual, trial.nonfinite)
                 self._note(trial.workload)
                 yield trial
+                del trial  # it would stay in memory while the next one is made
         for twin in (each for each in DISTRIBUTIONS if each.is_twin):
             yield from self._distributed(twin, self.seed, usual)
 
@@ -247,8 +166,12 @@ class Trials:
         return self.make(shape)
 
     def on(self, name: str, seed: int, workload: Workload) -> Trial:
-        """The trial on other inputs at the measured shape; the seed is that of the runs."""
-        return self._on(name, seed, workload, self.shape)
+        """The trial on inputs whose call has ended; the seed is that of the runs."""
+        return self._on(name, seed, workload, self.shape, is_over=True)
+
+    def again(self, seed: int) -> Workload:
+        """The inputs of a trial of ``inputs()`` once more."""
+        return self._made(seed, self.shape)
 
     def mixed(self, workload: Workload, seed: int) -> Workload:
         """A copy of a workload whose floating values moved within their tensors.
@@ -257,21 +180,32 @@ class Trials:
         """
         made = fresh(workload)
         seed_everything(seed)
-        _fill(made, Distribution("mixed values", _mixed), self._structures)
+        _fill(made, MIXED, self._structures)
         return made
 
     def _trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
         return self._on(name, seed, self._made(seed, shape), shape)
 
-    def _on(self, name: str, seed: int, workload: Workload, shape: Mapping[str, Value]) -> Trial:
-        return self._exact(Trial(name, seed, workload, _reference(workload, seed), None, (), shape))
+    def _on(
+        self,
+        name: str,
+        seed: int,
+        workload: Workload,
+        shape: Mapping[str, Value],
+        is_over: bool = False,
+    ) -> Trial:
+        want = _reference(workload, seed)
+        return self._exact(Trial(name, seed, workload, want, None, (), shape), is_over)
 
-    def _exact(self, trial: Trial) -> Trial:
-        """The trial with its outputs in wide arithmetic, if the reference runs in it."""
+    def _exact(self, trial: Trial, is_over: bool = False) -> Trial:
+        """The trial with its outputs in wide arithmetic, if the reference runs in it.
+
+        `is_over`: whether the candidate has run on it, and needs no more memory.
+        """
         wide = f"{trial.name}, in wide arithmetic"
         if self._too_slow:
             return replace(trial, notes=tuple(self._too_slow))
-        if (needed := _needed_bytes(trial)) > self.free_bytes():
+        if (needed := _needed_bytes(trial, is_over)) > self.free_bytes():
             why = f"the reference in wide arithmetic needs {needed / 1e9:.1f} GB of memory"
             return replace(trial, notes=(why,), is_short=True)
         if wide in self.skip:  # its perturbed inputs are beyond what the reference allows
@@ -283,7 +217,8 @@ class Trials:
                 return replace(trial, exact=found)
         except UnsupportedError as error:
             self._too_slow.extend([str(error)] if isinstance(error, TooSlowError) else ())
-            return replace(trial, notes=(str(error),))
+            is_short = isinstance(error, TooLargeError)
+            return replace(trial, notes=(str(error),), is_short=is_short)
 
     def _distributed(self, distribution: Distribution, seed: int, usual: int) -> Iterator[Trial]:
         """The trial on that distribution, if the reference allows it."""
@@ -301,7 +236,7 @@ class Trials:
         except Exception:  # it is not made for such values, which is not an error
             return
         trial = Trial(name, seed, workload, want, None, (), self.shape)
-        if _spreads_not(want) if distribution.infinite else trial.nonfinite <= usual:
+        if spreads_not(want) if distribution.infinite else trial.nonfinite <= usual:
             trial = self._exact(trial)
             with naming(name):
                 sound = _is_sound(trial)
@@ -309,19 +244,21 @@ class Trials:
                 yield trial
 
 
-def _needed_bytes(trial: Trial) -> float:
+def _needed_bytes(trial: Trial, is_over: bool) -> float:
     """Memory that wide arithmetic takes on a trial's inputs, and what follows it takes beside it.
 
-    In fp64: while it runs, the inputs twice, or once beside three and a half outputs; then four and
-    a half outputs (`solkit.measure.checking.exact`), of which one and a half stay. Beside these,
-    two more trials are shared with a candidate, which needs its own outputs twice: six times the
-    inputs and outputs as they are.
+    In fp64: while it runs, the inputs beside two and a half outputs
+    (`solkit.measure.checking.exact`), of which one and a half stay. Beside these, inputs as they
+    are are shared with a candidate, which takes outputs four times: its own, as much for its work,
+    those that it passes on, and those that are judged.
     """
     leaves = tensors_of(trial.workload)
     inputs, outputs = (8 * sum(each.numel() for each in part) for part in (leaves, trial.want))
-    runs = max(2 * inputs + 1.5 * outputs, inputs + 3.5 * outputs, 4.5 * outputs)
-    own = sum(each.numel() * each.element_size() for each in (*leaves, *trial.want))
-    return max(runs, 1.5 * outputs + 6 * own)
+    runs = inputs + 2.5 * outputs
+    given, got = (
+        sum(each.numel() * each.element_size() for each in part) for part in (leaves, trial.want)
+    )
+    return runs if is_over else max(runs, 1.5 * outputs + given + 4 * got)
 
 
 def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
@@ -364,20 +301,19 @@ def _is_sound(trial: Trial) -> bool:
     if trial.exact is not None:
         return is_explained(trial.want, trial.exact)
     near = fresh(trial.workload)
-    _fill(near, Distribution("near", _nudged))
+    _fill(near, NEAR)
     pairs = zip(_reference(near, trial.seed), trial.want, strict=True)
     return all(_distance(moved, want) <= _UNSOUND for moved, want in pairs)
 
 
-def _nudged(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    return given * (1 + torch.finfo(dtype).eps * (torch.rand_like(given) - 0.5))
-
-
 def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
     """Relative, over the elements that are finite in both."""
-    pair = [_widened(out).nan_to_num(0.0, 0.0, 0.0).float() for out in (left, right)]
-    size = float(pair[1].norm())
-    return float((pair[0] - pair[1]).norm()) / size if size else 0.0
+    size = moved = 0.0
+    pair = flat(left), flat(right)
+    for part in parts(pair[1].numel()):
+        a, b = (widened(each[part]).nan_to_num(0.0, 0.0, 0.0).float() for each in pair)
+        size, moved = math.hypot(size, float(b.norm())), math.hypot(moved, float((a - b).norm()))
+    return moved / size if size else 0.0
 
 
 def _fill(
@@ -399,11 +335,16 @@ def _fill(
 
 def _scale(leaves: Sequence[torch.Tensor]) -> float:
     """The largest finite number among floating tensors."""
-    sizes = [
-        _widened(leaf.detach()).abs().nan_to_num(0.0, 0.0, 0.0).max()
+    plain = [
+        flat(distinct(leaf.detach()))
         for leaf in leaves
         if leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel()
     ]
+    sizes = (
+        widened(leaf[part]).abs().nan_to_num_(0.0, 0.0, 0.0).max()
+        for leaf in plain
+        for part in parts(leaf.numel())
+    )
     return max((float(size) for size in sizes), default=0.0)
 
 
@@ -421,7 +362,7 @@ class _Structure:
         """Of one draw."""
         if not tensor.is_floating_point() or tensor.layout is not torch.strided:
             return cls()
-        plain = _widened(distinct(tensor.detach()))
+        plain = widened(distinct(tensor.detach()))
         zeros = plain == 0
         square = plain.dim() > 1 and plain.shape[-1] == plain.shape[-2] > 1
         some = bool(zeros.any()) and not bool(zeros.all())
@@ -433,22 +374,26 @@ class _Structure:
         zeros = None
         if self.zeros is not None and other.zeros is not None:
             both = self.zeros & other.zeros
-            a, b = (float(each.double().mean()) for each in (self.zeros, other.zeros))
+            a, b = (_count(each) / each.numel() for each in (self.zeros, other.zeros))
             # if the places were independent: the moments of the hypergeometric distribution
             by_chance = a * b * both.numel()
             sigma = math.sqrt(by_chance * (1 - a) * (1 - b))
-            if int(both.sum()) > by_chance + _CHANCE_SIGMAS * sigma + 1:
+            if _count(both) > by_chance + _CHANCE_SIGMAS * sigma + 1:
                 zeros = both
         orders = self.sorted_along & other.sorted_along
         return _Structure(zeros, self.mirrored and other.mirrored, orders)
 
     def imposed_on(self, values: torch.Tensor) -> torch.Tensor:
-        """The values with this structure."""
+        """The values with this structure; they are overwritten where that is enough."""
         if self.mirrored:
             values = values.triu() + values.triu(1).mT
         for dim, descending in sorted(self.sorted_along):  # the first keeps its order in the last
             values = values.sort(dim, descending=descending).values
-        return values if self.zeros is None else values.masked_fill(self.zeros, 0.0)
+        return values if self.zeros is None else values.masked_fill_(self.zeros, 0.0)
+
+
+def _count(truths: torch.Tensor) -> int:
+    return count(truths, lambda part: part)
 
 
 def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
@@ -477,27 +422,13 @@ def _write(
     plain.copy_(values)
 
 
-def _spreads_not(outputs: list[torch.Tensor]) -> bool:
-    """No NaN, and of each sign no larger a share of infinities than in the inputs."""
-    return not any(
-        bool(_widened(out).isnan().any())
-        or int(_widened(out).isinf().sum()) > 3 * out.numel() / _PLANTED_EVERY
-        for out in outputs
-    )
-
-
 def _is_fp8(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() and tensor.element_size() == 1
-
-
-def _widened(out: torch.Tensor) -> torch.Tensor:
-    """fp8 has no `isfinite`."""
-    return out.float() if _is_fp8(out) else out
 
 
 def _may_be_flushed(trial: Trial) -> bool:
     """Whether zeros instead of the inputs give the same outputs, by the rule of `compare`."""
     zeros = fresh(trial.workload)
-    _fill(zeros, Distribution("zeros", lambda given, _: torch.zeros_like(given)))
+    _fill(zeros, ZEROS)
     flushed = _reference(zeros, trial.seed)
     return not compare(flushed, trial.want, None, trial.exact).errors

@@ -137,6 +137,7 @@ class _Worker:
         self._graphs = {key: graph for key, graph in self._graphs.items() if key[0] != name}
         self._forget_outputs()
         self._inputs.pop(name).block.close()
+        self._machine.make_room()
 
     def run(
         self, _: Frame, name: str, seed: int, sizes: list[int], shares: bool, guarded: bool
@@ -162,15 +163,19 @@ class _Worker:
         given = (workload.args, workload.kwargs)
         found = self._guard.findings(self._returned, given, shares) if guarded else ()
         self._machine.synchronize()
+        self._machine.make_room()  # the referee judges the outputs
         return self._look(found)
 
     def look(self, _: Frame, guarded: bool) -> Answer:
         """The form of the last call's outputs, and the guard's findings now."""
         return self._look(self._guard.findings() if guarded else ())
 
-    def fetch(self, frame: Frame, ticket: dict[str, Any] | None, offsets: list[int]) -> None:
+    def fetch(
+        self, frame: Frame, ticket: dict[str, Any] | None, offsets: list[int], stays: bool
+    ) -> None:
         """Copy the last call's outputs to where the referee reads them.
 
+        That memory stays for the next call's, or is released.
         It uses the current stream, as a user of the outputs would: other streams are not awaited.
         """
         if ticket is not None:
@@ -182,7 +187,10 @@ class _Worker:
             size = values.numel() * values.element_size()
             place = self._results.at(offset, size).view(values.dtype)
             place.copy_(values.reshape(-1))
+            del place
         self._machine.synchronize()
+        if not stays:
+            self._close_results()
 
     def operators(self, _: Frame, name: str, seed: int) -> list[str]:
         """Call the candidate once more; gives the torch operators that it calls."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from solkit.errors import KernelFileError, SolkitError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.distributions import DISTRIBUTIONS
 from solkit.measure.checking.faults import (
     ALL_DISTRIBUTIONS,
     CandidateError,
@@ -33,22 +33,21 @@ from solkit.measure.checking.faults import (
 from solkit.measure.checking.inputs import (
     bound_workload,
     drawn_workload,
-    fresh,
+    fingerprints_of,
     is_unchanged,
-    same_bits,
-    tensors_of,
 )
 from solkit.measure.checking.redrawing import are_free, draws_for, vary
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.checking.trials import DISTRIBUTIONS, Trial, Trials
+from solkit.measure.checking.trials import Trial, Trials
 from solkit.measure.distrust.delegation import by_kernels, by_operators
 from solkit.measure.distrust.findings import Finding
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.guarded import evidence
+from solkit.measure.guarded.effects import Effects, effects_of, packed
 from solkit.measure.guarded.messages import Request
 from solkit.measure.guarded.redraws import Drawn, Redraws, Shared, secret
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
-from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of, pack
+from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of
 from solkit.measure.sensitivity.needed import LIMIT_S
 from solkit.measure.timing.machine import Machine
 
@@ -58,8 +57,11 @@ _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
 _JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
-_MOST_IDLE_BYTES = 1 << 30  # that this process's allocator may keep to itself
+_MOST_IDLE_BYTES = 1 << 30  # of outputs: above it their shared memory is freed after each call
 _OUTPUT_SLACK_BYTES = 64 << 20
+_INPUTS_HELD, _OUTPUTS_HELD = 2, 5
+"""Copies at least: the inputs and what the candidate gets of them; the correct outputs, the
+candidate's, what it worked with, what it passes on, and what is judged."""
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
 _TWINS = frozenset(each.name for each in DISTRIBUTIONS if each.is_twin)
@@ -78,16 +80,6 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class _Effects:
-    """What a reference does besides computing its outputs."""
-
-    # numbers of the inputs' storages that it writes to, or declares as written
-    written: frozenset[int]
-    aliases: bool  # whether its outputs lie in its inputs
-    reference_s: float  # its wall-clock time
-
-
-@dataclass(frozen=True)
 class _Taken:
     """What is known of a call once it has ended, but whether its outputs are correct."""
 
@@ -95,6 +87,17 @@ class _Taken:
     got: list[torch.Tensor]  # in the referee's memory
     misplaced: tuple[str, ...]  # outputs that lie in inputs
     changed: tuple[str, ...]  # inputs that were written into
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """Inputs of ``inputs()`` that the candidate was checked on."""
+
+    name: str
+    seed: int
+    prints: list[tuple[object, ...]]  # fingerprints of the correct outputs
+    is_floating: bool  # whether there are floating ones among these
+    shared: Shared | None  # ``None`` if they had to leave memory
 
 
 class Checks:
@@ -105,12 +108,14 @@ class Checks:
         self._device = setup.machine.device
         self._results: Block | None = None
         self._bound_to: dict[str, Value] | None = None
-        self._known_effects: _Effects | None = None
+        self._known_effects: Effects | None = None
         self._trials: Trials | None = None
         self._swapped = False  # whether it was checked on inputs with swapped values
         self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
         self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
         self._usual_bytes = 0  # of the outputs
+        self._sizes: tuple[int, int] | None = None  # bytes of inputs and outputs, if known
+        self._key = secret.getrandbits(63)  # of fingerprints
         self.max_error = 0.0  # largest deviation from the reference so far
         self.is_degenerate = False  # whether different inputs gave the same outputs
         self.calls = 1  # of the candidate before timing, including one that records launches
@@ -125,7 +130,6 @@ class Checks:
         self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
         self._read_source()
         sets = self._check()
-        self._usual_bytes = _bytes_of(sets[-1].trial.want)
         self._bind(self._request.shape)
         self._check_operators(sets[-1])
         return sets
@@ -141,12 +145,13 @@ class Checks:
         """The inputs of timed calls, shared with these candidates as `sets`."""
         self._setup.say("drawing inputs")
         usual, shape = sets[-1].trial.workload, self._request.shape
+        without = usual.with_inputs((), {})
         trials = self._trials
         assert trials is not None
 
         def draw(seed: int) -> Workload:
             seed_everything(seed)
-            return drawn_workload(self._problem, usual, shape, self._device)
+            return drawn_workload(self._problem, without, shape, self._device)
 
         def mix(seed: int) -> Workload:
             return trials.mixed(usual, seed)
@@ -161,19 +166,21 @@ class Checks:
                 self._setup.machine.synchronize,
             )
 
-        def packed(workload: Workload) -> Packed:
-            return _packed(workload, self._device)
+        def taken_apart(workload: Workload) -> Packed:
+            return packed(workload, self._device)
 
         def allocated(size: int) -> Block:
             return self._allocate(size, self._setup.blocks)
 
-        return Redraws(sets, draws, remotes, packed, allocated)
+        leave = draws.kind == "drawn" and not sets[-1].trial.want
+        first = partial(trials.again, sets[-1].trial.seed) if leave else None
+        return Redraws(sets, draws, remotes, taken_apart, allocated, first)
 
     def trial_of(self, redraws: Redraws, drawn: Drawn) -> Trial:
-        """The inputs of a turn once more, with correct outputs."""
-        assert self._trials is not None
+        """The inputs of a turn once more."""
         with self._blaming_the_problem():
-            return self._trials.on(_TIMED, drawn.seed, redraws.workload(drawn))
+            workload = redraws.workload(drawn)
+        return Trial(_TIMED, drawn.seed, workload, [], None, shape=self._request.shape)
 
     def needed(self, trials: Sequence[Trial]) -> Needed | None:
         """What the timed inputs make compulsory; ``None`` if there is no time to measure it."""
@@ -181,7 +188,8 @@ class Checks:
             return None
         self._setup.say(evidence.STAGE)
         return evidence.needed_on(
-            trials,
+            # correct outputs matter to the file's own comparison only
+            [each if each.workload.check is None else self._with_outputs(each) for each in trials],
             lambda: self._make(self._request.shape),
             self._problem.description.problem.tolerance,
             min(LIMIT_S, self._remote.left_s),
@@ -193,8 +201,11 @@ class Checks:
         return self._effects.reference_s
 
     def _check(self) -> list[Shared]:
-        """Run the candidate on all trials; gives those from ``inputs()`` that it is timed on."""
-        usual: list[tuple[Shared, contextlib.ExitStack]] = []
+        """Run the candidate on all trials; gives those from ``inputs()`` that it is timed on.
+
+        Large ones leave memory to the other trials, and are made once more.
+        """
+        usual: list[_Usual] = []
         if ALL_DISTRIBUTIONS in self._request.skip:
             self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
         deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
@@ -202,29 +213,64 @@ class Checks:
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
                 break
-            if trial.is_short:
-                self.notes[f"Tolerances alone decide: {trial.notes[0]}."] = None
+            self._tell_if_short(trial)
             self._bind(trial.shape)
             blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
             shared = self._share(trial, blocks)
             self._check_on(shared)
             self._swapped |= trial.name in _TWINS
-            if trial.is_usual:
-                usual.append((shared, blocks))
-                if len(usual) == 2:
-                    self._compare(*(each for each, _ in usual))
-                    if sum(_size(each) for each, _ in usual) > _MOST_TIMED_BYTES:
-                        self._drop(*usual.pop(0))
-            else:
+            stays = trial.is_usual and 2 * _size(shared) <= _MOST_TIMED_BYTES
+            if not stays:
                 self._drop(shared, blocks)
+            if trial.is_usual:
+                self._usual_bytes = _bytes_of(trial.want)
+                prints = fingerprints_of(trial.want, self._key)
+                is_floating = any(tensor.is_floating_point() for tensor in trial.want)
+                kept = shared if stays else None
+                usual.append(_Usual(trial.name, trial.seed, prints, is_floating, kept))
+            is_second = trial.is_usual and len(usual) == 2
             del trial, shared, blocks  # they would stay in memory while the next trial is made
-        return [each for each, _ in usual]
+            if is_second:
+                self._compare(*usual)
+        sets = [each.shared for each in usual if each.shared is not None]
+        return sets or [self._shared_again(usual[-1])]
 
-    def _compare(self, one: Shared, other: Shared) -> None:
+    def _compare(self, one: _Usual, other: _Usual) -> None:
         """What two draws of the inputs have in common."""
-        self.is_degenerate = _is_degenerate([one.trial, other.trial])
-        drawn = [one.trial.workload, other.trial.workload]
+        drawn = [self._inputs_of(each) for each in (one, other)]
         self._vary, self._are_free = vary(*drawn), are_free(drawn)
+        self.is_degenerate = (
+            other.is_floating and one.prints == other.prints and not is_unchanged(*drawn)
+        )
+
+    def _with_outputs(self, trial: Trial) -> Trial:
+        """A trial with its correct outputs, which those that may not be judged have not yet."""
+        if trial.want:
+            return trial
+        assert self._trials is not None
+        with self._blaming_the_problem():
+            made = self._trials.on(_TIMED, trial.seed, trial.workload)
+        self._tell_if_short(made)
+        return made
+
+    def _tell_if_short(self, trial: Trial) -> None:
+        if trial.is_short:
+            self.notes[f"Tolerances alone decide: {trial.notes[0]}."] = None
+
+    def _inputs_of(self, usual: _Usual) -> Workload:
+        if usual.shared is not None:
+            return usual.shared.trial.workload
+        assert self._trials is not None
+        with self._blaming_the_problem():
+            return self._trials.again(usual.seed)
+
+    def _shared_again(self, usual: _Usual) -> Shared:
+        """Inputs that had to leave memory; their outputs are computed for calls that are judged."""
+        shape = self._request.shape
+        trial = Trial(usual.name, usual.seed, self._inputs_of(usual), [], None, shape=shape)
+        shared = self._share(trial, self._setup.blocks)
+        self._remote.attach(trial.name, shared.packed, shared.block)
+        return shared
 
     def _drop(self, shared: Shared, blocks: contextlib.ExitStack) -> None:
         self._remote.detach(shared.trial.name)
@@ -232,6 +278,7 @@ class Checks:
 
     def _bind(self, shape: Mapping[str, Value]) -> None:
         if self._bound_to != dict(shape):
+            self._setup.machine.make_room()  # the candidate's process makes inputs of its own
             self._remote.bind(shape, self._request.params)
             self._bound_to = dict(shape)
 
@@ -252,8 +299,29 @@ class Checks:
             path = self._request.reference or self._request.path
             summary = "; ".join(explain(error, "running the reference", path))
             if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
-                raise UnsupportedError(summary) from error
+                raise UnsupportedError(self._lack_of_memory(summary)) from error
             raise KernelFileError(summary, path) from error
+
+    def _lack_of_memory(self, summary: str) -> str:
+        """An error that says what the problem needs, what there is, and what to do."""
+        free, total = self._setup.machine.free_bytes(), self._setup.machine.total_bytes()
+        told = [summary]
+        if self._sizes is not None:
+            inputs, outputs = self._sizes
+            least = _INPUTS_HELD * inputs + _OUTPUTS_HELD * outputs
+            told.append(
+                f"inputs of {inputs / 1e9:.1f} GB and outputs of {outputs / 1e9:.1f} GB need at "
+                f"least {least / 1e9:.1f} GB, and what the reference and the kernel work with"
+            )
+        if total < math.inf:
+            told.append(f"the GPU has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free")
+        told.append("choose a smaller shape, a larger GPU, or end what else uses this one")
+        return "; ".join(told)
+
+    def _free_bytes(self) -> float:
+        """Memory that this process may still take."""
+        self._setup.machine.make_room()
+        return self._setup.machine.free_bytes()
 
     def _own_and_common_trials(self) -> Iterator[Trial]:
         """First trials that no other candidate has seen, then those that candidates share.
@@ -267,7 +335,7 @@ class Checks:
             return _WIDE_SHARE * self._remote.left_s
 
         trials = Trials(
-            self._make, request.seed, request.shape, request.skip, wide_limit_s, _free_bytes
+            self._make, request.seed, request.shape, request.skip, wide_limit_s, self._free_bytes
         )
         self._trials = trials
         for trial in trials.own():
@@ -288,31 +356,35 @@ class Checks:
         self._remote.attach(trial.name, shared.packed, shared.block)
         self.calls += 1
         sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
-        aliases = self._effects.aliases
-        look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=is_usual)
-        first = self._judge(look, shared, trial.name)
-        shared.restore()
-        if is_usual:
-            again = self._remote.run(trial.name, trial.seed, sizes, aliases)
-            second = self._judge(again, shared, f"{trial.name}, called again")
+
+        def judged(which: str, guarded: bool) -> list[tuple[object, ...]]:
+            self._setup.machine.make_room()
+            aliases = self._effects.aliases
+            look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
+            got = self._judge(look, shared, which)
             shared.restore()
-            if not same_bits(first, second):
-                self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
+            return fingerprints_of(got, self._key) if is_usual else []
+
+        first = judged(trial.name, is_usual)
+        if is_usual and judged(f"{trial.name}, called again", False) != first:
+            self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
         self._setup.say("running the reference")
 
     def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
         """Share a trial's inputs with the candidate."""
         self._setup.say("sharing the inputs")
-        packed = _packed(trial.workload, self._device)
+        inputs = packed(trial.workload, self._device)
+        if trial.want:
+            self._sizes = inputs.size, _bytes_of(trial.want)
         if self._known_effects is None:
-            self._known_effects = _effects(trial, self._setup.machine)
-        _make_room()
-        block = self._allocate(packed.size, blocks)
-        packed.fill(block)
-        return Shared(trial, packed, block, self._effects.written)
+            self._known_effects = effects_of(trial, self._setup.machine)
+        self._setup.machine.make_room()
+        block = self._allocate(inputs.size, blocks)
+        inputs.fill(block)
+        return Shared(trial, inputs, block, self._effects.written)
 
     @property
-    def _effects(self) -> _Effects:
+    def _effects(self) -> Effects:
         assert self._known_effects is not None
         return self._known_effects
 
@@ -320,7 +392,8 @@ class Checks:
         try:
             block = allocate(size, self._device)
         except torch.OutOfMemoryError as error:
-            raise UnsupportedError(f"the inputs do not fit into memory twice: {error}") from error
+            told = f"memory that the candidate's process shares: {error}"
+            raise UnsupportedError(self._lack_of_memory(told)) from error
         blocks.callback(block.close)
         return block
 
@@ -341,6 +414,7 @@ class Checks:
         return _Taken(which, got, tuple(self._misplaced(look.outputs)), tuple(changed))
 
     def _decide(self, taken: _Taken, trial: Trial) -> None:
+        trial = self._with_outputs(trial)
         own = trial.workload.tolerance or self._problem.description.problem.tolerance
         comparison = trial.standard(own).judge(taken.got)
         self.max_error = max(self.max_error, comparison.max_error)
@@ -394,11 +468,17 @@ class Checks:
         if size > 4 * expected + _OUTPUT_SLACK_BYTES:
             error = f"the outputs take {size} bytes, where the reference's take {expected}"
             raise CandidateError(Verdict.WRONG, (error,))
-        is_new = self._results is None or self._results.size < size
-        if is_new:
-            self._results = self._allocate(size, self._setup.blocks)
-        assert self._results is not None
-        got = self._remote.fetch(self._results, forms, is_new)
+        if size > _MOST_IDLE_BYTES:  # they do not wait for the next call
+            self._setup.machine.make_room()
+            with contextlib.ExitStack() as blocks:
+                block = self._allocate(size, blocks)
+                got = self._remote.fetch(block, forms, is_new=True, stays=False)
+        else:
+            is_new = self._results is None or self._results.size < size
+            if is_new:
+                self._results = self._allocate(size, self._setup.blocks)
+            assert self._results is not None
+            got = self._remote.fetch(self._results, forms, is_new)
         return [
             # on the candidate's device, which the comparison then names
             tensor.to(form.device) if form.device in ("cpu", "cuda") else tensor
@@ -421,7 +501,6 @@ class Checks:
 
     def judge_kept(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
-        assert self._trials is not None
         kept, self._kept = self._kept, []
         secret.shuffle(kept)
         deadline, count = time.monotonic() + _JUDGING_SHARE * self._remote.left_s, len(kept)
@@ -430,29 +509,9 @@ class Checks:
                 self.notes[f"{len(kept)} of {count} kept calls were not judged: no time."] = None
                 return
             shared, taken = kept.pop()
-            drawn = shared.trial
-            with self._blaming_the_problem():
-                trial = self._trials.on(_TIMED, drawn.seed, drawn.workload)
-            self._decide(taken, trial)
-
-
-def _free_bytes() -> float:
-    """Memory that this process may still take."""
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return math.inf
-    _make_room()
-    return float(torch.cuda.mem_get_info()[0])
-
-
-def _make_room() -> None:
-    """Give back what this process's allocator keeps for itself, if that is much.
-
-    The candidate's process, and memory that both share, cannot take it otherwise.
-    """
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return
-    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > _MOST_IDLE_BYTES:
-        torch.cuda.empty_cache()
+            self._decide(taken, shared.trial)
+            del shared, taken  # they would stay in memory while the next call is judged
+        self._setup.machine.make_room()
 
 
 def _problem(request: Request) -> LoadedKernel:
@@ -484,59 +543,9 @@ def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:
     return loaded
 
 
-def _effects(trial: Trial, machine: Machine) -> _Effects:
-    """Run the reference once more, on a copy of the inputs, to see its effects on them."""
-    workload = trial.workload
-    copy = fresh(workload)
-    versions = [_version(tensor) for tensor in tensors_of(copy)]
-    start = time.perf_counter()
-    seed_everything(trial.seed)
-    want = copy.run_reference()
-    machine.synchronize()
-    reference_s = time.perf_counter() - start
-    before, after = (_packed(each, machine.device).storages for each in (workload, copy))
-    written = {n for n, (a, b) in enumerate(zip(before, after)) if not torch.equal(a, b)}
-    touched = {  # also by writes that left the values as they were, as `relu_` may
-        tensor.untyped_storage().data_ptr()
-        for tensor, version in zip(tensors_of(copy), versions)
-        if tensor.layout is torch.strided and _version(tensor) != version
-    }
-    written |= {n for n, storage in enumerate(after) if storage.data_ptr() in touched}
-    declared = pack(workload.written_arguments(), machine.device).storages
-    starts = {storage.data_ptr() for storage in declared}
-    written |= {n for n, storage in enumerate(before) if storage.data_ptr() in starts}
-    inside = {storage.data_ptr() for storage in after}
-    strided = [tensor for tensor in want if tensor.layout is torch.strided]
-    aliases = any(tensor.untyped_storage().data_ptr() in inside for tensor in strided)
-    return _Effects(frozenset(written), aliases, reference_s)
-
-
-def _version(tensor: torch.Tensor) -> int:
-    """How often torch has written to it, by its own count; 0 for a tensor without a count."""
-    return 0 if tensor.is_inference() else tensor._version
-
-
-def _packed(workload: Workload, device: str) -> Packed:
-    try:
-        return pack((workload.args, dict(workload.kwargs)), device)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UnsupportedError(f"the inputs cannot be shared: {error}") from error
-
-
 def _size(shared: Shared) -> int:
     return shared.block.size + _bytes_of(shared.trial.want)
 
 
 def _bytes_of(tensors: Sequence[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _is_degenerate(checked: Sequence[Trial]) -> bool:
-    """Whether different inputs gave the same outputs, floating ones among them."""
-    one, *others = checked
-    return any(
-        any(tensor.is_floating_point() for tensor in other.want)
-        and same_bits(one.want, other.want)
-        and not is_unchanged(one.workload, other.workload)
-        for other in others
-    )

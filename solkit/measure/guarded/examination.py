@@ -114,7 +114,9 @@ class Examination:
         timed_on = sets[-1]
         launches = self.remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
+        digest = digest_of(*(each.trial.workload for each in sets))
         redraws = self.checks.redraws(sets, [self.remote])
+        del sets, timed_on  # large ones leave memory in the turns
         plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
         plan = replace(plan, hopeless_ms=self._request.hopeless_ms)
         timed, flush = self._time(redraws, plan)
@@ -136,11 +138,11 @@ class Examination:
             tuple(timed.candidate.spans_ms),
             tuple(timed.reference.spans_ms),
             timed.conditions,
-            inputs_digest=digest_of(*(each.trial.workload for each in sets)),
+            inputs_digest=digest,
         )
         needed = None
         if verdict is Verdict.CORRECT and measurement.median_ms < self._request.hard_ms:
-            alike = [shared.trial for shared in sets] if redraws.kind == "same" else None
+            alike = [shared.trial for shared in redraws.sets] if redraws.kind == "same" else None
             if clock.note is not None:
                 alike = [timed_on.trial]
             needed = self.checks.needed(alike or self._typical(timed))

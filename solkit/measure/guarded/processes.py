@@ -37,6 +37,9 @@ _ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",  # the last prints before a crash
     "KINETO_LOG_LEVEL": "99",  # the profiler's chatter
 }
+# The referee's large tensors come and go: without it free memory lies in pieces that fit nothing,
+# and cannot be given back. A candidate keeps what torch does by default.
+_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 _server = ForkServer(_PREPARE, _ENVIRONMENT)
 
 
@@ -179,6 +182,8 @@ class Processes:
         order = "PCI_BUS_ID"  # as NVML counts
         visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}
         env, sandbox = {**os.environ, **_ENVIRONMENT, **visible}, self._sandboxes.get(function)
+        if function == _REFEREE:
+            env.setdefault(*_ALLOCATOR)
         if sandbox is None:
             return Child(_server, function, env=env, descriptors=(descriptor,))
         return Child(

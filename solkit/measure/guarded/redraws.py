@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.redrawing import Draws, vary
+from solkit.measure.checking.inputs import fingerprints_of, fresh, tensors_of
+from solkit.measure.checking.redrawing import Draws
 from solkit.measure.checking.trials import Trial
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.sharing import Block, Packed, pack
@@ -68,6 +68,7 @@ class Redraws:
         remotes: the candidates' processes.
         pack: takes inputs apart.
         allocate: makes memory to share.
+        first: makes the inputs of the last set again, if they are to leave memory meanwhile.
 
     Attributes:
         current: the inputs of this turn.
@@ -80,10 +81,15 @@ class Redraws:
         remotes: Sequence[Remote],
         pack: _Packs,
         allocate: Callable[[int], Block],
+        first: Callable[[], Workload] | None = None,
     ) -> None:
         self._sets, self._draws, self._remotes = list(sets), draws, remotes
-        self._first = sets[-1]
-        self._last: tuple[Drawn, Workload] | None = None
+        last = sets[-1]
+        self._first = last if first is None else _emptied(last)
+        self._make_first = first
+        self._last: Drawn | None = None
+        self._prints: list[tuple[object, ...]] = []  # of the last turn's inputs
+        self._key = secret.getrandbits(63)
         self._pack, self._allocate = pack, allocate
         self.current = sets[-1]
 
@@ -91,6 +97,11 @@ class Redraws:
     def kind(self) -> str:
         """See `Draws`."""
         return self._draws.kind
+
+    @property
+    def sets(self) -> tuple[Shared, ...]:
+        """The inputs as the candidates have them now."""
+        return tuple(self._sets)
 
     @property
     def cost_s(self) -> float:
@@ -118,12 +129,18 @@ class Redraws:
             return None
         drawn = Drawn(secret.getrandbits(62), secret.getrandbits(31))
         self.current = self._sets[number] = self._placed(self._sets[number], drawn)
-        self._last = drawn, self.current.trial.workload
+        self._last = drawn
         return drawn
 
     def end(self) -> Shared:
         """Share the inputs of before the first turn again."""
+        if self._last is not None:
+            self._prints = self._prints_of(self.current.trial.workload)
         first = replace(self._first, block=self._sets[-1].block)
+        if self._make_first is not None:
+            workload = self._make_first()
+            trial = replace(first.trial, workload=workload)
+            first = replace(first, trial=trial, packed=self._pack(workload))
         if first.packed.form == self._sets[-1].packed.form:
             first.restore()
         else:
@@ -136,11 +153,13 @@ class Redraws:
         return self._draws.of(drawn.source)
 
     def repeats(self) -> bool:
-        """Whether the seed of the last turn gives its inputs again."""
+        """Whether the seed of the last turn gives its inputs again; asked after all turns."""
         if self._last is None:
             return False
-        drawn, workload = self._last
-        return not vary(workload, self.workload(drawn))
+        return self._prints_of(self.workload(self._last)) == self._prints
+
+    def _prints_of(self, workload: Workload) -> list[tuple[object, ...]]:
+        return fingerprints_of(tensors_of(workload), self._key)
 
     def _placed(self, before: Shared, drawn: Drawn) -> Shared:
         workload = self.workload(drawn)
@@ -163,6 +182,12 @@ class Redraws:
         for remote in self._remotes:
             remote.attach(name, shared.packed, shared.block)
         return shared
+
+
+def _emptied(shared: Shared) -> Shared:
+    """The same without the inputs in the referee's memory."""
+    trial = replace(shared.trial, workload=shared.trial.workload.with_inputs((), {}))
+    return replace(shared, trial=trial, packed=replace(shared.packed, storages=()))
 
 
 class ReferenceGraph:

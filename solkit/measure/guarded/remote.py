@@ -126,17 +126,20 @@ class Remote:
         """The state after the last call."""
         return self._ask("look", "looking at the candidate", _look, guarded=guarded)
 
-    def fetch(self, block: Block, forms: Sequence[Form], is_new: bool) -> list[torch.Tensor]:
+    def fetch(
+        self, block: Block, forms: Sequence[Form], is_new: bool, stays: bool = True
+    ) -> list[torch.Tensor]:
         """The last call's outputs, in memory out of the candidate's reach.
 
-        The candidate writes them to the block, which is overwritten before and may be new to it.
+        The candidate writes them to the block, which is overwritten before, may be new to it, and
+        stays for further calls or not.
         """
         ticket, descriptors = block.ticket() if is_new else (None, ())
         offsets = offsets_of([form.size for form in forms])[0]
         block.at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
         block.settle()  # or this could overwrite what the candidate writes
-        files = b"", descriptors
-        self._ask("fetch", "reading the outputs", files=files, ticket=ticket, offsets=offsets)
+        given: dict[str, Any] = {"ticket": ticket, "offsets": offsets, "stays": stays}
+        self._ask("fetch", "reading the outputs", files=(b"", descriptors), **given)
         return [
             block.at(offset, form.size).clone().view(form.dtype).reshape(form.shape)
             for offset, form in zip(offsets, forms, strict=True)

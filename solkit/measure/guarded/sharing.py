@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import cuda_memory
+from solkit.measure.checking.parts import equal_bytes
 
 __all__ = ["Block", "Packed", "allocate", "attach", "offsets_of", "pack", "plain", "unpack"]
 
@@ -66,8 +67,8 @@ class Block(abc.ABC):
 
 
 def read(memory: torch.Tensor) -> None:
-    """Read bytes on their device."""
-    memory[: memory.numel() // 4 * 4].view(torch.int32).sum()
+    """Read bytes on their device, as words of the sum's own type, which takes no memory."""
+    memory[: memory.numel() // 8 * 8].view(torch.int64).sum()
 
 
 def allocate(size: int, device: str) -> Block:
@@ -179,7 +180,7 @@ class Packed:
     def changed(self, block: Block) -> Iterator[int]:
         """Numbers of the storages whose bytes in the block differ from the packed ones."""
         for number, (offset, size) in enumerate(self.places):
-            if not torch.equal(block.at(offset, size), self.storages[number]):
+            if not equal_bytes(block.at(offset, size), self.storages[number]):
                 yield number
 
     def dumps(self) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2
 __all__ = ["CudaMachine", "Machine", "machine_for"]
 
 COLD = PROTOCOLS["cold"]
+_MOST_IDLE_BYTES = 1 << 30  # that a process's allocator may keep to itself
 
 
 class Machine:
@@ -53,6 +55,29 @@ class Machine:
         """Device memory of live tensors, without the machine's own; frees the rest."""
         gc.collect()
         return 0
+
+    def idle_bytes(self) -> int:
+        """Device memory that this process's allocator keeps for itself."""
+        return 0
+
+    def free_bytes(self) -> float:
+        """Device memory that nobody uses."""
+        return math.inf
+
+    def total_bytes(self) -> float:
+        """All device memory."""
+        return math.inf
+
+    def make_room(self) -> None:
+        """Give back what this process's allocator keeps for itself, if that is much.
+
+        Other processes, and memory that processes share, cannot take it otherwise.
+        """
+        if self.idle_bytes() > _MOST_IDLE_BYTES:
+            self.empty_cache()
+
+    def empty_cache(self) -> None:
+        """Give back all that this process's allocator keeps for itself."""
 
     def conditions(self) -> ConditionSampler:
         """A sampler of clocks and throttle reasons.
@@ -120,6 +145,22 @@ class CudaMachine(Machine):
         torch.cuda.empty_cache()
         own = self._buffer.size if "_buffer" in vars(self) else 0
         return torch.cuda.memory_allocated() - own
+
+    def idle_bytes(self) -> int:
+        """See `Machine`."""
+        return torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+
+    def free_bytes(self) -> float:
+        """See `Machine`."""
+        return float(torch.cuda.mem_get_info()[0])
+
+    def total_bytes(self) -> float:
+        """See `Machine`."""
+        return float(torch.cuda.mem_get_info()[1])
+
+    def empty_cache(self) -> None:
+        """See `Machine`."""
+        torch.cuda.empty_cache()
 
     def conditions(self) -> ConditionSampler:
         """See `Machine`."""

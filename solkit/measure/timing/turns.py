@@ -138,6 +138,7 @@ class _Comparison:
         sets = self._checked()
         base = self._rivals[0].examination.checks
         redraws = base.redraws(sets, [rival.examination.remote for rival in self._rivals])
+        del sets  # large ones leave memory in the turns
         plan = affordable(plan_for(self._request, base.reference_s), redraws.cost_s)
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(find(self._common.protocol))

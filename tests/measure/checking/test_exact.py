@@ -9,7 +9,7 @@ from torch import nn
 
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
-from solkit.measure.checking.exact import TooSlowError, exact_reference, reference_in
+from solkit.measure.checking.exact import TooLargeError, TooSlowError, exact_reference, reference_in
 
 BF16 = torch.bfloat16
 
@@ -189,3 +189,13 @@ def test_there_is_a_limit_to_its_time():
         exact_reference(workload, limit_s=0.1)
     assert len(calls) == 1
     assert len(exact_reference(workload, limit_s=60.0)) == 1
+
+
+def test_a_lack_of_memory_is_told_as_such():
+    def reference(x):
+        if x.dtype is torch.float64:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return x
+
+    with pytest.raises(TooLargeError, match="ran out of memory"):
+        exact_reference(Workload((torch.randn(4),), {}, reference, None))

@@ -16,10 +16,11 @@ from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.closeness import judge
+from solkit.measure.checking.distributions import DISTRIBUTIONS, _swapped
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
-from solkit.measure.checking.trials import DISTRIBUTIONS, Trials, _swapped
+from solkit.measure.checking.trials import Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16
 
@@ -532,18 +533,21 @@ def test_a_number_that_is_expanded_has_no_places_to_swap():
 
 
 def test_wide_arithmetic_is_left_out_where_memory_is_short():
-    """relu of N numbers: three and a half outputs beside the inputs, at most, while it runs, in
-    fp64; then one and a half, and six times 4 bytes of inputs and outputs: 36 N and 60 N bytes.
+    """relu of N numbers: two and a half outputs beside the inputs while it runs, in fp64, or one
+    and a half beside 4 bytes of inputs and, four times, of outputs: 28 N and 32 N bytes.
     """
     number = 1000
     problem = Workload((torch.randn(number),), {}, torch.relu, None)
-    for free, there in ((60 * number, True), (60 * number - 1, False)):
+    for free, there in ((32 * number, True), (32 * number - 1, False)):
         (first, *_) = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free).own()
         assert (first.exact is not None) is there
         assert first.is_short is not there
         assert first.notes == (
             () if there else ("the reference in wide arithmetic needs 0.0 GB of memory",)
         )
+    for free, there in ((28 * number, True), (28 * number - 1, False)):
+        judged = Trials(lambda _: problem, 0, free_bytes=lambda free=free: free)
+        assert (judged.on("a call", 0, problem).exact is not None) is there
 
 
 def test_the_reference_s_outputs_are_of_the_trial_s_inputs():

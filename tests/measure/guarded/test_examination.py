@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
-from solkit.measure.guarded import checks
 from solkit.measure.timing.conditions import Sample
 
 
@@ -51,35 +50,6 @@ def test_a_reference_that_ignores_its_inputs_is_told(run):
     assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
     assert "same outputs, bit for bit, on two sets of inputs" in outcome.errors[0]
     assert outcome.measurement is not None
-
-
-@pytest.mark.parametrize(("most_bytes", "first"), [(1 << 30, "swapped values"), (0, "inputs()")])
-def test_large_inputs_leave_memory_once_they_were_compared(run, monkeypatch, most_bytes, first):
-    dropped = []
-    drop = checks.Checks._drop
-
-    def told(self, shared, blocks):
-        dropped.append(shared.trial.name)
-        drop(self, shared, blocks)
-
-    monkeypatch.setattr(checks, "_MOST_TIMED_BYTES", most_bytes)
-    monkeypatch.setattr(checks.Checks, "_drop", told)
-    outcome = run("def kernel(x): return x + x")
-    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
-    assert dropped[0] == first
-    assert dropped.count("inputs()") == (first == "inputs()")
-    assert "inputs(), seed 1" not in dropped
-    outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
-    assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
-
-
-def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch):
-    monkeypatch.setattr(checks, "_free_bytes", lambda: 0.0)
-    outcome = run("def kernel(x): return x + x")
-    assert outcome.verdict is Verdict.CORRECT
-    (note,) = {each for each in outcome.errors if "memory" in each}
-    assert note.startswith("Tolerances alone decide: the reference in wide arithmetic needs")
-    assert run("def kernel(x): return x * 2.1").verdict is Verdict.WRONG
 
 
 class Recorded(TorchDispatchMode):

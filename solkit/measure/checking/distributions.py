@@ -1,0 +1,161 @@
+"""Values that replace those of ``inputs()``.
+
+Each makes one new tensor of the size of the given one and, apart from that, small parts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from solkit.measure.checking.parts import count, flat, in_parts, parts
+
+__all__ = ["DISTRIBUTIONS", "MIXED", "NEAR", "ZEROS", "Distribution", "spreads_not", "widened"]
+
+_PLANTED_EVERY = 64
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Values that replace those of ``inputs()``."""
+
+    name: str  # of its trials
+    # makes them from the given ones, in fp32 (fp64 for fp64), and the target dtype: a new tensor
+    values: Callable[[torch.Tensor, torch.dtype], torch.Tensor]
+    first_only: bool = False  # only the first floating tensor gets them, the others keep theirs
+    infinite: bool = False  # some are infinities
+    subnormal: bool = False  # all are below the normal numbers
+    is_twin: bool = False  # they are made from the first trial's values instead of fresh ones
+
+
+def _of_each(make: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Values that are made from each element by itself."""
+    return lambda given, _: in_parts(given, lambda part, _: make(part))
+
+
+def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
+
+    One element is drawn from each run of neighbours: to permute all places takes more memory than
+    the tensor.
+    """
+    values = given.reshape(-1).clone()
+    number = min(max(2, values.numel() // _PLANTED_EVERY), values.numel())
+    apart = values.numel() // number
+    places = torch.arange(number, device=given.device) * apart
+    places += torch.randint(apart, (number,), device=given.device)
+    places = places[torch.randperm(number, device=given.device)]
+    values[places] = values[places.roll(1)]
+    return values.view(given.shape)
+
+
+def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """Each element keeps its value, or gets that of the element a drawn distance away."""
+    values = flat(given)
+    size = values.numel()
+    distance = int(torch.randint(1, size, ()))
+
+    def mix(part: torch.Tensor, start: int) -> torch.Tensor:
+        first = (start - distance) % size
+        wrapped = max(0, first + len(part) - size)
+        away = torch.cat((values[first : first + len(part) - wrapped], values[:wrapped]))
+        moves = torch.randint(2, part.shape, dtype=torch.bool, device=part.device)
+        return torch.where(moves, away, part)
+
+    return in_parts(given, mix)
+
+
+def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
+
+    No two elements are equal, neighbours are far apart, and roundings have both signs.
+    """
+
+    def ramp(part: torch.Tensor, start: int) -> torch.Tensor:
+        end = start + len(part)
+        places = torch.arange(start, end, dtype=torch.float64, device=part.device)
+        return places.mul_(_GOLDEN).remainder_(1).mul_(2).sub_(1)
+
+    return in_parts(given, ramp)
+
+
+def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+    """A single 1 per row, moving from row to row: a contraction picks single elements."""
+    width = given.shape[-1]
+
+    def hot(part: torch.Tensor, start: int) -> torch.Tensor:
+        places = torch.arange(start, start + len(part), device=part.device)
+        return (3 + 7 * (places // width)) % width == places % width
+
+    return in_parts(given, hot)
+
+
+def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Below the least normal number of the dtype, in the proportions given."""
+
+    def finite(part: torch.Tensor) -> torch.Tensor:
+        return part.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+    values = flat(given)
+    ends = [finite(values[part]).abs().amax() for part in parts(values.numel())]
+    largest = torch.stack(ends).amax().clamp(min=1e-30)
+    return _of_each(lambda part: part / largest * (torch.finfo(dtype).tiny / 2))(given, dtype)
+
+
+def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
+    """Scattered infinities, at least one."""
+    made = given.clone(memory_format=torch.contiguous_format)
+    values = made.view(-1)
+    for sign in signs:
+        for part in parts(values.numel()):
+            places = torch.randint(_PLANTED_EVERY, values[part].shape, device=given.device) == 0
+            values[part].masked_fill_(places, sign * torch.inf)
+        values[int(torch.randint(values.numel(), ()))] = sign * torch.inf
+    return made
+
+
+def _nudged(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    eps = torch.finfo(dtype).eps
+    return _of_each(lambda part: part * (1 + eps * (torch.rand_like(part) - 0.5)))(given, dtype)
+
+
+DISTRIBUTIONS = (
+    # 2^7 takes normal numbers beyond the exponential's range in fp32 (88.7); 2^-10 takes their
+    # variance (1e-6) below the epsilons of normalisations; 2^-30 takes them below any threshold
+    # that is meant for zeros (1e-8), while fp32 and bf16 still hold their squares
+    Distribution("large", _of_each(lambda x: x * 2.0**7)),
+    Distribution("tiny", _of_each(lambda x: x * 2.0**-10)),
+    Distribution("minute", _of_each(lambda x: x * 2.0**-30)),
+    Distribution("one-hot rows", _one_hot, first_only=True),
+    Distribution("ramps", _ramp),
+    Distribution("repeated values", lambda x, _: torch.full_like(x, 0.75)),  # ties, no variance
+    Distribution("negative", _of_each(lambda x: -x.abs())),
+    Distribution("zeros", _of_each(lambda x: torch.zeros_like(x).copysign(torch.randn_like(x)))),
+    Distribution("subnormal", _subnormal, subnormal=True),
+    Distribution("infinities", partial(_planted, signs=(1.0, -1.0)), infinite=True),
+    Distribution("negative infinities", partial(_planted, signs=(-1.0,)), infinite=True),
+    Distribution("swapped values", _swapped, is_twin=True),
+)
+"""In order of use; a twin follows its original."""
+
+MIXED = Distribution("mixed values", _mixed)
+NEAR = Distribution("near", _nudged)
+ZEROS = Distribution("zeros", lambda given, _: torch.zeros_like(given))
+
+
+def spreads_not(outputs: list[torch.Tensor]) -> bool:
+    """No NaN, and of each sign no larger a share of infinities than in the inputs."""
+    return not any(
+        count(out, lambda part: widened(part).isnan())
+        or count(out, lambda part: widened(part).isinf()) > 3 * out.numel() / _PLANTED_EVERY
+        for out in outputs
+    )
+
+
+def widened(out: torch.Tensor) -> torch.Tensor:
+    """fp8 has no `isfinite`."""
+    return out.float() if out.is_floating_point() and out.element_size() == 1 else out

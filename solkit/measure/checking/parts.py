@@ -1,0 +1,93 @@
+"""Large tensors a part at a time: whole copies of them exhaust a GPU's memory.
+
+Many an operator takes memory of its own on CUDA: `torch.equal` a truth for each element, and a sum
+of truths or small integers a 64-bit number for each, which is twice the size of an fp32 tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+__all__ = ["ELEMENTS", "count", "equal_bytes", "fingerprint", "flat", "in_parts", "parts", "slabs"]
+
+ELEMENTS = 1 << 24
+"""Of a part: 128 MiB as 64-bit numbers."""
+
+_WORD = 8  # bytes
+_STEP = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd
+_MIXING = ((0xFF51AFD7ED558CCD - (1 << 64), 33), (0xC4CEB9FE1A85EC53 - (1 << 64), 29))
+"""Factors and shifts that spread each bit of a word: the finalizer of MurmurHash3."""
+
+
+def parts(elements: int) -> Iterator[slice]:
+    """Slices that cover so many elements."""
+    for start in range(0, elements, ELEMENTS):
+        yield slice(start, min(start + ELEMENTS, elements))
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a tensor of any layout, in one dimension."""
+    plain = tensor.detach()
+    return (plain if plain.layout is torch.strided else plain.to_dense()).reshape(-1)
+
+
+def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
+    """The dimension that a tensor is cut along, its longest, and the slabs."""
+    dim = max(range(tensor.dim()), key=lambda each: tensor.shape[each])
+    size = tensor.shape[dim]
+    step = max(1, ELEMENTS * size // max(1, tensor.numel()))
+    return dim, (tensor.narrow(dim, at, min(step, size - at)) for at in range(0, size, step))
+
+
+def count(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tensor]) -> int:
+    """How many elements are counted; `is_counted` gives truths for a part of them."""
+    values = flat(tensor)
+    return sum(int(is_counted(values[part]).sum()) for part in parts(values.numel()))
+
+
+def in_parts(
+    given: torch.Tensor, make: Callable[[torch.Tensor, int], torch.Tensor]
+) -> torch.Tensor:
+    """A new tensor of the same form; `make` gives values of a part, from it and its first index."""
+    values = flat(given)
+    made = torch.empty_like(values)
+    for part in parts(values.numel()):
+        made[part] = make(values[part], part.start)
+    return made.view(given.shape)
+
+
+def equal_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors of bytes, in one dimension, are the same."""
+    if left.numel() != right.numel():
+        return False
+    are_aligned = not any(each.storage_offset() % _WORD for each in (left, right))
+    end = left.numel() // _WORD * _WORD if are_aligned else 0
+    pairs = [(left[end:], right[end:])]
+    if end:  # as words, which is faster
+        pairs.append((left[:end].view(torch.int64), right[:end].view(torch.int64)))
+    return all(torch.equal(a[part], b[part]) for a, b in pairs for part in parts(len(a)))
+
+
+def fingerprint(values: torch.Tensor, key: int) -> int:
+    """64 bits that tell bytes, in one dimension, from others, except by a chance of 2^-64.
+
+    Each word is mixed with its place and the key, which whoever could choose the bytes must not
+    know.
+    """
+    total = 0
+    step = ELEMENTS * _WORD
+    for start in range(0, values.numel(), step):
+        chunk = values[start : start + step]
+        if len(chunk) % _WORD or chunk.storage_offset() % _WORD:
+            chunk = torch.nn.functional.pad(chunk, (0, -len(chunk) % _WORD)).clone()
+        words = chunk.view(torch.int64)
+        first = start // _WORD
+        mixed = torch.arange(first, first + len(words), device=words.device)
+        mixed.mul_(_STEP).add_(key).bitwise_xor_(words)
+        for factor, shift in _MIXING:
+            mixed.mul_(factor)
+            mixed.bitwise_xor_(mixed >> shift)
+        total += int(mixed.sum())
+    return total % 2**64

@@ -1,0 +1,181 @@
+"""How much memory all processes of a measurement take together, in sizes of the inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from textwrap import dedent
+
+import pytest
+import torch
+from live import Live
+from simulated import HEAD, NoGuard, reference
+
+from solkit.core import Verdict
+from solkit.errors import UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking import closeness, distributions, inputs, parts
+from solkit.measure.checking.inputs import digest_of
+from solkit.measure.checking.trial_cache import TrialCache
+from solkit.measure.guarded import checks
+from solkit.measure.guarded.candidate import serve
+from solkit.measure.guarded.checks import Setup
+from solkit.measure.guarded.examination import examine
+from solkit.measure.guarded.messages import Request
+from solkit.processes.channel import Channel, pair
+
+SHAPE = (64, 512, 9)
+BYTES = 4 * 64 * 512 * 9
+PART = BYTES // 4 // 64
+CONSTANT = HEAD.replace("return x * 2", "return (x - x).relu()")
+FEW = {"one-hot rows", "ramps", "zeros", "subnormal", "infinities", "swapped values"}
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Measure a kernel on inputs that are large: in proportion, as 8 GB on a GPU are."""
+    for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
+        monkeypatch.setattr(checks, name, BYTES // 8)
+    monkeypatch.setattr(closeness, "_CHUNK", PART)
+    monkeypatch.setattr(closeness, "_SAMPLED", PART)
+    monkeypatch.setattr(inputs, "_CHUNK_BYTES", 4 * PART)
+    monkeypatch.setattr(parts, "ELEMENTS", PART)
+    monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", 1e9)
+    few = tuple(each for each in distributions.DISTRIBUTIONS if each.name in FEW)
+    monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", few)
+    monkeypatch.setattr("solkit.measure.guarded.candidate.Guard", NoGuard)
+
+    def measured(body, **machine):
+        path = tmp_path / "mine.py"
+        path.write_text(
+            dedent(f"""
+            import torch
+
+            def inputs(N=1, device="cuda"):
+                return (torch.rand({SHAPE}, device=device),)
+
+            def reference(x):
+                return {body}
+
+            def kernel(x):
+                return {body}
+            """)
+        )
+        live = Live(monkeypatch)
+        ours, other = pair()
+
+        def candidate():
+            with live.counting():
+                serve(Channel(other, trusting=True), lambda _: reference())
+
+        thread = threading.Thread(target=candidate, daemon=True)
+        thread.start()
+        with ours:
+            channel = Channel(ours, trusting=False)
+            channel.receive()  # it is ready
+            request = Request(str(path), None, {}, {}, 600.0, 5, "cpu")
+            with contextlib.ExitStack() as blocks, live.counting():
+                setup = Setup(reference(**machine), live.say, blocks, TrialCache(0))
+                outcome = examine(request, [channel], setup)
+        thread.join()
+        return outcome, {stage: most / BYTES for stage, most in live.peaks.items()}
+
+    return measured
+
+
+def test_inputs_beside_a_small_output(measured):
+    """8 GiB of inputs take less than half of 80."""
+    outcome, peaks = measured("x.amax(dim=1)")
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    assert peaks.pop("reading the outputs") < 4.6  # inputs, the candidate's, both wide, a part
+    assert max(peaks.values()) < 3.7
+
+
+def test_outputs_of_the_inputs_size(measured):
+    """6 GB of each: 54 while the candidate is checked, and 72 where timed calls are judged."""
+    outcome, peaks = measured("x.log_softmax(dim=1)")
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    assert peaks.pop("reading the outputs") < 12.6
+    assert max(peaks.values()) < 9.5
+
+
+def test_outputs_of_the_inputs_size_where_memory_is_short(measured):
+    """Without wide arithmetic: two copies of the inputs, five of the outputs at most."""
+    outcome, peaks = measured("x.log_softmax(dim=1)", free=0.0)
+    assert outcome.verdict is Verdict.CORRECT
+    assert max(peaks.values()) < 7.5
+
+
+@pytest.mark.parametrize(("most_bytes", "first"), [(1 << 30, "swapped values"), (0, "inputs()")])
+def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_bytes, first):
+    dropped = []
+    drop = checks.Checks._drop
+
+    def told(self, shared, blocks):
+        dropped.append(shared.trial.name)
+        drop(self, shared, blocks)
+
+    monkeypatch.setattr(checks, "_MOST_TIMED_BYTES", most_bytes)
+    monkeypatch.setattr(checks.Checks, "_drop", told)
+    outcome = run("def kernel(x): return x + x")
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
+    assert dropped[0] == first
+    usual = [each for each in dropped if each.startswith("inputs()")]
+    assert usual == (["inputs()", "inputs(), seed 1"] if most_bytes == 0 else [])
+    digest = run("def kernel(x): return x + x").samples.inputs_digest
+    monkeypatch.setattr(checks.Checks, "_drop", drop)
+    if most_bytes == 0:  # only the second is timed; it is the same once more
+        seed_everything(6)
+        x = torch.randn(16)
+        assert digest == digest_of(Workload((x,), {}, torch.relu, None))
+    outcome = run("def kernel(x): return torch.zeros_like(x)", head=CONSTANT)
+    assert outcome.verdict is Verdict.DEGENERATE_PROBLEM
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 30, 0])
+def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch, most_bytes):
+    monkeypatch.setattr(checks, "_MOST_TIMED_BYTES", most_bytes)
+    outcome = run("def kernel(x): return x + x", mine=reference(free=0.0))
+    assert outcome.verdict is Verdict.CORRECT
+    (note,) = {each for each in outcome.errors if "memory" in each}
+    assert note.startswith("Tolerances alone decide: the reference in wide arithmetic needs")
+    wrong = run("def kernel(x): return x * 2.1", mine=reference(free=0.0))
+    assert wrong.verdict is Verdict.WRONG
+
+
+def test_a_lack_of_memory_says_what_is_needed_and_what_there_is(run):
+    """The second of the file's own inputs, of 64 bytes as the outputs, does not fit."""
+    head = HEAD.replace(
+        "return x * 2",
+        """
+    if torch.initial_seed() == 6:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return x * 2""",
+    )
+    with pytest.raises(UnsupportedError) as caught:
+        run("def kernel(x): return x + x", head=head, mine=reference(free=3e9, total=80e9))
+    told = str(caught.value)
+    assert "running the reference: OutOfMemoryError: CUDA out of memory" in told
+    assert "inputs of 0.0 GB and outputs of 0.0 GB need at least 0.0 GB" in told
+    assert "the GPU has 80.0 GB, of which 3.0 GB are free; choose a smaller shape" in told
+
+
+WRONG = {
+    "in a timed call": "return x * 2 if len(calls) < 20 else torch.zeros_like(x)",
+    "at once": "return x * 2.1",
+    "when called again": "return x * 2 + (len(calls) == 2)",
+    "on inputs that are not usual": "return x * 2 if 0.1 < x.abs().max() < 9 else x",
+    "in what it leaves of its inputs": "y = x * 2; x[3] += 1; return y",
+    "in inputs, from the second call on": "y = x * 2; x[15] *= 1 + (len(calls) == 2); return y",
+    "in a late write": "y = x * 2; x[15] *= 1 + (len(calls) > 20); return y",
+}
+
+
+@pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
+def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
+    for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
+        monkeypatch.setattr(checks, name, 0)
+    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
+    kernel = "calls = []\ndef kernel(x):\n    calls.append(1)\n    " + body
+    assert run(kernel).verdict is Verdict.WRONG
