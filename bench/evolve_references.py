@@ -58,6 +58,7 @@ def share_of(path: str) -> float:
     import torch
     from torch.profiler import ProfilerActivity, profile
 
+    torch.backends.cudnn.allow_tf32 = False  # as in what is timed
     space: dict[str, Any] = {}
     exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), space)
     torch.manual_seed(0)

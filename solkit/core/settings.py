@@ -23,6 +23,9 @@ class MeasureSettings:
         protocol: the name of a timing protocol (`solkit.measure.timing.protocols`).
         time_limit_s: wall seconds that one candidate may take at one shape. Running it on fake
             tensors may take half of them.
+        checks_limit_s: wall seconds after which a candidate is checked on no further distribution,
+            and after which no further timed call is judged. What was left out is noted. ``None``
+            for a share of `time_limit_s`.
         study_limit_s: wall seconds for tracing one file, or compiling its candidate, at one shape.
         turns_s: wall seconds for a comparison's turns beyond the minimum number.
         sandbox: whether untrusted code runs under bubblewrap.
@@ -40,6 +43,7 @@ class MeasureSettings:
     precision: str = "tolerance"
     protocol: str = "cold"
     time_limit_s: float = 120.0
+    checks_limit_s: float | None = None
     study_limit_s: float = 180.0
     turns_s: float = 2.0
     sandbox: bool = False

@@ -77,6 +77,10 @@ Show = Callable[[EvolveStatus], None]
 _COMPILE_S = 60.0
 """Seconds for compiling one candidate: one that takes longer costs more than it may gain."""
 
+_CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
+"""Of the budget, for the checks of one candidate on further inputs: those of large problems take
+half a minute. The gate has no such limit."""
+
 
 @dataclass(frozen=True)
 class EvolveParts:
@@ -84,6 +88,7 @@ class EvolveParts:
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
+            A reference alone is also compiled under other settings of Inductor.
         check: tells right sources from wrong ones without a GPU, with the reason; by default
             Triton's interpreter runs them, unless the bench is a recording.
         advise: gives advice on a result, for the brief.
@@ -139,7 +144,8 @@ def evolve(
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
     how, given = settings or EvolveSettings(), parts or EvolveParts()
-    limits = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
+    final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
+    limits = replace(final, checks_limit_s=max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds))
     to = _place(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
@@ -153,10 +159,10 @@ def evolve(
         world.advise = given.advise
         world.log = log = _log(stack, bench, found, gpu_seconds, how)
         run = _Run(world, found, gpu_seconds, how, given.show)
-        asked = _default(found, to, how) if given.proposers is None else given.proposers
+        asked = _proposers(given, found, to, bench, how)
         with _opened(bench, world, limits, log) as world.bench:
             breeding, stopped = run.search(asked)
-        gate = run.gate(breeding, bench, limits)
+        gate = run.gate(breeding, bench, final)
         return run.concluded(breeding, stopped, gate)
 
 
@@ -173,18 +179,23 @@ def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | 
     return to
 
 
-def _default(found: Original, to: Device, how: EvolveSettings) -> Sequence[Proposer]:
+def _proposers(
+    given: EvolveParts, found: Original, to: Device, bench: Bench | None, how: EvolveSettings
+) -> Sequence[Proposer]:
+    """What writes variants; for a reference alone Inductor's other settings come first."""
+    from solkit.tuner.proposers.inductor_settings import InductorSettings
     from solkit.tuner.proposers.rewriter import Rewriter
 
-    rewriter = Rewriter(how.seed, checks=False)  # the search checks what it measures
-    if (path := found.compiled) is None:
-        return [rewriter]
-    from solkit.tuner.proposers.inductor_settings import InductorSettings
+    asked = given.proposers
+    if asked is None:
+        asked = [Rewriter(how.seed, checks=False)]  # the search checks what it measures
+    if (path := found.compiled) is None or isinstance(bench, RecordedBench):
+        return asked
 
     def compiled(settings: Mapping[str, Any]) -> str:
         return first_parent(path, to, found.shape, settings).text
 
-    return [InductorSettings(found.variant.source, compiled), rewriter]
+    return [InductorSettings(found.variant.source, compiled), *asked]
 
 
 def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld) -> Check:

@@ -208,7 +208,7 @@ class Checks:
         usual: list[_Usual] = []
         if ALL_DISTRIBUTIONS in self._request.skip:
             self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
-        deadline = time.monotonic() + _TRIALS_SHARE * self._request.time_limit_s
+        deadline = self._deadline(_TRIALS_SHARE * self._request.time_limit_s)
         for trial in self._all_trials():
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
@@ -234,6 +234,11 @@ class Checks:
                 self._compare(*usual)
         sets = [each.shared for each in usual if each.shared is not None]
         return sets or [self._shared_again(usual[-1])]
+
+    def _deadline(self, share_s: float) -> float:
+        """When checks of a kind end that may take `share_s` seconds."""
+        limit_s = self._request.checks_limit_s
+        return time.monotonic() + (share_s if limit_s is None else min(share_s, limit_s))
 
     def _compare(self, one: _Usual, other: _Usual) -> None:
         """What two draws of the inputs have in common."""
@@ -503,7 +508,7 @@ class Checks:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
         kept, self._kept = self._kept, []
         secret.shuffle(kept)
-        deadline, count = time.monotonic() + _JUDGING_SHARE * self._remote.left_s, len(kept)
+        deadline, count = self._deadline(_JUDGING_SHARE * self._remote.left_s), len(kept)
         while kept:
             if len(kept) < count and time.monotonic() > deadline:
                 self.notes[f"{len(kept)} of {count} kept calls were not judged: no time."] = None

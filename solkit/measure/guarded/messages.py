@@ -45,6 +45,7 @@ class Request:
     # the hard bound as far as it is known: below it, the needs of the timed inputs are measured
     hard_ms: float = 0.0
     spent_s: float = 0.0  # seconds of the time limit that earlier attempts took
+    checks_limit_s: float | None = None  # seconds for distributions, and for judging timed calls
     hopeless_ms: float | None = None  # a call that takes longer is timed only a few times
 
 

@@ -212,6 +212,7 @@ class Session:
             shape=dict(shape),
             params=dict(params),
             time_limit_s=settings.time_limit_s,
+            checks_limit_s=settings.checks_limit_s,
             seed=_drawn() if settings.seed is None else settings.seed,
             device=self._device,
             protocol=find(settings.protocol).name,
