@@ -27,8 +27,8 @@ def written(
     device: Device,
     shape: Mapping[str, Value] | None,
     settings: Mapping[str, Any] | None = None,
-) -> tuple[str, tuple[str, ...]]:
-    """The file's text, and notes, each a sentence.
+) -> tuple[str, tuple[str, ...], tuple[tuple[Mapping[str, int], ...], ...]]:
+    """The file's text; notes, each a sentence; and what Inductor would choose between by timing.
 
     Args:
         path: the file with the reference.
@@ -61,7 +61,7 @@ def written(
             if isinstance(error, KernelFileError):
                 raise
             raise InputError(f"{path} cannot be compiled into a kernel file: {error}") from error
-    return made.text, made.notes
+    return made.text, made.notes, made.choices
 
 
 def _listed(shape: Mapping[str, Value]) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from solkit.core import Device
+from solkit.core import Depth, Device, Value, canonical
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target
 from solkit.processes import jobs
 
-__all__ = ["FirstParent", "first_parent"]
+if TYPE_CHECKING:
+    from solkit.analysis.analyser import Analyser
+
+__all__ = ["FirstParent", "chosen", "first_parent", "peer"]
 
 _LIMIT_S = 900.0
 
@@ -24,10 +29,13 @@ class FirstParent:
     Attributes:
         text: the file; the reference stays in its own.
         notes: what to know of it, each a sentence.
+        choices: for each kernel of which Inductor would time several configurations, their
+            parameters, its first choice, the file's default, first.
     """
 
     text: str
     notes: tuple[str, ...]
+    choices: tuple[tuple[Mapping[str, int], ...], ...] = ()
 
 
 def first_parent(
@@ -49,7 +57,7 @@ def first_parent(
         WorkerError: SolKit's own part failed.
     """
     asked = None if shape is None else dict(shape)
-    text, notes = jobs.call(
+    text, notes, choices = jobs.call(
         "solkit.analysis.compiled_reference:written",
         os.fspath(path),
         target(device),
@@ -57,4 +65,69 @@ def first_parent(
         dict(settings or {}),
         timeout_s=_LIMIT_S,
     )
-    return FirstParent(text, tuple(notes))
+    return FirstParent(text, tuple(notes), tuple(map(tuple, choices)))
+
+
+def chosen(
+    choices: Sequence[Sequence[Mapping[str, int]]],
+    params: Mapping[str, Value],
+    of: tuple[str, str, Shape],
+    analyser: Analyser,
+) -> dict[str, Value]:
+    """Of the configurations that Inductor would time, those that the kernel model finds fastest.
+
+    Args:
+        choices: of each kernel.
+        params: the file's defaults.
+        of: the file, its reference and the shape.
+        analyser: for the device.
+    """
+    from solkit.surrogate.ranking import RankSettings, Request, rank
+
+    path, reference, shape = of
+    asked = [{**params, **each} for kernel in choices for each in kernel]
+    if not asked:
+        return {}
+    settings = RankSettings(Depth.LOWERED, everything=True, explained=0)
+    request = Request([path], reference, [shape], {path: asked}, 1, settings)
+    (plan,) = rank(request, analyser, None)
+    known = {canonical(e.configuration.params): e.forecast.time_ms for e in plan.ranked}
+
+    def time_ms(choice: Mapping[str, int]) -> float:
+        return known.get(canonical({**params, **choice})) or math.inf
+
+    fastest = [dict(min(kernel, key=time_ms)) for kernel in choices]
+    return {name: value for each in fastest for name, value in each.items()}
+
+
+_MODEL = """
+
+class ModelNew(Model):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.compiled = torch.compile(super().forward)
+
+    def forward(self, *args, **kwargs):
+        return self.compiled(*args, **kwargs)
+"""
+_FUNCTION = """
+
+import torch
+
+_compiled = torch.compile(reference)
+
+
+def kernel(*args, **kwargs):
+    return _compiled(*args, **kwargs)
+"""
+
+
+def peer(path: str | os.PathLike[str], kind: str) -> str:
+    """A kernel file in which `torch.compile` itself runs the reference, on a real GPU.
+
+    Args:
+        path: the file with the reference.
+        kind: the problem's format, ``"native"`` or ``"kernelbench"``.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+    return text + (_MODEL if kind == "kernelbench" else _FUNCTION)

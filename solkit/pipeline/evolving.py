@@ -44,7 +44,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.pipeline.compiling import first_parent
+from solkit.pipeline.compiling import first_parent, peer
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evolving_practice import Practice
 from solkit.pipeline.evolving_world import (
@@ -77,6 +77,8 @@ Show = Callable[[EvolveStatus], None]
 _COMPILE_S = 60.0
 """Seconds for compiling one candidate: one that takes longer costs more than it may gain."""
 
+_PEER_S = 240.0
+"""Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
 """Of the budget, for the checks of one candidate on further inputs: those of large problems take
 half a minute. The gate has no such limit."""
@@ -345,8 +347,10 @@ class _Run:
         if best.time_ms is None or same:
             return None
         breeding.tell("gate")
-        base = self.original.configuration
         rival = self.original.of(self.world.path(best.variant), best.params, "tuned")
+        base = self.original.configuration
+        if self.original.compiled is not None and bench is None:
+            base, limits = self._peer(self.original.compiled), replace(limits, time_limit_s=_PEER_S)
         judge = partial(guarded_final, self.world.device, limits)
         if bench is not None:
             from solkit.tuner.final import head_to_head
@@ -360,6 +364,14 @@ class _Run:
             return Gate(False, None, why="The gate was interrupted.")
         except SolkitError as error:
             return Gate(False, None, why=f"The gate could not be run: {error}")
+
+    def _peer(self, reference: str) -> Configuration:
+        """What `torch.compile` itself runs: it chooses configurations by timing them."""
+        own = self.original
+        path = self.world.prepared.path(peer(reference, own.file.problem.format))
+        file = self.world.prepared.analyser.describe(path, reference).result()
+        assert file.candidate is not None
+        return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
 
     def _winner(self, breeding: Breeding) -> Bred:
         """What meets the original at the gate."""

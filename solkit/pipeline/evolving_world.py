@@ -37,7 +37,7 @@ from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.outcomes import Prospect, scored
-from solkit.pipeline.compiling import first_parent
+from solkit.pipeline.compiling import chosen, first_parent
 from solkit.pipeline.grounds import recorded_default
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.studying import Shape
@@ -144,15 +144,19 @@ class Original:
         """What `torch.compile` would run, in the private folder of the search."""
         made = first_parent(path, prepared.device, shape)
         found = Original.read(prepared, prepared.path(made.text), path, shape, how)
+        of = found.path, path, found.shape
+        params = chosen(made.choices, found.params, of, prepared.analyser)
         note = (
             f"{path} holds no kernel: the search starts from what torch.compile would run, written "
             "as a kernel file (`solkit inductor`). It fits this shape alone."
         )
+        told = "Of those that Inductor would time, the kernel model chose."
         return replace(
             found,
             variant=replace(found.variant, intent="What torch.compile would run."),
-            notes=(note, *made.notes, *found.notes),
+            notes=(note, *made.notes, *([told] if params else []), *found.notes),
             compiled=path,
+            params={**found.params, **params, **how.params},
         )
 
     def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from solkit.adapters.inductor_space import PROCESSORS
 
-__all__ = ["over_rows", "row_configs", "row_grid"]
+__all__ = ["over_rows", "row_configs", "row_grid", "row_test"]
 
 _L2_SHARE_BYTES = 25 << 20
 """What the rows of all running programs may take: half of the L2 of an H100 or H200."""
@@ -43,6 +43,23 @@ def over_rows(function: str) -> str | None:
 def row_grid(rows: str) -> tuple[str, str]:
     """The grid: programs of one row, and rows at a time, as expressions of the blocks."""
     return "RSPLIT", f"min({rows}, {PROCESSORS} * PER_SM // RSPLIT)"
+
+
+def row_test(length: int) -> str:
+    """Whether the rows of all running programs stay in the L2 cache, of ``params``.
+
+    Args:
+        length: of a row, in elements.
+    """
+    row_bytes = PROCESSORS * length * _ELEMENT_BYTES
+    at_once = f'params["PER_SM"] * params["XBLOCK"] * {row_bytes}'
+    return f'{at_once} <= params["RSPLIT"] * {_most_bytes(length)}'
+
+
+def _most_bytes(length: int) -> int:
+    """What a program's part of a row may take of the L2, so that the finest split fits."""
+    finest = PROCESSORS * length * _ELEMENT_BYTES // _MOST_SPLIT
+    return max(_L2_SHARE_BYTES, finest)
 
 
 def row_configs(configs: Sequence[Mapping[str, int]], length: int) -> list[dict[str, int]]:

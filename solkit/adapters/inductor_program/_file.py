@@ -37,10 +37,13 @@ class Written:
     Attributes:
         text: the file.
         notes: what to know of it, each a sentence.
+        choices: for each kernel of which Inductor would time several configurations, their
+            parameters, its first choice first.
     """
 
     text: str
     notes: tuple[str, ...]
+    choices: tuple[tuple[Mapping[str, int], ...], ...]
 
 
 def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) -> Written:
@@ -63,7 +66,8 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     module = generated_module(_generated(found, settings or {}))
     program = rewritten(module, [name for name, _ in names])
     file = _File(reference, found, program, dict(names))
-    return Written(file.text(), tuple(_notes(program)))
+    choices = tuple(k.choices for k in program.kernels if len(k.choices) > 1)
+    return Written(file.text(), tuple(_notes(program)), choices)
 
 
 def _generated(found: Traced, settings: Mapping[str, Any]) -> str:
@@ -98,7 +102,7 @@ _TAKEN = {"torch", "triton", "tl", "aten", "kernel", "libdevice", "tl_math", "tr
 
 
 def _notes(program: Program) -> Iterator[str]:
-    timed = {k.name: len(k.caught.configs) for k in program.kernels if len(k.caught.configs) > 1}
+    timed = {k.name: len(k.choices) for k in program.kernels if len(k.choices) > 1}
     if timed:
         listed = ", ".join(f"{count} of {name}" for name, count in timed.items())
         yield f"Inductor would time several configurations ({listed}): its first are the defaults."

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 import triton
 
 from solkit.adapters.inductor import CaughtKernel
-from solkit.adapters.inductor_program._cooperative import over_rows, row_configs, row_grid
+from solkit.adapters.inductor_program._cooperative import (
+    over_rows,
+    row_configs,
+    row_grid,
+    row_test,
+)
 from solkit.adapters.inductor_space import PROCESSORS, block_values, launch_tests, space
 from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
 from solkit.errors import InputError
@@ -70,6 +75,8 @@ class ProgramKernel:
         if read.cooperative and is_long and (looped := over_rows(function)) is not None:
             function, blocks, grid = looped, (*blocks, "PER_SM"), row_grid(grid[1])
             configs = tuple(row_configs(configs, numels["r0_numel"]))
+        elif read.cooperative and numels.get("xnumel", 0) > PROCESSORS:
+            raise InputError(f"more programs of {name} wait for each other than can run at once")
         tuned = {*blocks, "num_warps", "num_stages"}
         caught = CaughtKernel(
             template=read.template,
@@ -95,6 +102,14 @@ class ProgramKernel:
     def tuned(self) -> tuple[str, ...]:
         """What may be tuned, by the names that the function and Triton know."""
         return (*self.caught.blocks, "num_warps", "num_stages")
+
+    @property
+    def choices(self) -> tuple[Mapping[str, int], ...]:
+        """The configurations that Inductor would time, by the launcher's names."""
+        return tuple(
+            {f"{name}{self.suffix}": value for name, value in {**self.defaults, **each}.items()}
+            for each in self.caught.configs
+        )
 
     @property
     def defaults(self) -> Mapping[str, int]:
@@ -188,6 +203,8 @@ _PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'
 def _test(kernel: ProgramKernel, suffix: str) -> str:
     warps = f'params["num_warps{suffix}"]'
     tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
+    if "PER_SM" in kernel.caught.blocks:
+        tests.append(row_test(kernel.caught.numels["r0_numel"]))
     return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
 
 

@@ -57,6 +57,7 @@ _MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share
 _TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
 _WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
 _JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
+_LATE_SHARE = 0.1  # of the large calls after that: a kernel cannot know when it is safe
 _MOST_IDLE_BYTES = 1 << 30  # of outputs: above it their shared memory is freed after each call
 _OUTPUT_SLACK_BYTES = 64 << 20
 _INPUTS_HELD, _OUTPUTS_HELD = 2, 5
@@ -113,6 +114,8 @@ class Checks:
         self._swapped = False  # whether it was checked on inputs with swapped values
         self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
         self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
+        self._judged = self._unjudged = 0  # of the kept calls
+        self._judging_s = 0.0
         self._usual_bytes = 0  # of the outputs
         self._sizes: tuple[int, int] | None = None  # bytes of inputs and outputs, if known
         self._key = secret.getrandbits(63)  # of fingerprints
@@ -208,7 +211,7 @@ class Checks:
         usual: list[_Usual] = []
         if ALL_DISTRIBUTIONS in self._request.skip:
             self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
-        deadline = self._deadline(_TRIALS_SHARE * self._request.time_limit_s)
+        deadline = time.monotonic() + self._limit_s(_TRIALS_SHARE * self._request.time_limit_s)
         for trial in self._all_trials():
             if time.monotonic() > deadline and not trial.is_usual:
                 self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
@@ -235,10 +238,10 @@ class Checks:
         sets = [each.shared for each in usual if each.shared is not None]
         return sets or [self._shared_again(usual[-1])]
 
-    def _deadline(self, share_s: float) -> float:
-        """When checks of a kind end that may take `share_s` seconds."""
+    def _limit_s(self, share_s: float) -> float:
+        """The seconds for checks of a kind that may take `share_s` seconds."""
         limit_s = self._request.checks_limit_s
-        return time.monotonic() + (share_s if limit_s is None else min(share_s, limit_s))
+        return share_s if limit_s is None else min(share_s, limit_s)
 
     def _compare(self, one: _Usual, other: _Usual) -> None:
         """What two draws of the inputs have in common."""
@@ -499,24 +502,41 @@ class Checks:
         if not shared.is_drawn:
             self.judge_last(shared, which)
             return
-        self._kept.append((shared, self._taken(self._remote.look(), shared, which)))
+        look = self._remote.look()
+        if self._has_judged_enough() and secret.random() >= _LATE_SHARE:
+            self.heed(look.findings)
+            self._unjudged += 1
+            return
+        self._kept.append((shared, self._taken(look, shared, which)))
         held = sum(_bytes_of(taken.got) + inputs.packed.size for inputs, taken in self._kept)
         if held > _MOST_KEPT_BYTES:
-            self.judge_kept()
+            self._judge_kept(1)
 
     def judge_kept(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
+        self._judge_kept(0 if self._judged else 1)
+        if self._unjudged:
+            count = self._judged + self._unjudged
+            self.notes[f"{self._unjudged} of {count} kept calls were not judged: no time."] = None
+        self._judged, self._unjudged, self._judging_s = 0, 0, 0.0
+
+    def _judge_kept(self, least: int) -> None:
         kept, self._kept = self._kept, []
         secret.shuffle(kept)
-        deadline, count = self._deadline(_JUDGING_SHARE * self._remote.left_s), len(kept)
-        while kept:
-            if len(kept) < count and time.monotonic() > deadline:
-                self.notes[f"{len(kept)} of {count} kept calls were not judged: no time."] = None
-                return
+        while kept and (least > 0 or not self._has_judged_enough()):
             shared, taken = kept.pop()
+            begun_s = time.monotonic()
             self._decide(taken, shared.trial)
+            self._judging_s += time.monotonic() - begun_s
+            self._judged, least = self._judged + 1, least - 1
             del shared, taken  # they would stay in memory while the next call is judged
+        self._unjudged += len(kept)
         self._setup.machine.make_room()
+
+    def _has_judged_enough(self) -> bool:
+        """Whether a call was judged, and there is no time for another."""
+        limit_s = self._limit_s(_JUDGING_SHARE * (self._remote.left_s + self._judging_s))
+        return self._judged > 0 and self._judging_s > limit_s
 
 
 def _problem(request: Request) -> LoadedKernel:
