@@ -12,7 +12,7 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.roofline import devices
 
 
-def written(paths: list[str]) -> list[tuple[str, str]]:
+def written(paths: list[str], settings: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     """For each reference its kernel file's text, or nothing and why there is none."""
     from solkit.analysis.compiled_reference import written as one
     from solkit.errors import InputError
@@ -20,7 +20,7 @@ def written(paths: list[str]) -> list[tuple[str, str]]:
     found = []
     for path in paths:
         try:
-            found.append((one(path, devices.find("h100-sxm"), None)[0], ""))
+            found.append((one(path, devices.find("h100-sxm"), None, settings)[0], ""))
         except InputError as error:
             found.append(("", str(error)))
     return found

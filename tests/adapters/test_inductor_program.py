@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import textwrap
 from pathlib import Path
 
@@ -265,3 +266,58 @@ def test_every_point_of_a_large_programs_space_is_valid(written, tmp_path):
     assert len(jitted(text)) > 3
     points = Space(module.SPACE).sample(200, seed=0)
     assert all(module.valid(point, {}) for point in points)
+
+
+COOPERATIVE = {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True}
+ROWS = {
+    "norm": ("x: (150, 1100)", "return x / (x * x).sum(-1, keepdim=True).sqrt()"),
+    "few": ("x: (3, 9000)", "return torch.softmax(x, -1)"),
+}
+"""Long rows, of more than run at once but for the last."""
+
+
+@pytest.fixture(scope="module")
+def cooperative(tmp_path_factory):
+    """The kernel files of `ROWS` if reductions are shared by force, and their references."""
+    folder = tmp_path_factory.mktemp("cooperative")
+    paths = _paths(folder, {name: _native(*parts) for name, parts in ROWS.items()})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        told = jobs.call("inductor_programs:written", list(paths.values()), COOPERATIVE)
+    return {name: (paths[name], *each) for name, each in zip(paths, told, strict=True)}
+
+
+def test_programs_that_share_long_rows_take_one_row_after_another(cooperative, interpreted):
+    path, text, why = cooperative["norm"]
+    assert why == ""
+    assert "in tl.range(tl.program_id(1), tl.cdiv(xnumel, XBLOCK), tl.num_programs(1)):" in text
+    assert "x_grid_barrier(sem_ptr + xblock)" in text
+    assert "132 * PER_SM // RSPLIT" in text
+    # the interpreter runs one program after the other: none may wait for another
+    alone = re.sub(r"RSPLIT=\d+, PER_SM=\d+", "RSPLIT=1, PER_SM=1", text)
+    alone = alone.replace("132 * PER_SM // RSPLIT", "7")  # so that each takes many rows
+    kernel = Path(path).with_suffix(".kernel.py")
+    kernel.write_text(alone)
+    pairs = [(path, str(kernel))]
+    assert interpreted(Path(__file__).parent, "inductor_programs:compared", pairs, 0) == [""]
+
+
+def test_few_rows_have_a_grid_of_all_their_programs(cooperative):
+    _, text, why = cooperative["few"]
+    assert why == ""
+    assert "launch_cooperative_grid=True" in text
+    assert "PER_SM" not in text
+
+
+def test_rows_of_all_running_programs_fit_the_l2_cache(cooperative):
+    text = cooperative["norm"][1]
+    space: dict = {}
+    exec(text[text.index("def _fits") : text.index("def kernel")], space)
+    valid, params = space["valid"], {"XBLOCK": 1, "R0_BLOCK": 1024, "RSPLIT": 1, "PER_SM": 2}
+    params |= {"num_warps": 8, "num_stages": 1}
+    assert valid(params, {})
+    # what 264 programs read at a time: 8.9 MiB, then 35.4 MiB of 25, then half of that
+    assert valid(params | {"XBLOCK": 8, "R0_BLOCK": 512}, {})
+    assert not valid(params | {"XBLOCK": 32, "R0_BLOCK": 256}, {})
+    assert valid(params | {"XBLOCK": 32, "R0_BLOCK": 256, "RSPLIT": 2}, {})
+    assert not valid(params | {"PER_SM": 4, "num_warps": 16}, {})  # 64 warps leave no registers

@@ -12,7 +12,7 @@ from solkit import pipeline
 from solkit.cli import app
 from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
-from solkit.pipeline.compiling import first_parent
+from solkit.pipeline.compiling import first_parent, peer
 from solkit.pipeline.evolving_world import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
@@ -82,3 +82,58 @@ def test_evolve_starts_from_it_at_its_one_shape(folder):
 def test_the_operation_in_the_way_is_named(folder):
     with pytest.raises(InputError, match=r"random\.py.*draws random numbers"):
         first_parent(folder / "random.py", "h100", {"M": 8, "N": 8})
+
+
+def test_settings_of_inductor_change_the_program(folder):
+    told = {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True}
+    shape = {"M": 48, "N": 80}
+    plain = first_parent(folder / "problem.py", "h100", shape)
+    shared = first_parent(folder / "problem.py", "h100", shape, told)
+    assert "launch_cooperative_grid=True" in shared.text
+    assert "launch_cooperative_grid" not in plain.text
+
+
+def test_an_unknown_setting_is_named(folder):
+    with pytest.raises(InputError, match="no_such_setting"):
+        first_parent(folder / "problem.py", "h100", {"M": 8, "N": 8}, {"no_such_setting": 1})
+
+
+COLUMNS = """
+import torch
+
+SHAPES = [{"B": 64, "M": 2048, "N": 512}]
+
+def inputs(B=64, M=2048, N=512, device="cuda"):
+    return (torch.randn(B, M, N, device=device),)
+
+def reference(x):
+    return x.sum(1)
+"""
+
+
+def test_of_what_inductor_would_time_the_fastest_by_the_model_is_in_use(folder):
+    path = folder / "columns.py"
+    path.write_text(COLUMNS)
+    made = first_parent(path, "h100")
+    (choices,) = made.choices
+    assert len(choices) > 1
+    with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
+        found = Original.read(prepared, str(path), str(path), None, EvolveSettings())
+
+        def modelled_ms(params):
+            told = pipeline.analyse(found.path, "h100-sxm", reference=path, params=params)
+            return sum(each.model.time_ms for each in told.kernels)
+
+        times = [modelled_ms(each) for each in choices]
+        assert found.params == choices[times.index(min(times))]
+        assert found.params != choices[0]
+        told = EvolveSettings(params={"num_warps": 1})
+        assert Original.read(prepared, str(path), str(path), None, told).params["num_warps"] == 1
+
+
+def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
+    text = peer(folder / "problem.py", "native")
+    space = {}
+    exec(text.replace("torch.compile(", "compiled("), {"compiled": lambda f: f}, space)
+    assert set(space) >= {"reference", "inputs", "kernel"}
+    assert "torch.compile(reference)" in text

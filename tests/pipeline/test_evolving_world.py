@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from solkit.core import EvolveSettings, Variant
+from solkit.core import Checked, EvolveSettings, Variant
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.evolving_world import EvolveWorld, Original
@@ -103,3 +104,54 @@ def test_only_what_the_original_does_faster_takes_too_long(own, recorded, found)
     )
     assert made._takes_too_long(slow) is found
     assert not made._takes_too_long(fast)
+
+
+class Checks:
+    """Notes what it was asked."""
+
+    def __init__(self):
+        self.prepared, self.checked = [], []
+
+    def prepare(self, brief):
+        self.prepared.append(brief.source)
+
+    def check(self, source, _brief):
+        self.checked.append(source)
+        return Checked.RIGHT, "it agrees"
+
+
+def checking(size, **told):
+    """A world of a problem of so many GB, and its checks."""
+    made = world()
+    made._checkers = ThreadPoolExecutor(1)
+    variant, found = Variant("id", "original"), original([FIRST], **told)
+    made.original = replace(found, shape={"M": size}, variant=variant)
+    asked = Checks()
+    made.checks = asked.check
+    made.prepare_checks(asked.prepare)
+    return made, asked
+
+
+def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
+    made, asked = checking(3)
+    told = made.check(Variant("new", "variant"), SimpleNamespace())
+    made._checkers.shutdown()
+    assert (asked.prepared, asked.checked) == (["original"], ["variant"])
+    assert (told.checked, told.why) == (Checked.RIGHT, "it agrees")
+
+
+def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
+    made, asked = checking(3, compiled="reference.py")
+    told = made.check(Variant("new", "variant"), SimpleNamespace())
+    made.expect([(Variant("other", "other"), SimpleNamespace())])
+    made._checkers.shutdown()
+    assert (asked.prepared, asked.checked) == ([], [])
+    assert told.checked is Checked.UNCHECKED
+    assert "too slow for this problem" in told.why
+
+
+def test_what_fits_one_small_shape_alone_is_tried():
+    made, asked = checking(0, compiled="reference.py")
+    assert made.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
+    made._checkers.shutdown()
+    assert asked.prepared == ["original"]

@@ -401,3 +401,41 @@ def test_a_warm_call_follows_one_on_other_inputs(run, seen):
     for warming, timed in pairs:
         assert timed not in earlier
         earlier |= {warming, timed}
+
+
+def left_out(outcome):
+    """Of the notes, how many of the kept calls were not judged."""
+    (note,) = [each for each in outcome.errors if "kept calls were not judged" in each]
+    return int(note.split()[0])
+
+
+def test_large_calls_share_the_time_for_judging_and_some_are_judged_after_it(run, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
+    monkeypatch.setattr("solkit.measure.guarded.checks._MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr("solkit.measure.guarded.checks._LATE_SHARE", 0.0)
+    assert left_out(run(RIGHT, checks_limit_s=0.0)) == TIMED - 1
+    assert not [each for each in run(RIGHT).errors if "were not judged" in each]
+    monkeypatch.setattr("solkit.measure.guarded.checks._LATE_SHARE", 0.5)
+    assert 5 < left_out(run(RIGHT, checks_limit_s=0.0)) < TIMED - 6  # one in 10^9 runs is outside
+
+
+def test_a_large_call_that_is_wrong_late_may_be_found_though_time_is_over(run, seen, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
+    monkeypatch.setattr("solkit.measure.guarded.checks._MOST_KEPT_BYTES", 0)
+    monkeypatch.setattr("solkit.measure.guarded.checks._LATE_SHARE", 0.5)
+    kernel = """
+        import seen
+        calls = []
+        def kernel(x):
+            calls.extend([1] * seen.timing)
+            return x * (3 if len(calls) > 10 else 2)
+    """
+    theirs = FakeMachine(WatchedTimer(seen))
+    assert run(kernel, theirs=theirs, checks_limit_s=0.0).verdict is Verdict.WRONG
+
+
+def test_distributions_end_with_the_time_for_checks(run):
+    told = run(RIGHT, checks_limit_s=0.0)
+    assert told.verdict is Verdict.CORRECT
+    assert [each for each in told.errors if each.endswith("and what follows: no time.")]
+    assert not [each for each in run(RIGHT).errors if "what follows" in each]
