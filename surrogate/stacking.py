@@ -216,7 +216,7 @@ def left_out(
         checkpoint = None if folder is None else folder / f"{name}-{number}.pt"
         taught = None if facts is None else facts[fold.train]
         model = how.trained(table[fold.train], taught, checkpoint, tell)
-        found[fold.test] = model.forecast(table[fold.test]).mean
+        found[fold.test] = model.forecast(table[fold.test], tell).mean
         if folder is not None and checkpoint is not None:
             np.save(folder / f"{name}-{number}.npy", found[fold.test].astype(np.float32))
             checkpoint.unlink(missing_ok=True)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from solkit.errors import InputError, UnsupportedError
@@ -20,9 +23,10 @@ from solkit.surrogate.language.tokens import transformers
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-__all__ = ["Adapt", "Backbone", "adapted", "opened"]
+__all__ = ["Adapt", "Backbone", "adapted", "merged", "opened"]
 
 _RANK = 8  # of LoRA's matrices
+_MERGING = threading.RLock()  # the weights are those of one reader then
 
 
 class Adapt(str, enum.Enum):
@@ -65,8 +69,6 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
     check_path(path)
     name, options = source_of(path, local_files_only=local_files_only)
     try:
-        import torch
-
         with _quiet(found), read_once(path):
             tokenizer = found.AutoTokenizer.from_pretrained(name, **options)
             module = found.AutoModel.from_pretrained(name, dtype=torch.float32, **options)
@@ -120,6 +122,26 @@ def _computing_again(module: Any) -> nn.Module:
         enable = next(getattr(module, name) for name in names if hasattr(module, name))
         enable({"use_reentrant": False})
     return module  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def merged(backbone: Any) -> Iterator[None]:
+    """With LoRA's matrices added to the weights that they stand beside, and taken off at the end.
+
+    A text then costs what it costs without LoRA. Any other backbone stays as it is.
+    """
+    if not hasattr(backbone, "merge_adapter"):
+        yield
+        return
+    with _MERGING:
+        try:
+            with torch.no_grad():
+                backbone.merge_adapter()
+            yield
+        finally:
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what an interruption left unmerged
+                backbone.unmerge_adapter()
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from solkit.surrogate.table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Corpus", "Room", "texts_of"]
+__all__ = ["Corpus", "Room", "texts_of", "together"]
 
 _WORD = 4  # tokens of a value that is a word
 _EMPTY = Encoded(np.zeros(0, np.int64), ())
@@ -158,6 +158,14 @@ class Corpus:
             self._encoded[text] = found
         return self._encoded[text]
 
+    def encoded_all(self, texts: Sequence[int]) -> list[Encoded]:
+        """As `encoded`, of many texts at once."""
+        new = [text for text in texts if text not in self._encoded]
+        written, names = [self.texts[text] for text in new], [self.names[text] for text in new]
+        found = encode_all(self.tokenizer, written, names, self.most)
+        self._encoded.update(zip(new, found, strict=True))
+        return [self._encoded[text] for text in texts]
+
     def variants(self, count: int, writer: Writer, seed: int) -> list[list[Encoded]]:
         """Other texts that mean the same, `count` of each text."""
         written, names = [], []
@@ -185,22 +193,8 @@ class Corpus:
         return Batch(self.together(chosen, room), asked)
 
     def together(self, chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
-        """Texts side by side, on the device of the rows' tensors.
-
-        Args:
-            chosen: texts.
-            room: that they have at least; texts that fill it up are empty.
-        """
-        asked = room or Room()
-        chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), asked.texts))]
-        ids, known = stacked([each.ids for each in chosen], asked.tokens)
-        most = max([asked.names, 1, *(len(each.places) for each in chosen)])
-        weights = np.zeros((len(chosen), most, ids.shape[1]), np.float32)
-        for text, each in zip(weights, chosen, strict=True):
-            for name, tokens in zip(text, each.places, strict=False):
-                name[tokens] = 1.0
-        lengths = tuple(max(len(each.ids), 1) for each in chosen)
-        return Texts(ids, known, torch.from_numpy(weights), lengths).to(self.features.device)
+        """As `together`, on the device of the rows' tensors."""
+        return together(chosen, room).to(self.features.device)
 
     def rows(self, rows: Array, text_of: Array, named: int = 0) -> Rows:
         """Some rows, whose texts are at some places.
@@ -222,6 +216,25 @@ class Corpus:
             *(each[of_row, :longest] for each in (self.name, self.value, self.word)),
             *(each[of_row, :longest] for each in (self.size, self.present)),
         )
+
+
+def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
+    """Texts side by side.
+
+    Args:
+        chosen: texts.
+        room: that they have at least; texts that fill it up are empty.
+    """
+    asked = room or Room()
+    chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), asked.texts))]
+    ids, known = stacked([each.ids for each in chosen], asked.tokens)
+    most = max([asked.names, 1, *(len(each.places) for each in chosen)])
+    weights = np.zeros((len(chosen), most, ids.shape[1]), np.float32)
+    for text, each in zip(weights, chosen, strict=True):
+        for name, tokens in zip(text, each.places, strict=False):
+            name[tokens] = 1.0
+    lengths = tuple(max(len(each.ids), 1) for each in chosen)
+    return Texts(ids, known, torch.from_numpy(weights), lengths)
 
 
 def texts_of(table: Table) -> tuple[list[str], Array]:

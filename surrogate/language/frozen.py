@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,13 +10,12 @@ from torch import Tensor
 
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.model import LanguageModel
-from solkit.surrogate.language.network import Texts, grouped, stacked
-from solkit.surrogate.language.precision import precision
+from solkit.surrogate.language.network import Texts
+from solkit.surrogate.language.reading import read_all
 from solkit.surrogate.language.tokens import Encoded
 
 __all__ = ["FrozenStates"]
 
-_TOLD_EVERY_S = 5.0
 _SHARE = 0.25  # of a GPU's free memory that the states may take
 
 
@@ -47,7 +45,7 @@ class FrozenStates:
         tokens = sum(_length(ids) for ids in distinct.values())
         shape = 1 + tokens, network.decoder.sizes.text  # the first, zeros, is padding's
         self._states = torch.zeros(shape, dtype=torch.float16, device=_place(shape, device))
-        self._encode(network, list(distinct.items()), tell)
+        self._fill(network, distinct, tell)
 
     def of(self, texts: Sequence[Encoded], tokens: int) -> Tensor:
         """States (texts, tokens, width) on the device; zeros where padding is.
@@ -63,34 +61,21 @@ class FrozenStates:
         places = torch.from_numpy(at).to(self._states.device)
         return self._states[places].to(self._device).float()
 
-    def _encode(
-        self,
-        network: LanguageModel,
-        texts: Sequence[tuple[bytes, Array]],
-        tell: Callable[[str], None],
+    def _fill(
+        self, network: LanguageModel, ids: Mapping[bytes, Array], tell: Callable[[str], None]
     ) -> None:
-        network.train(False)  # a backbone that drops states at random would say them once for all
-        lengths = [_length(ids) for _, ids in texts]
-        filled, read, told_s = 1, 0, time.monotonic()
-        for part in grouped(lengths, network.together(self._device)):
-            states, known = self._read(network, [texts[text][1] for text in part])
-            found = states[known].to(self._states)
-            self._states[filled : filled + len(found)] = found
-            for text in part:
-                self._first[texts[text][0]] = filled
-                filled += lengths[text]
-            read += len(part)
-            if read == len(texts) or time.monotonic() - told_s > _TOLD_EVERY_S:
-                told_s = time.monotonic()
-                tell(f"encoded {read:,} of {len(texts):,} texts")
+        keys, filled = list(ids), 1
 
-    def _read(self, network: LanguageModel, ids: Sequence[Array]) -> tuple[Tensor, Tensor]:
-        stacks, known = stacked(ids)
-        nothing = torch.zeros(len(ids), 1, 1)  # names are not asked for
-        lengths = tuple(_length(each) for each in ids)
-        texts = Texts(stacks, known, nothing, lengths).to(self._device)
-        with torch.inference_mode(), precision(self._device, is_foreign=True):
-            return network.states(texts), texts.known
+        def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
+            nonlocal filled
+            found = states[texts.known].to(self._states)
+            self._states[filled : filled + len(found)] = found
+            for text, length in zip(part, texts.lengths, strict=True):
+                self._first[keys[text]] = filled
+                filled += length
+
+        nameless = [Encoded(each, ()) for each in ids.values()]
+        read_all(network, nameless, self._device, take, tell)
 
 
 def _length(ids: Array) -> int:

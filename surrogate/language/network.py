@@ -175,6 +175,18 @@ class Reading:
     latents: Tensor
     names: Tensor
 
+    @staticmethod
+    def joined(readings: Sequence[Reading]) -> Reading:
+        """Of some texts, one after the other; names that one lacks are zeros."""
+        most = max(each.names.shape[1] for each in readings)
+        names = [F.pad(each.names, (0, 0, 0, most - each.names.shape[1])) for each in readings]
+        return Reading(torch.cat([each.latents for each in readings]), torch.cat(names))
+
+    def of(self, text: int, names: int) -> Reading:
+        """Of one text, which has so many names."""
+        here = slice(text, text + 1)
+        return Reading(self.latents[here], self.names[here, : max(names, 1)])
+
     def without(self, share: float) -> Reading:
         """With a share of the texts unread, drawn anew."""
         shape = (len(self.latents), 1, 1)

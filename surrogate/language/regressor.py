@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.features import Array
@@ -19,8 +20,9 @@ from solkit.surrogate.language import training
 from solkit.surrogate.language.backbones import Adapt, Backbone, opened
 from solkit.surrogate.language.corpus import Corpus, texts_of
 from solkit.surrogate.language.model import small_backbone
-from solkit.surrogate.language.network import Reading
+from solkit.surrogate.language.network import Reading, Texts
 from solkit.surrogate.language.parts import Parts
+from solkit.surrogate.language.reading import read_all
 from solkit.surrogate.language.tokens import train_tokenizer
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.table import Table
@@ -176,8 +178,12 @@ class LanguageRegressor:
 
     # ------------------------------------------------------------------------------ forecasting
 
-    def forecast(self, table: Table) -> Told:
+    def forecast(self, table: Table, tell: Callable[[str], None] = lambda _: None) -> Told:
         """What it expects of a table's rows, whose own times are not read.
+
+        Args:
+            table: of the rows, with the texts of their kernels.
+            tell: receives how many texts are read.
 
         Raises:
             UnsupportedError: it has learned nothing yet.
@@ -189,27 +195,38 @@ class LanguageRegressor:
         network = parts.network
         corpus = Corpus.of(table, parts.tokenizer, parts.scale, parts.most).to(parts.device)
         network.train(False)
+        readings = self._read(parts, corpus, tell)
+        order = np.argsort(corpus.text_of, kind="stable")
         with torch.inference_mode():
-            for text, rows in _by_text(corpus.text_of):
-                reading = self._read(parts, corpus, text)
-                for part in np.array_split(rows, -(-len(rows) // _ROWS)):
-                    asked = corpus.rows(part, np.zeros(len(part), int))
-                    logits, _ = network.told(reading, asked)
-                    share, bins = logits.float().softmax(-1), network.decoder.bins
-                    expected = (share * bins).sum(-1)
-                    off = (share * (bins - expected[:, None]).square()).sum(-1).sqrt()
-                    mean[part], spread[part] = expected.cpu().numpy(), off.cpu().numpy()
+            for rows in np.array_split(order, -(-len(order) // _ROWS)):
+                texts, text_of = np.unique(corpus.text_of[rows], return_inverse=True)
+                reading = Reading.joined([readings[text] for text in texts])
+                logits, _ = network.told(reading, corpus.rows(rows, text_of.reshape(-1)))
+                share, bins = logits.float().softmax(-1), network.decoder.bins
+                expected = (share * bins).sum(-1)
+                off = (share * (bins - expected[:, None]).square()).sum(-1).sqrt()
+                mean[rows], spread[rows] = expected.cpu().numpy(), off.cpu().numpy()
         return Told(mean, spread)
 
-    def _read(self, parts: Parts, corpus: Corpus, text: int) -> Reading:
-        key = corpus.texts[text], corpus.names[text]
-        if key not in self._readings:
-            read = parts.network.read(corpus.together([corpus.encoded(text)]))
-            self._readings[key] = read
-            if len(self._readings) > _READINGS:
-                self._readings.popitem(last=False)
-        self._readings.move_to_end(key)
-        return self._readings[key]
+    def _read(self, parts: Parts, corpus: Corpus, tell: Callable[[str], None]) -> list[Reading]:
+        """What each text of a corpus says; those not known yet are read together."""
+        keys = list(zip(corpus.texts, corpus.names, strict=True))
+        found = {key: self._readings[key] for key in keys if key in self._readings}
+        new = [text for text, key in enumerate(keys) if key not in found]
+
+        def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
+            told = parts.network.decoder.reading(states.float(), texts.known, texts.names)
+            for place, text in enumerate(part):
+                key = keys[new[text]]
+                found[key] = told.of(place, len(key[1]))
+
+        read_all(parts.network, corpus.encoded_all(new), parts.device, take, tell)
+        for key in keys:
+            self._readings[key] = found[key]
+            self._readings.move_to_end(key)
+        while len(self._readings) > _READINGS:
+            self._readings.popitem(last=False)
+        return [found[key] for key in keys]
 
     def _learned(self) -> Parts:
         if self._parts is None:
@@ -238,10 +255,3 @@ class LanguageRegressor:
         found = LanguageRegressor(device=device)
         found._parts, found.card = files.read(Path(folder), device)
         return found
-
-
-def _by_text(text_of: Array) -> Iterator[tuple[int, Array]]:
-    order = np.argsort(text_of, kind="stable")
-    starts = np.flatnonzero(np.r_[True, text_of[order][1:] != text_of[order][:-1]])
-    for rows in np.split(order, starts[1:]):
-        yield int(text_of[rows[0]]), rows

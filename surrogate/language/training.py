@@ -305,7 +305,7 @@ class _Learner:
     def _largest(self) -> Room:
         """Room that holds any of the texts."""
         texts = [each for variants in self._variants for each in variants]
-        texts = texts or [self.corpus.encoded(text) for text in range(len(self.corpus.texts))]
+        texts = texts or self.corpus.encoded_all(range(len(self.corpus.texts)))
         return Room(
             tokens=max((len(each.ids) for each in texts), default=1),
             names=max((len(each) for each in self.corpus.names), default=1),
@@ -341,7 +341,8 @@ class _Learner:
             _step(parts, optimizer, schedule)
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
                 self._report(step + 1, loss.item())
-            if checkpoint is not None and (step + 1) % _KEPT_EVERY == 0:
+            is_due = (step + 1) % _KEPT_EVERY == 0 or step + 1 == self.steps
+            if checkpoint is not None and is_due:
                 keep(checkpoint, step + 1, self.network, about, kept)
         self.network.train(False)
 

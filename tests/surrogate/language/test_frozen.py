@@ -7,7 +7,7 @@ import pytest
 import torch
 from kernels import SHAPE, saved_backbone, table
 
-from solkit.surrogate.language import frozen, model
+from solkit.surrogate.language import model, reading
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.frozen import FrozenStates
 from solkit.surrogate.language.regressor import LanguageRegressor
@@ -44,14 +44,14 @@ def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
 def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
     network, _, texts = made
     monkeypatch.setattr(model, "_CPU_TOKENS", 200)
-    monkeypatch.setattr(frozen, "_TOLD_EVERY_S", -1.0)
+    monkeypatch.setattr(reading, "_TOLD_EVERY_S", -1.0)
     read, told, states = [], [], network.states
     monkeypatch.setattr(network, "states", lambda each: read.append(len(each.ids)) or states(each))
     FrozenStates(network, texts * 3, CPU, told.append)
     assert sum(read) == 9
     assert len(told) == len(read) > 2
-    assert told[0] == f"encoded {read[0]} of 9 texts"
-    assert told[-1] == "encoded 9 of 9 texts"
+    assert told[0] == f"read {read[0]} of 9 texts"
+    assert told[-1] == "read 9 of 9 texts"
 
 
 def test_no_texts_need_no_backbone(made):
