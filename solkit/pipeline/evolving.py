@@ -146,8 +146,7 @@ def evolve(
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
     how, given = settings or EvolveSettings(), parts or EvolveParts()
-    final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
-    limits = replace(final, checks_limit_s=max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds))
+    limits, final = _limits(how, gpu_seconds)
     to = _place(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
@@ -166,6 +165,13 @@ def evolve(
             breeding, stopped = run.search(asked)
         gate = run.gate(breeding, bench, final)
         return run.concluded(breeding, stopped, gate)
+
+
+def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, MeasureSettings]:
+    """Those of the search, and those of the gate."""
+    final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
+    checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
+    return replace(final, checks_limit_s=checks_s), final
 
 
 def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | None) -> Device:

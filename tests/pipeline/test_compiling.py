@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from solkit.cli import app
 from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
 from solkit.pipeline.compiling import first_parent, peer
+from solkit.pipeline.evolving import _Run
 from solkit.pipeline.evolving_world import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
@@ -137,3 +139,16 @@ def test_torch_compile_itself_runs_the_reference_at_the_gate(folder):
     exec(text.replace("torch.compile(", "compiled("), {"compiled": lambda f: f}, space)
     assert set(space) >= {"reference", "inputs", "kernel"}
     assert "torch.compile(reference)" in text
+
+
+def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(folder):
+    path = str(folder / "problem.py")
+    with contextlib.closing(Preparation(find("h100-sxm"), MeasureSettings())) as prepared:
+        run = object.__new__(_Run)
+        run.original = Original.read(prepared, path, path, None, EvolveSettings())
+        run.world = SimpleNamespace(prepared=prepared)
+        found = run._peer(path)
+        assert Path(found.path).read_text() == peer(path, "native")
+        described = prepared.analyser.describe(found.path, path).result().candidate
+    assert (found.name, found.params, found.reference) == (described.name, {}, path)
+    assert found.shape == {"M": 64, "N": 96}
