@@ -150,5 +150,5 @@ def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(fold
         found = run._peer(path)
         assert Path(found.path).read_text() == peer(path, "native")
         described = prepared.analyser.describe(found.path, path).result().candidate
-    assert (found.name, found.params, found.reference) == (described.name, {}, path)
+    assert (found.entry_point, found.params, found.reference) == (described.name, {}, path)
     assert found.shape == {"M": 64, "N": 96}
