@@ -9,7 +9,15 @@ import torch
 from solkit.adapters.inductor import CaughtKernel
 from solkit.adapters.inductor_text import MOST_BLOCK
 
-__all__ = ["PROCESSORS", "block_values", "launch_tests", "space", "valid_text"]
+__all__ = [
+    "PROCESSORS",
+    "RESIDENT_VALUES",
+    "RESIDENT_WARPS",
+    "block_values",
+    "launch_tests",
+    "space",
+    "valid_text",
+]
 
 _BLOCKS = {
     "XBLOCK": (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
@@ -31,7 +39,7 @@ _SHARED_BYTES = 227 << 10
 """A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
 PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
-_RESIDENT_VALUES, _RESIDENT_WARPS = 1 << 14, 48
+RESIDENT_VALUES, RESIDENT_WARPS = 1 << 14, 48
 """Of all programs on one of these: 4 of its 64 Ki registers for each value; it holds 64 warps."""
 _SPLIT_SCAN_LEAST = 256
 """Its workspace is for programs of no fewer: ``triton.min_split_scan_rblock`` of Inductor's."""
@@ -94,10 +102,18 @@ def valid_text(kernel: CaughtKernel) -> str:
     )
 
 
+_SHARED_BLOCK = (
+    r"^ +R0_BLOCK: tl.constexpr = triton_helpers.constexpr_next_power_of_2\("
+    r"\((\d+) \+ RSPLIT - 1\) // RSPLIT\)"
+)
+
+
 def block_values(kernel: CaughtKernel) -> str:
     """How many values a program holds at a time, as an expression of ``params``."""
     fixed = re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     inner = re.findall(r"^ {5,}R\d_BLOCK\w*: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
+    shared = re.findall(_SHARED_BLOCK, kernel.source, re.MULTILINE)  # among programs of a row
+    fixed += [f'triton.next_power_of_2(triton.cdiv({n}, params["RSPLIT"]))' for n in shared]
     fixed += [str(max(map(int, inner)))] if inner else []  # of one part of what is combined
     apart = (*_NO_TILE, "R0_BLOCK") if _multiplies(kernel) else _NO_TILE
     tile = [f'params["{block}"]' for block in kernel.blocks if block not in apart]
@@ -153,8 +169,8 @@ def _split_tests(kernel: CaughtKernel) -> list[str]:
         if "PER_SM" not in kernel.blocks:
             tests.append(f"{named} <= {PROCESSORS}")
         else:  # its grid is as large as that; registers for so many programs are left
-            tests.append(f'params["PER_SM"] * {block_values(kernel)} <= {_RESIDENT_VALUES}')
-            tests.append(f'params["PER_SM"] * params["num_warps"] <= {_RESIDENT_WARPS}')
+            tests.append(f'params["PER_SM"] * {block_values(kernel)} <= {RESIDENT_VALUES}')
+            tests.append(f'params["PER_SM"] * params["num_warps"] <= {RESIDENT_WARPS}')
     if "RSPLIT_SIZE" in kernel.blocks:
         tests.append('params["RSPLIT_SIZE"] % params["XBLOCK"] == 0')
     return tests

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from solkit.core import Depth, Device, Value, canonical
+from solkit.errors import InputError
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target
 from solkit.processes import jobs
@@ -90,17 +91,23 @@ def chosen(
         return {}
     settings = RankSettings(Depth.LOWERED, everything=True, explained=0)
     request = Request([path], reference, [shape], {path: asked}, 1, settings)
-    (plan,) = rank(request, analyser, None)
+    try:
+        (plan,) = rank(request, analyser, None)
+    except InputError:  # none can be analysed: Inductor's first choices stay
+        return {}
     known = {canonical(e.configuration.params): e.forecast.time_ms for e in plan.ranked}
 
-    def time_ms(choice: Mapping[str, int]) -> float:
+    def time_ms(choice: dict[str, int]) -> float:
         return known.get(canonical({**params, **choice})) or math.inf
 
-    fastest = [dict(min(kernel, key=time_ms)) for kernel in choices]
+    fastest = [min(map(dict, kernel), key=time_ms) for kernel in choices]
     return {name: value for each in fastest for name, value in each.items()}
 
 
 _MODEL = """
+
+import torch
+
 
 class ModelNew(Model):
     def __init__(self, *args, **kwargs):

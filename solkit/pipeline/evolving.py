@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from solkit.core import (
     Bred,
+    Checked,
     Configuration,
     Depth,
     Device,
@@ -90,7 +91,7 @@ class EvolveParts:
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
-            A reference alone is also compiled under other settings of Inductor.
+            A reference alone is compiled under other settings of Inductor besides.
         check: tells right sources from wrong ones without a GPU, with the reason; by default
             Triton's interpreter runs them, unless the bench is a recording.
         advise: gives advice on a result, for the brief.
@@ -203,7 +204,7 @@ def _proposers(
     def compiled(settings: Mapping[str, Any]) -> str:
         return first_parent(path, to, found.shape, settings).text
 
-    return [InductorSettings(found.variant.source, compiled), *asked]
+    return [InductorSettings(found.variant.source, compiled, to.sm_count), *asked]
 
 
 def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld) -> Check:
@@ -212,6 +213,8 @@ def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld
         return unchecked
     from solkit.tuner.proposers.checking import Checker
 
+    if why := world.uninterpretable:
+        return lambda *_: (Checked.UNCHECKED, why)
     checker = stack.enter_context(Checker())
     world.prepare_checks(checker.prepare)
     return checker.check
@@ -354,9 +357,9 @@ class _Run:
             return None
         breeding.tell("gate")
         rival = self.original.of(self.world.path(best.variant), best.params, "tuned")
-        base = self.original.configuration
-        if self.original.compiled is not None and bench is None:
-            base, limits = self._peer(self.original.compiled), replace(limits, time_limit_s=_PEER_S)
+        meets_peer = self.original.compiled is not None and bench is None
+        if meets_peer:
+            limits = replace(limits, time_limit_s=_PEER_S)
         judge = partial(guarded_final, self.world.device, limits)
         if bench is not None:
             from solkit.tuner.final import head_to_head
@@ -365,15 +368,22 @@ class _Run:
                 head_to_head, bench, how="recorded" if isinstance(bench, RecordedBench) else "turns"
             )
         try:
+            base = self._peer() if meets_peer else self.original.configuration
             return self._gate(judge, base, rival)
         except KeyboardInterrupt:
             return Gate(False, None, why="The gate was interrupted.")
-        except SolkitError as error:
+        except (SolkitError, OSError) as error:  # e.g. the reference was moved meanwhile
             return Gate(False, None, why=f"The gate could not be run: {error}")
 
-    def _peer(self, reference: str) -> Configuration:
-        """What `torch.compile` itself runs: it chooses configurations by timing them."""
-        own = self.original
+    def _peer(self) -> Configuration:
+        """What `torch.compile` itself runs: it chooses configurations by timing them.
+
+        A file that calls compiled code delegates its work, which a custom kernel may not: then the
+        program that the search started from stays the one to beat.
+        """
+        own, reference = self.original, self.original.compiled
+        if self.how.custom_kernel or reference is None:
+            return own.configuration
         path = self.world.prepared.path(peer(reference, own.file.problem.format))
         file = self.world.prepared.analyser.describe(path, reference).result()
         assert file.candidate is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +149,7 @@ class Original:
             f"{path} holds no kernel: the search starts from what torch.compile would run, written "
             "as a kernel file (`solkit inductor`). It fits this shape alone."
         )
-        told = "Of those that Inductor would time, the kernel model chose."
+        told = "The kernel model chose among them."
         return replace(
             found,
             variant=replace(found.variant, intent="What torch.compile would run."),
@@ -451,13 +450,12 @@ class EvolveWorld:
 
     def prepare_checks(self, prepare: Callable[[Brief], None]) -> None:
         """Begin to run the original where its variants will be checked: that takes a while."""
-        if not self._unchecked_why:
-            original = Bred(self.original.variant, params=self.original.params)
-            self._checkers.submit(prepare, self.brief(original, None, ()))
+        original = Bred(self.original.variant, params=self.original.params)
+        self._checkers.submit(prepare, self.brief(original, None, ()))
 
-    @cached_property
-    def _unchecked_why(self) -> str:
-        """Why no variant can be checked without a GPU; empty if they can."""
+    @property
+    def uninterpretable(self) -> str:
+        """Why the interpreter cannot try any variant; empty if it can."""
         if self.original.compiled is None:
             return ""
         prospect = self.prospect_of(self.original.configuration)
@@ -470,15 +468,13 @@ class EvolveWorld:
 
         The GPU need not wait for a check then, which takes seconds.
         """
-        for variant, brief in () if self._unchecked_why else variants:
+        for variant, brief in variants:
             if variant.id not in self._begun:
                 begun = self._checkers.submit(self.checks, variant.source, brief)
                 self._begun[variant.id] = begun
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """The variant with what can be found out of its results without a GPU."""
-        if self._unchecked_why:
-            return replace(variant, why=f"{variant.why} {self._unchecked_why}".strip())
         self.expect([(variant, brief)])
         checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())

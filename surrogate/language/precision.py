@@ -35,9 +35,9 @@ def attention(
 
     Args:
         device: that computes.
-        is_foreign: whether the backbone is from elsewhere. It may have fewer keys than queries,
-            which without a mask only the flash kernel knows: all others would write down what each
-            token makes of each other.
+        is_foreign: whether the backbone is from elsewhere. It may have fewer heads of
+            keys than of queries, which without a mask only the flash kernel knows: all others
+            would write down what each token makes of each other.
     """
     if device.type != "cuda":
         return contextlib.nullcontext()

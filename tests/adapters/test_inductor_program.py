@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import math
 import re
 import textwrap
 from pathlib import Path
 
 import pytest
+import triton
 
 from solkit.processes import jobs
 
@@ -321,3 +323,33 @@ def test_rows_of_all_running_programs_fit_the_l2_cache(cooperative):
     assert not valid(params | {"XBLOCK": 32, "R0_BLOCK": 256}, {})
     assert valid(params | {"XBLOCK": 32, "R0_BLOCK": 256, "RSPLIT": 2}, {})
     assert not valid(params | {"PER_SM": 4, "num_warps": 16}, {})  # 64 warps leave no registers
+
+
+MANY = (
+    "x: (512, 20000); w: (60, 4096, 64)",
+    "y = torch.softmax(x, 1)\n"
+    "    z = w / (w * w).mean(1, keepdim=True)\n"
+    "    a, b = F.layer_norm(y @ y.t(), (512,)), F.layer_norm(x, (20000,))\n"
+    "    return a, b, z.sum((0, 2)), y.sum(0)",
+)
+
+
+def test_the_defaults_of_shared_rows_are_valid_and_there_is_a_choice(tmp_path):
+    (path,) = _paths(tmp_path, {"many": _native(*MANY)}).values()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parent))
+        ((text, why),) = jobs.call("inductor_programs:written", [path], COOPERATIVE)
+    assert why == ""
+    space: dict = {}
+    names = text[text.index("SPACE = ") : text.index("@triton.jit")]
+    exec(
+        names + text[text.index("def _fits") : text.index("def kernel")], {"triton": triton}, space
+    )
+    defaults = dict(re.findall(r"(\w+_\d+)=(\d+)[,\n]", text[text.index("def kernel") :]))
+    defaults = {name: int(value) for name, value in defaults.items() if name in space["SPACE"]}
+    assert defaults.keys() == space["SPACE"].keys()
+    assert sum(name.startswith("PER_SM") for name in defaults) >= 2
+    globals_of = space["valid"].__globals__
+    globals_of |= {"_fits": space["_fits"]}
+    assert space["valid"](defaults, {})
+    assert math.prod(map(len, space["SPACE"].values())) > 100

@@ -147,8 +147,11 @@ def test_the_gate_of_a_reference_is_torch_compile_with_the_references_shape(fold
         run = object.__new__(_Run)
         run.original = Original.read(prepared, path, path, None, EvolveSettings())
         run.world = SimpleNamespace(prepared=prepared)
-        found = run._peer(path)
+        run.how = EvolveSettings()
+        found = run._peer()
         assert Path(found.path).read_text() == peer(path, "native")
         described = prepared.analyser.describe(found.path, path).result().candidate
+        run.how = EvolveSettings(custom_kernel=True)  # compiled code would count as delegated
+        assert run._peer() == run.original.configuration
     assert (found.entry_point, found.params, found.reference) == (described.name, {}, path)
     assert found.shape == {"M": 64, "N": 96}

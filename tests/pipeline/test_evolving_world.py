@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 from solkit.core import Checked, EvolveSettings, Variant
 from solkit.errors import InputError
 from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evolving import _checks
 from solkit.pipeline.evolving_world import EvolveWorld, Original
 from solkit.roofline.devices import find
 
@@ -128,7 +130,8 @@ def checking(size, **told):
     made.original = replace(found, shape={"M": size}, variant=variant)
     asked = Checks()
     made.checks = asked.check
-    made.prepare_checks(asked.prepare)
+    if not made.uninterpretable:
+        made.prepare_checks(asked.prepare)
     return made, asked
 
 
@@ -141,17 +144,18 @@ def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
 
 
 def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
-    made, asked = checking(3, compiled="reference.py")
-    told = made.check(Variant("new", "variant"), SimpleNamespace())
-    made.expect([(Variant("other", "other"), SimpleNamespace())])
+    made, _ = checking(3, compiled="reference.py")
+    with contextlib.ExitStack() as stack:
+        check = _checks(stack, None, made)
+    checked, why = check("variant", SimpleNamespace())
+    assert checked is Checked.UNCHECKED
+    assert "too slow for this problem" in why
     made._checkers.shutdown()
-    assert (asked.prepared, asked.checked) == ([], [])
-    assert told.checked is Checked.UNCHECKED
-    assert "too slow for this problem" in told.why
 
 
 def test_what_fits_one_small_shape_alone_is_tried():
     made, asked = checking(0, compiled="reference.py")
+    assert made.uninterpretable == ""
     assert made.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
     made._checkers.shutdown()
     assert asked.prepared == ["original"]

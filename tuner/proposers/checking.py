@@ -57,6 +57,7 @@ class Checker:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._parents: dict[tuple[str, str], _Parent] = {}
         self._preparing = threading.Lock()
+        self._is_closed = False
 
     def __enter__(self) -> Checker:
         return self
@@ -70,7 +71,8 @@ class Checker:
         self.close()
 
     def close(self) -> None:
-        """End its processes and remove its files."""
+        """End its processes and remove its files; a thread that still asks gets an error."""
+        self._is_closed = True
         jobs, self._jobs = self._jobs, None
         folder, self._folder = self._folder, None
         self._parents.clear()
@@ -121,6 +123,8 @@ class Checker:
         return _Parent(folder, lacking, cases)
 
     def _new_folder(self) -> Path:
+        if self._is_closed:
+            raise UnsupportedError("the checks have ended")
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="solkit-checking-")
         return Path(tempfile.mkdtemp(dir=self._folder.name))

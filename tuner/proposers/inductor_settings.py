@@ -32,11 +32,13 @@ class Choice:
         kind: its name.
         intent: what it is meant to gain, a sentence.
         settings: of ``torch._inductor.config`` (torch/_inductor/config.py).
+        least_sms: streaming multiprocessors that a GPU needs for it.
     """
 
     kind: str
     intent: str
     settings: Mapping[str, Any]
+    least_sms: int = 0
 
 
 CHOICES = (
@@ -49,6 +51,7 @@ CHOICES = (
         "cooperative reduction",
         "Several programs share a reduction and meet at a barrier, in one launch.",
         {"triton.cooperative_reductions": True, "triton.force_cooperative_reductions": True},
+        132,  # as many programs wait for each other: solkit.adapters.inductor_space
     ),
     Choice(
         "whole reduction",
@@ -70,12 +73,15 @@ class InductorSettings:
     Args:
         first: the file of the program under Inductor's own settings.
         compile: gives the file of other settings. Several are asked for at a time.
+        sm_count: of the GPU.
     """
 
     first: str
     compile: Compile
+    sm_count: int
     name: str = field(default="inductor", init=False)
     _settings: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    _texts: dict[str, str | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._settings[self.first] = {}
@@ -85,16 +91,26 @@ class InductorSettings:
         if (own := self._settings.get(brief.source)) is None:
             return
         open_to = [each for each in CHOICES if not each.settings.keys() <= own.keys()]
+        open_to = [each for each in open_to if each.least_sms <= self.sm_count]
         asked = [{**own, **each.settings} for each in open_to]
-        with ThreadPoolExecutor(len(CHOICES)) as pool:  # each waits for a process of its own
+        pool = ThreadPoolExecutor(len(CHOICES))  # each thread waits for a process of its own
+        try:
             made = list(pool.map(self._compiled, asked))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        found: set[str] = {brief.source, self.first}
         for choice, settings, text in zip(open_to, asked, made, strict=True):
-            if text is not None and text not in self._settings:
-                self._settings[text] = settings
+            if text is not None and text not in found:
+                found.add(text)
+                self._settings.setdefault(text, settings)
                 yield Proposal(text, choice.kind, choice.intent)
 
     def _compiled(self, settings: Mapping[str, Any]) -> str | None:
-        try:
-            return self.compile(settings)
-        except SolkitError:  # which says nothing of the others
-            return None
+        """The file of some settings, made once; ``None`` if there is none."""
+        key = repr(sorted(settings.items()))
+        if key not in self._texts:
+            try:
+                self._texts[key] = self.compile(settings)
+            except SolkitError:  # which says nothing of the others
+                self._texts[key] = None
+        return self._texts[key]

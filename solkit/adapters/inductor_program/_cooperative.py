@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from solkit.adapters.inductor_space import PROCESSORS
+from solkit.adapters.inductor_space import PROCESSORS, RESIDENT_VALUES, RESIDENT_WARPS
 
 __all__ = ["over_rows", "row_configs", "row_grid", "row_test"]
 
 _L2_SHARE_BYTES = 25 << 20
 """What the rows of all running programs may take: half of the L2 of an H100 or H200."""
-_PER_SM, _MOST_SPLIT = 2, 64  # Inductor's TRITON_MAX_RSPLIT, which sizes its workspace
+_PER_SM = 2
+_MOST_SPLIT = 64
+"""Inductor's TRITON_MAX_RSPLIT, which sizes its workspace."""
 _ELEMENT_BYTES = 4
 
 _ROW = "    xoffset = tl.program_id(1) * XBLOCK\n"
@@ -63,14 +65,30 @@ def _most_bytes(length: int) -> int:
 
 
 def row_configs(configs: Sequence[Mapping[str, int]], length: int) -> list[dict[str, int]]:
-    """Inductor's configurations with as many programs a row as the L2 cache asks for.
+    """Inductor's configurations, with as many programs a row as the L2 cache asks for.
+
+    Blocks and warps shrink until the programs fit an SM; a configuration that never does is left
+    out, so there may be none.
 
     Args:
         configs: its own.
         length: of a row, in elements.
     """
-    bytes_at_once = PROCESSORS * _PER_SM * length * _ELEMENT_BYTES
-    split = 1
-    while split < _MOST_SPLIT and bytes_at_once > split * _L2_SHARE_BYTES:
-        split *= 2
-    return [{**each, "RSPLIT": split, "PER_SM": _PER_SM} for each in configs]
+    resident = (_resident(each, length) for each in configs)
+    return [each for each in resident if each is not None]
+
+
+def _resident(config: Mapping[str, int], length: int) -> dict[str, int] | None:
+    made, rows = dict(config), config.get("XBLOCK", 1)
+    while _PER_SM * rows * made.get("R0_BLOCK", 1) > RESIDENT_VALUES and made["R0_BLOCK"] > 1:
+        made["R0_BLOCK"] //= 2
+    values = rows * made.get("R0_BLOCK", 1)
+    while _PER_SM * made["num_warps"] > RESIDENT_WARPS or 32 * made["num_warps"] > max(32, values):
+        made["num_warps"] //= 2
+    for programs in range(_PER_SM, 0, -1):
+        bytes_at_once, split = PROCESSORS * programs * rows * length * _ELEMENT_BYTES, 1
+        while split < _MOST_SPLIT and bytes_at_once > split * _most_bytes(length):
+            split *= 2
+        if bytes_at_once <= split * _most_bytes(length):
+            return {**made, "RSPLIT": split, "PER_SM": programs}
+    return None

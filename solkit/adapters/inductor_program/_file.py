@@ -105,7 +105,7 @@ def _notes(program: Program) -> Iterator[str]:
     timed = {k.name: len(k.choices) for k in program.kernels if len(k.choices) > 1}
     if timed:
         listed = ", ".join(f"{count} of {name}" for name, count in timed.items())
-        yield f"Inductor would time several configurations ({listed}): its first are the defaults."
+        yield f"Inductor would time several configurations ({listed})."
     if not program.kernels:
         yield "Inductor writes no Triton kernel for it: all of it is PyTorch's own operators."
 

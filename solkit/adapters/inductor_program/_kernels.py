@@ -59,7 +59,10 @@ class ProgramKernel:
         Raises:
             InputError: how it is launched is not known.
         """
-        read = read_kernel(text)
+        try:
+            read = read_kernel(text)
+        except AssertionError as error:  # Inductor's, e.g. of settings that exclude each other
+            raise InputError(f"Inductor has no configuration of {name}: {error}") from error
         plain = [each for each, constant in parameters(read.function) if not constant]
         blocks = tuple(each for each, constant in parameters(read.function) if constant)
         given = dict(zip(plain, sizes))
@@ -75,6 +78,8 @@ class ProgramKernel:
         if read.cooperative and is_long and (looped := over_rows(function)) is not None:
             function, blocks, grid = looped, (*blocks, "PER_SM"), row_grid(grid[1])
             configs = tuple(row_configs(configs, numels["r0_numel"]))
+            if not configs:
+                raise InputError(f"the rows of {name} are too long for the L2 cache")
         elif read.cooperative and numels.get("xnumel", 0) > PROCESSORS:
             raise InputError(f"more programs of {name} wait for each other than can run at once")
         tuned = {*blocks, "num_warps", "num_stages"}

@@ -57,6 +57,8 @@ def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """Each element keeps its value, or gets that of the element a drawn distance away."""
     values = flat(given)
     size = values.numel()
+    if size < 2:
+        return given
     distance = int(torch.randint(1, size, ()))
 
     def mix(part: torch.Tensor, start: int) -> torch.Tensor:

@@ -88,6 +88,6 @@ def fingerprint(values: torch.Tensor, key: int) -> int:
         mixed.mul_(_STEP).add_(key).bitwise_xor_(words)
         for factor, shift in _MIXING:
             mixed.mul_(factor)
-            mixed.bitwise_xor_(mixed >> shift)
+            mixed.bitwise_xor_((mixed >> shift) & ((1 << (64 - shift)) - 1))  # a logical shift
         total += int(mixed.sum())
     return total % 2**64

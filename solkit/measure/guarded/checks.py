@@ -7,7 +7,6 @@ candidate's process through `solkit.measure.guarded.remote`.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ import torch
 
 from solkit.core import Needed, Value, Verdict
 from solkit.errors import KernelFileError, SolkitError, UnsupportedError
-from solkit.kernelfiles import LoadedKernel, Workload, load
+from solkit.kernelfiles import Workload
 from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.distributions import DISTRIBUTIONS
@@ -45,6 +44,7 @@ from solkit.measure.distrust.suspicion import suspicions
 from solkit.measure.guarded import evidence
 from solkit.measure.guarded.effects import Effects, effects_of, packed
 from solkit.measure.guarded.messages import Request
+from solkit.measure.guarded.problem import digest_of, problem_of
 from solkit.measure.guarded.redraws import Drawn, Redraws, Shared, secret
 from solkit.measure.guarded.remote import Form, Look, Remote, Say
 from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of
@@ -108,6 +108,7 @@ class Checks:
         self._request, self._remote, self._setup = request, remote, setup
         self._device = setup.machine.device
         self._results: Block | None = None
+        self._result_blocks = setup.blocks.enter_context(contextlib.ExitStack())
         self._bound_to: dict[str, Value] | None = None
         self._known_effects: Effects | None = None
         self._trials: Trials | None = None
@@ -115,7 +116,7 @@ class Checks:
         self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
         self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
         self._judged = self._unjudged = 0  # of the kept calls
-        self._judging_s = 0.0
+        self._judging_s, self._unjudged_note = 0.0, ""
         self._usual_bytes = 0  # of the outputs
         self._sizes: tuple[int, int] | None = None  # bytes of inputs and outputs, if known
         self._key = secret.getrandbits(63)  # of fingerprints
@@ -127,7 +128,7 @@ class Checks:
     def checked(self) -> list[Shared]:
         """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
         self._setup.say("loading the problem")
-        self._problem = _problem(self._request)
+        self._problem = problem_of(self._request)
         tf32 = self._problem.description.problem.allows_tf32
         round_to_tf32(tf32)
         self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
@@ -351,7 +352,7 @@ class Checks:
             yield trial
             del trial  # it would stay in memory while the next ones are made
         seed = request.seed if request.common_seed is None else request.common_seed
-        key = _digest(request), self._device, tuple(request.shape.items()), seed, request.skip
+        key = digest_of(request), self._device, tuple(request.shape.items()), seed, request.skip
         held_out = self._problem.description.problem.held_out_shapes
         make = partial(replace(trials, seed=seed).common, held_out, usual)
         yield from self._setup.cache.trials(key, make)
@@ -477,6 +478,7 @@ class Checks:
             error = f"the outputs take {size} bytes, where the reference's take {expected}"
             raise CandidateError(Verdict.WRONG, (error,))
         if size > _MOST_IDLE_BYTES:  # they do not wait for the next call
+            self._release_results()
             self._setup.machine.make_room()
             with contextlib.ExitStack() as blocks:
                 block = self._allocate(size, blocks)
@@ -484,7 +486,8 @@ class Checks:
         else:
             is_new = self._results is None or self._results.size < size
             if is_new:
-                self._results = self._allocate(size, self._setup.blocks)
+                self._release_results()
+                self._results = self._allocate(size, self._result_blocks)
             assert self._results is not None
             got = self._remote.fetch(self._results, forms, is_new)
         return [
@@ -493,9 +496,22 @@ class Checks:
             for tensor, form in zip(got, forms, strict=True)
         ]
 
+    def _release_results(self) -> None:
+        """The candidate lets go of its side as soon as it gets other memory."""
+        self._result_blocks.close()
+        self._results = None
+
     def judge_last(self, shared: Shared, which: str) -> None:
-        """Judge the outputs of the last call."""
-        self._judge(self._remote.look(), shared, which)
+        """Judge the outputs of the last call; of large inputs as time allows."""
+        look = self._remote.look()
+        if shared.trial.want:
+            self._judge(look, shared, which)
+        elif self._is_left_out():
+            self._leave_out(look)
+        else:  # the correct outputs are computed for it
+            begun_s = time.monotonic()
+            self._judge(look, shared, which)
+            self._judged, self._judging_s = self._judged + 1, self._judging_s + _since(begun_s)
 
     def keep_last(self, shared: Shared, which: str) -> None:
         """Keep the outputs of the last call, for `judge_kept`, as far as memory allows."""
@@ -503,9 +519,8 @@ class Checks:
             self.judge_last(shared, which)
             return
         look = self._remote.look()
-        if self._has_judged_enough() and secret.random() >= _LATE_SHARE:
-            self.heed(look.findings)
-            self._unjudged += 1
+        if self._is_left_out():
+            self._leave_out(look)
             return
         self._kept.append((shared, self._taken(look, shared, which)))
         held = sum(_bytes_of(taken.got) + inputs.packed.size for inputs, taken in self._kept)
@@ -514,11 +529,8 @@ class Checks:
 
     def judge_kept(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
-        self._judge_kept(0 if self._judged else 1)
-        if self._unjudged:
-            count = self._judged + self._unjudged
-            self.notes[f"{self._unjudged} of {count} kept calls were not judged: no time."] = None
-        self._judged, self._unjudged, self._judging_s = 0, 0, 0.0
+        self._judge_kept(1)
+        self._setup.machine.make_room()
 
     def _judge_kept(self, least: int) -> None:
         kept, self._kept = self._kept, []
@@ -527,11 +539,26 @@ class Checks:
             shared, taken = kept.pop()
             begun_s = time.monotonic()
             self._decide(taken, shared.trial)
-            self._judging_s += time.monotonic() - begun_s
+            self._judging_s += _since(begun_s)
             self._judged, least = self._judged + 1, least - 1
             del shared, taken  # they would stay in memory while the next call is judged
-        self._unjudged += len(kept)
-        self._setup.machine.make_room()
+        self._tell_unjudged(len(kept))
+
+    def _is_left_out(self) -> bool:
+        return self._has_judged_enough() and secret.random() >= _LATE_SHARE
+
+    def _leave_out(self, look: Look) -> None:
+        self.heed(look.findings)
+        self._tell_unjudged(1)
+
+    def _tell_unjudged(self, more: int) -> None:
+        """Note how many calls were looked at but not judged, in place of what was noted before."""
+        self.notes.pop(self._unjudged_note, None)
+        self._unjudged += more
+        if self._unjudged:
+            count = self._judged + self._unjudged
+            told = f"{self._unjudged} of {count} looked-at calls were not judged: no time."
+            self.notes[told], self._unjudged_note = None, told
 
     def _has_judged_enough(self) -> bool:
         """Whether a call was judged, and there is no time for another."""
@@ -539,33 +566,8 @@ class Checks:
         return self._judged > 0 and self._judging_s > limit_s
 
 
-def _problem(request: Request) -> LoadedKernel:
-    """The problem, without a candidate from another file."""
-    if request.reference is None:
-        return _without_candidate(load(request.path))
-    try:
-        return _without_candidate(load(request.reference))
-    except KernelFileError:  # half of the problem is a launch description in the candidate's file
-        return _without_candidate(load(request.path, reference=request.reference))
-
-
-def _digest(request: Request) -> str:
-    """A digest of the problem's file; of a folder, of its files' sizes and times of change."""
-    path = Path(request.reference or request.path)
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        told = repr([(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()
-    else:
-        told = str(path.resolve()).encode() + path.read_bytes()
-    return hashlib.sha256(told).hexdigest()
-
-
-def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:
-    if loaded.description.problem.reference is None:
-        path = loaded.description.path
-        raise KernelFileError("has no reference to check the kernel against", path)
-    loaded.description = replace(loaded.description, candidate=None)
-    return loaded
+def _since(begun_s: float) -> float:
+    return time.monotonic() - begun_s
 
 
 def _size(shared: Shared) -> int:

@@ -16,7 +16,7 @@ def brief(source):
     return SimpleNamespace(source=source)
 
 
-def made(*changing, broken=()):
+def made(*changing, broken=(), sms=132):
     """A proposer whose programs differ by these settings only, and what it compiled."""
     asked = []
 
@@ -26,7 +26,7 @@ def made(*changing, broken=()):
             raise InputError("it cannot be lowered")
         return " ".join(sorted(settings.keys() & set(changing))) or "first"
 
-    return InductorSettings("first", compiled), asked
+    return InductorSettings("first", compiled, sms), asked
 
 
 def test_each_decision_is_taken_the_other_way():
@@ -41,7 +41,20 @@ def test_each_decision_is_taken_the_other_way():
 def test_what_changes_nothing_or_cannot_be_written_is_left_out():
     proposer, _ = made(LAYOUT, broken=[TILES])
     assert [each.source for each in proposer.propose(brief("first"))] == [LAYOUT]
-    assert list(proposer.propose(brief("first"))) == []  # once is enough
+
+
+def test_it_is_asked_again_without_compiling_again():
+    proposer, asked = made(LAYOUT, broken=[TILES])
+    first = list(proposer.propose(brief("first")))
+    assert list(proposer.propose(brief("first"))) == first
+    assert len(asked) == len(CHOICES)
+
+
+def test_programs_that_wait_for_each_other_need_a_gpu_that_holds_them():
+    names = [name for each in CHOICES for name in each.settings]
+    proposer, _ = made(*names, sms=108)
+    found = [each.kind for each in proposer.propose(brief("first"))]
+    assert found == [each.kind for each in CHOICES if each.kind != "cooperative reduction"]
 
 
 def test_decisions_add_up():
