@@ -439,3 +439,17 @@ def test_distributions_end_with_the_time_for_checks(run):
     assert told.verdict is Verdict.CORRECT
     assert [each for each in told.errors if each.endswith("and what follows: no time.")]
     assert not [each for each in run(RIGHT).errors if "what follows" in each]
+
+
+SIZES = """
+    import torch
+    HELD_OUT_SHAPES = [{"N": 600}]
+    def inputs(N=40, device="cpu"): return (torch.randn(N, device=device),)
+    def reference(x): return x * 2
+"""
+
+
+def test_outputs_may_be_large_at_one_shape_and_small_at_the_next(run, monkeypatch):
+    monkeypatch.setattr("solkit.measure.guarded.checks._MOST_IDLE_BYTES", 1000)
+    outcome = run(RIGHT, head=SIZES)
+    assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
