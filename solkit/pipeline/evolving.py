@@ -9,7 +9,8 @@
     gate: it meets the original, in new processes, on inputs and shapes that were never used
 
 Candidates are checked and timed on the guarded bench, or looked up in a recording. What proposers
-write is trusted nowhere.
+write is trusted nowhere. A search that began from a reference alone has `torch.compile` itself at
+the gate.
 """
 
 from __future__ import annotations
@@ -122,8 +123,9 @@ def evolve(
     The original is measured first. Proposals are ranked by the surrogate; only the promising reach
     the GPU, each in its own process beside a referee. Of the best, the fastest that is not slower
     at practice shapes meets the original at the gate: on fresh inputs in new processes, and at
-    shapes that were never used. If it does not hold there, the original is the result. An interrupt
-    (Ctrl-C) ends the search; practice and gate still run, unless they are interrupted as well.
+    shapes that were never used. If it does not hold there, the original is the result. What began
+    from a reference alone meets `torch.compile` itself there. An interrupt (Ctrl-C) ends the
+    search; practice and gate still run, unless they are interrupted as well.
 
     Args:
         path: the kernel file. If it holds only a reference, the search starts from what
