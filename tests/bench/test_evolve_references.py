@@ -70,27 +70,23 @@ def test_shares_are_kept_and_small_ones_left_out(tmp_path):
     assert next(drawn).path == "never"
 
 
+def row(name, share, original_ms, part_sol_ms, speed_up, **more):
+    told = {"problem": f"1/{name}", "share": share, "original_ms": original_ms}
+    part = {} if part_sol_ms is None else {"part_sol_ms": part_sol_ms}
+    return told | part | {"speed_up": speed_up} | more
+
+
 def test_the_summary_is_of_what_was_searched():
     rows = [
-        {
-            "problem": "1/a",
-            "sol_ms": 1.0,
-            "original_ms": 2.0,
-            "speed_up": 4.0,
-            "speed_up_high": 4.1,
-        },
-        {"problem": "1/b", "sol_ms": 1.0, "original_ms": 1.1, "speed_up": 1.0},
-        {
-            "problem": "1/c",
-            "sol_ms": None,
-            "original_ms": 1.0,
-            "speed_up": 0.25,
-            "speed_up_high": 0.3,
-        },
-        {"problem": "1/d", "error": "it failed"},
+        row("a", 0.5, 4.0, 1.0, 4.0, at_the_gate=[4.0, 3.9, 4.1]),  # Triton's part takes 2 ms of 1
+        row("b", 1.0, 1.1, 1.0, 1.0),
+        row("c", 1.0, 9.0, 1.0, 1.0, at_the_gate=[0.25, 0.2, 0.3]),  # torch.compile is faster
+        row("d", 0.4, 3.0, None, 2.0, at_the_gate=[2.0, 1.9, 2.1]),
+        {"problem": "1/e", "error": "it failed"},
     ]
     assert summary(rows) == [
-        "geometric mean of the speed-ups over torch.compile: 1.000 (3)",  # of 4, 1 and 1/4
-        "where the gap was over 1.5: 4.000 (1)",
-        "slower: 1/c; failed: 1",
+        "geometric mean of the speed-ups over torch.compile: 1.682 (4)",  # of 4, 1, 1 and 2
+        "where the gap of Triton's part was over 1.5: 2.000 (2)",  # of 4 and 1
+        "slower, so torch.compile's own code stays: 1/c",
+        "failed: 1",
     ]

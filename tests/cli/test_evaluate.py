@@ -101,7 +101,7 @@ def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
     from solkit.surrogate.trees import target
 
     class Knows:
-        def forecast(self, rows):
+        def forecast(self, rows, _tell):
             return type("Told", (), {"mean": target(rows)})
 
     monkeypatch.setattr(Reading, "trained", lambda *_: Knows())
