@@ -123,13 +123,12 @@ def evolve(
     The original is measured first. Proposals are ranked by the surrogate; only the promising reach
     the GPU, each in its own process beside a referee. Of the best, the fastest that is not slower
     at practice shapes meets the original at the gate: on fresh inputs in new processes, and at
-    shapes that were never used. If it does not hold there, the original is the result. What began
-    from a reference alone meets `torch.compile` itself there. An interrupt (Ctrl-C) ends the
-    search; practice and gate still run, unless they are interrupted as well.
+    shapes that were never used. If it does not hold there, the original is the result. An interrupt
+    (Ctrl-C) ends the search; practice and gate still run, unless they are interrupted as well.
 
     Args:
         path: the kernel file. If it holds only a reference, the search starts from what
-            `torch.compile` would run: see `solkit.pipeline.compiling.first_parent`.
+            `torch.compile` would run (`solkit.pipeline.compiling.first_parent`), and meets it.
         gpu_seconds: for the search and the practice. The gate comes after them.
         device: the GPU of this machine; by default the first.
         reference: the file with the reference, if `path` lacks one.
