@@ -92,7 +92,7 @@ class EvolveParts:
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
-            A reference alone is compiled under other settings of Inductor besides.
+            A reference alone is also compiled under other settings of Inductor, whatever these are.
         check: tells right sources from wrong ones without a GPU, with the reason; by default
             Triton's interpreter runs them, unless the bench is a recording.
         advise: gives advice on a result, for the brief.

@@ -55,5 +55,8 @@ def test_a_file_is_read_once_and_anew_the_next_time(file, monkeypatch):
 
 def test_other_models_need_no_package_for_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with read_once(str(tmp_path)), read_once("some/model"):
-        pass
+    entered = []
+    for other in (str(tmp_path), "some/model"):
+        with read_once(other):
+            entered.append(other)
+    assert entered == [str(tmp_path), "some/model"]

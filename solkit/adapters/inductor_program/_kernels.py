@@ -80,7 +80,7 @@ class ProgramKernel:
             configs = tuple(row_configs(configs, numels["r0_numel"]))
             if not configs:
                 raise InputError(f"the rows of {name} are too long for the L2 cache")
-        elif read.cooperative and numels.get("xnumel", 0) > PROCESSORS:
+        elif read.cooperative and _rows_at_once(numels, configs[0]) > PROCESSORS:
             raise InputError(f"more programs of {name} wait for each other than can run at once")
         tuned = {*blocks, "num_warps", "num_stages"}
         caught = CaughtKernel(
@@ -200,6 +200,11 @@ def _valid_box(
 
 def _fits(values: int, warps: int) -> bool:
     return values <= 128 * 32 * warps and 32 * warps <= max(32, values)
+
+
+def _rows_at_once(numels: Mapping[str, int], config: Mapping[str, int]) -> int:
+    """Blocks of rows of a cooperative reduction, each of at least one program."""
+    return -(-numels.get("xnumel", 0) // config.get("XBLOCK", 1))
 
 
 _PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'

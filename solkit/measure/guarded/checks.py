@@ -530,7 +530,6 @@ class Checks:
     def judge_kept(self) -> None:
         """Judge the calls that were kept, in any order; at least one, and as time allows."""
         self._judge_kept(1)
-        self._setup.machine.make_room()
 
     def _judge_kept(self, least: int) -> None:
         kept, self._kept = self._kept, []
@@ -543,6 +542,7 @@ class Checks:
             self._judged, least = self._judged + 1, least - 1
             del shared, taken  # they would stay in memory while the next call is judged
         self._tell_unjudged(len(kept))
+        self._setup.machine.make_room()
 
     def _is_left_out(self) -> bool:
         return self._has_judged_enough() and secret.random() >= _LATE_SHARE
