@@ -5,16 +5,18 @@
 
 For each kernel: the gap before and after the gate, and whether it held at held-out shapes. Then
 the share of the summed log gaps that was closed. With several seeds each kernel is searched once a
-seed. With two orders, both start from the same kernel and seed one after the other, and the
-summary gives the ratio of their best times in the search, the geometric mean over kernels and
-seeds, with an interval from a bootstrap over these pairs. A result is in the folder of `--out`, as
-``NAME-ORDER-SEED.json``, before the next one starts.
+seed. With two orders, both start from the same kernel and seed one after the other. Shapes are not
+held out then, so all GPU seconds go to the search. The summary gives the ratio of their best times
+in the search, the geometric mean over kernels and seeds, with an interval from a bootstrap over
+these pairs: at the end, and at equal GPU seconds before it. A result is in the folder of
+`--out`, as ``NAME-ORDER-SEED.json``, before the next one starts, and is not searched again.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import random
 import statistics
@@ -22,12 +24,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from solkit.core import Evolved, EvolveSettings, Order, Stopped, TuneVerdict
+from solkit.core import EvolveSettings, Order, Stopped, TuneVerdict
 from solkit.errors import SolkitError
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.report import evolution
 from solkit.report.advice import advise
+
+Result = dict[str, Any]
+"""What `solkit evolve --json` writes, ``solkit.evolve/1``."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +44,25 @@ class Closed:
     after: float
 
 
-def closed(found: Evolved) -> Closed | None:
+def closed(found: Result) -> Closed | None:
     """The gaps; what was not shown at the gate does not count."""
-    if found.original.time_ms is None or not found.sol_ms:
+    before_ms, sol_ms = found["original"]["time_ms"], found["sol_ms"]
+    if before_ms is None or not sol_ms:
         return None
-    before = found.original.time_ms / found.sol_ms
-    ratio = found.gate.ratio if found.gate is not None and found.gate.passed else None
-    return Closed(before, before if ratio is None else before * ratio.value)
+    before = before_ms / sol_ms
+    faster = found["verdict"] == TuneVerdict.FASTER
+    return Closed(before, before / found["speedup"]["value"] if faster else before)
 
 
-def line(path: str, found: Evolved, gaps: Closed | None) -> str:
+def line(path: str, found: Result, gaps: Closed | None) -> str:
     told = "no gap" if gaps is None else f"gap {gaps.before:7.2f} to {gaps.after:6.2f}"
-    held = "" if found.gate is None else f"{len(found.gate.held_out)} held out"
-    kind = found.winner.variant.kind if found.verdict is TuneVerdict.FASTER else "kept"
-    counts = f"{found.measured} measured ({found.failed} failed) in {found.gpu_s:.0f} s"
+    gate = found["gate"]
+    held = "" if gate is None else f"{len(gate['held_out'])} held out"
+    kind = "kept"
+    if found["verdict"] == TuneVerdict.FASTER:
+        best = found["best"]["id"]
+        kind = next(each["kind"] for each in found["variants"] if each["id"] == best)
+    counts = f"{found['measured']} measured ({found['failed']} failed) in {found['gpu_s']:.0f} s"
     return f"{Path(path).stem:28} {told}  {held:11} {counts}  {kind}"
 
 
@@ -62,13 +73,18 @@ class Search:
     path: str
     seed: int
     order: str
-    found: Evolved
+    found: Result
 
 
 def searched(asked: argparse.Namespace) -> Iterator[Search]:
+    held_out = () if len(asked.order) > 1 else None  # None: those that the file names
     for path in asked.kernels:
         for seed, order in itertools.product(range(asked.seeds), asked.order):
-            how = EvolveSettings(seed=seed, order=order, stop_at=asked.stop_at)
+            kept = asked.out and asked.out / f"{Path(path).stem}-{order}-{seed}.json"
+            if kept is not None and kept.exists():
+                yield Search(path, seed, order, json.loads(kept.read_text()))
+                continue
+            how = EvolveSettings(seed=seed, order=order, stop_at=asked.stop_at, held_out=held_out)
             parts = EvolveParts(
                 advise=advise, show=lambda told: print(evolution.line(told), file=sys.stderr)
             )
@@ -77,17 +93,24 @@ def searched(asked: argparse.Namespace) -> Iterator[Search]:
             except SolkitError as error:
                 print(f"{Path(path).stem:28} {error}", flush=True)
                 continue
-            if asked.out is not None:
-                name = f"{Path(path).stem}-{order}-{seed}.json"
-                (asked.out / name).write_text(evolution.dumps(found))
-            yield Search(path, seed, order, found)
+            told = evolution.dumps(found)
+            if kept is not None:
+                kept.write_text(told)
+            yield Search(path, seed, order, json.loads(told))
             if found.stopped is Stopped.INTERRUPTED:
                 return
 
 
-def paired(searches: Sequence[Search], first: str, second: str) -> str:
-    """The best time of one order over the other's, and a 95 % interval."""
-    best = {(each.path, each.seed, each.order): each.found.best_params.time_ms for each in searches}
+def best_after(found: Result, gpu_s: float) -> float | None:
+    """Milliseconds of the best that a search had after so many GPU seconds."""
+    original: float | None = found["original"]["time_ms"]
+    times = [each["best_ms"] for each in found["trajectory"] if each["gpu_s"] <= gpu_s]
+    return min(times, default=original)
+
+
+def paired(searches: Sequence[Search], first: str, second: str, gpu_s: float) -> str:
+    """The best time of one order over the other's after so many seconds, and a 95 % interval."""
+    best = {(each.path, each.seed, each.order): best_after(each.found, gpu_s) for each in searches}
     logs = [
         math.log(time_ms / other)
         for (path, seed, order), time_ms in best.items()
@@ -100,7 +123,7 @@ def paired(searches: Sequence[Search], first: str, second: str) -> str:
     low, high = math.exp(means[250]), math.exp(means[9750])
     ratio = math.exp(statistics.fmean(logs))
     return (
-        f"best time of {first} over that of {second}: {ratio:.3f} "
+        f"best time of {first} over that of {second} after {gpu_s:g} GPU s: {ratio:.3f} "
         f"({low:.3f} to {high:.3f}), {len(logs)} pairs"
     )
 
@@ -128,7 +151,8 @@ def main() -> int:
         won = sum(math.log(each.before / each.after) for each in all_gaps)
         print(f"closed {won / whole:.2f} of the summed log gaps of {len(all_gaps)} searches")
     if len(asked.order) == 2:
-        print(paired(searches, *asked.order))
+        for share in (1 / 6, 1 / 3, 2 / 3, 1.0):
+            print(paired(searches, asked.order[0], asked.order[1], share * asked.gpu_seconds))
     return 0
 
 
