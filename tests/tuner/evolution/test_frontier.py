@@ -52,12 +52,14 @@ def test_the_belief_is_that_of_a_gaussian_process_by_hand():
     shares = Shares(0.2, 0.3, 0.5)
     frontier = Frontier(shares=shares)
     known, sibling = point("a", 1, 0.0, 0.4), point("a", 2, 0.5, 0.6)
-    other = point("b", 1, 1.0, 0.8)
+    other, twin = point("b", 3, 1.0, 0.8), point("c", 1, 0.33, 0.6)
     measured(frontier, [known], [2.0])  # a residual of 1
-    frontier.add([other, sibling])
-    mean, sd = frontier.believed([known, other, sibling])
+    asked = [known, other, sibling, twin]
+    frontier.add(asked)
+    mean, sd = frontier.believed(asked)
     inner = 0.4**2 + 0.02**2
-    for at, (each, share) in enumerate([(known, 1.0), (other, 0.2), (sibling, 0.5)]):
+    likeness = [1.0, 0.2, 0.5, 0.2 + 0.5 / math.e]  # forecasts of twins differ by one L
+    for at, (each, share) in enumerate(zip(asked, likeness)):
         across = each.sd * 0.4 * share
         assert mean[at] == pytest.approx(each.mean + across / inner)
         assert sd[at] == pytest.approx(math.sqrt(each.sd**2 - across**2 / inner), rel=1e-6)
@@ -66,12 +68,23 @@ def test_the_belief_is_that_of_a_gaussian_process_by_hand():
 def test_the_largest_expected_improvement_is_chosen():
     frontier = Frontier(shares=Shares(0.0, 0.0, 1.0))
     measured(frontier, [point("first", 1)], [1.0])
-    options = [point("a", 1, -0.1, 0.01), point("b", 1, 0.1, 1.0), point("c", 1, 0.5, 0.4)]
+    options = [point("a", 2, -0.1, 0.01), point("b", 2, 0.1, 1.0), point("c", 2, 0.5, 0.4)]
     frontier.add(options)
     ahead = [-each.mean for each in options]
     by_hand = [a * norm.cdf(a / e.sd) + e.sd * norm.pdf(a / e.sd) for a, e in zip(ahead, options)]
     assert frontier.choose() == options[int(np.argmax(by_hand))]
     assert frontier.gain() == pytest.approx(1 - 2 ** -sorted(by_hand)[-2], rel=1e-6)
+
+
+def test_a_variant_that_changes_nothing_is_not_measured_after_one_that_disappointed():
+    frontier = Frontier()
+    tiled = [point(name, 64, -1.0, 0.5) for name in ("retile", "hoist", "constants")]
+    untried = point("split", 32, -0.6, 0.5)
+    measured(frontier, [point("original", 1)], [1.0])
+    frontier.add([*tiled, untried])
+    assert frontier.choose() in tiled
+    frontier.tell(tiled[0], 2.0)  # forecast: 0.5
+    assert frontier.choose() == untried
 
 
 def test_before_anything_is_measured_the_lowest_forecast_comes_first():
