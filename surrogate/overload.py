@@ -5,10 +5,13 @@ product's sums are kept in registers as long as its loop runs, and its operands 
 memory::
 
     registers of a thread   > sums of a block in fp32 / threads
+    8 x the most of these   > values of its largest tile / threads
     shared memory           >= (stages - 1) x operands of a trip, which are under way together
 
 A thread has 255 registers, or fewer if the block's threads share those of a multiprocessor. What
-has more sums is spilled, which takes minutes to compile, or ptxas refuses it.
+has more sums is spilled, which takes minutes to compile, or ptxas refuses it. Other tiles need not
+be kept whole, so more is left to the compiler: a softmax of rows of 4,096 compiles in 2.5 s with
+256 values a thread, in 26 s with 1,024, and not in 180 s with 4,096.
 
 Sources: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability";
 triton/lib/Dialect/TritonGPU/Transforms/Pipeliner (buffers of a pipelined loop).
@@ -27,17 +30,20 @@ __all__ = ["P_OVERLOAD", "overloads"]
 P_OVERLOAD = 0.85
 """The chance that such a candidate fails. Of 68 recorded ones with as many sums as registers, 58
 failed with "Insufficient registers"; of 43,399 timed configurations with products, 22 look like
-one (`datasets/data/h100`)."""
+one (`datasets/data/h100`). Of 1,035 timed ones with larger tiles than `_MOST_VALUES`, 32 came
+within a tenth of the best of their kernel, and one in four of all do."""
 
 _MOST_REGISTERS, _WARP = 255, 32
+_MOST_VALUES = 8 * (_MOST_REGISTERS + 1)
 _SUMS, _ONCE = "tiles.sums_per_thread", "tiles.staged_once"
+_LARGEST = "tiles.largest_per_thread"
 _STAGES, _WARPS = "geometry.stages", "geometry.warps"
 
 
 def overloads(table: Table, device: Device) -> list[str]:
     """What each row asks too much of, a sentence; empty where it does not, or nothing is known."""
-    columns = columns_of(table, (_SUMS, _ONCE, _STAGES, _WARPS)).T.astype(float)
-    sums, once, stages = 2.0 ** columns[0], columns[1], columns[2]
+    columns = columns_of(table, (_SUMS, _ONCE, _STAGES, _WARPS, _LARGEST)).T.astype(float)
+    sums, once, stages, values = 2.0 ** columns[0], columns[1], columns[2], 2.0 ** columns[4]
     share = device.limits.registers / (_WARP * 2.0 ** columns[3])
     registers = np.minimum(share, _MOST_REGISTERS)
     shared = once * np.maximum(stages - 1, 1)
@@ -45,6 +51,11 @@ def overloads(table: Table, device: Device) -> list[str]:
     for row in np.flatnonzero(shared > 1):
         told[row] = (
             f"Its operands take {shared[row]:.1f} times the shared memory of a multiprocessor."
+        )
+    for row in np.flatnonzero(values >= _MOST_VALUES):
+        told[row] = (
+            f"A thread would hold {values[row]:.0f} values of a tile; it has {registers[row]:.0f} "
+            "registers."
         )
     for row in np.flatnonzero(sums >= registers):
         told[row] = (

@@ -389,11 +389,14 @@ class _Cascade:
     def _promoted(
         self, candidates: Sequence[_Candidate], told: Forecasts, depth: Depth
     ) -> list[_Candidate]:
-        """Those that go on to a depth: all, or the promising; incumbents always."""
+        """Those that go on to a depth: all, or the promising; incumbents always.
+
+        What asks too much may take minutes to compile, so it stays behind, in use or not.
+        """
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
         if not self.request.settings.everything:
-            here = [at for at in here if not candidates[at].overload or candidates[at].is_own]
+            here = [at for at in here if not candidates[at].overload]
             here.sort(key=lambda at: _score(float(told.time_ms[at])))
             ordered = [candidates[at] for at in here]
             most = self._affordable(ordered, before, _MOST[depth])

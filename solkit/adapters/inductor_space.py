@@ -11,8 +11,6 @@ from solkit.adapters.inductor_text import MOST_BLOCK
 
 __all__ = [
     "PROCESSORS",
-    "RESIDENT_VALUES",
-    "RESIDENT_WARPS",
     "block_values",
     "launch_tests",
     "space",
@@ -30,17 +28,14 @@ _BLOCKS = {
     "NUM_STAGES": (1, 2, 3),
     "RSPLIT": (1, 2, 4, 8, 16, 32, 64),
     "RSPLIT_SIZE": (8, 16, 32, 64, 128),
-    "PER_SM": (1, 2, 3, 4),
 }
 _PRODUCT = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 _TILE = (16, 32, 64, 128, 256)  # of a template's other blocks
-_NO_TILE = ("BLOCK_K", "GROUP_M", "NUM_STAGES", "RSPLIT", "RSPLIT_SIZE", "PER_SM")
+_NO_TILE = ("BLOCK_K", "GROUP_M", "NUM_STAGES", "RSPLIT", "RSPLIT_SIZE")
 _SHARED_BYTES = 227 << 10
 """A block's most on Hopper: CUDA C++ Programming Guide, compute capability 9.0."""
 PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
-RESIDENT_VALUES, RESIDENT_WARPS = 1 << 14, 48
-"""Of all programs on one of these: 4 of its 64 Ki registers for each value; it holds 64 warps."""
 _SPLIT_SCAN_LEAST = 256
 """Its workspace is for programs of no fewer: ``triton.min_split_scan_rblock`` of Inductor's."""
 _MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
@@ -166,11 +161,7 @@ def _split_tests(kernel: CaughtKernel) -> list[str]:
     if kernel.cooperative:
         programs = f"({' * '.join(kernel.grid)})"
         named = re.sub(r"\b([A-Z]\w+)", r'params["\1"]', programs)
-        if "PER_SM" not in kernel.blocks:
-            tests.append(f"{named} <= {PROCESSORS}")
-        else:  # its grid is as large as that; registers for so many programs are left
-            tests.append(f'params["PER_SM"] * {block_values(kernel)} <= {RESIDENT_VALUES}')
-            tests.append(f'params["PER_SM"] * params["num_warps"] <= {RESIDENT_WARPS}')
+        tests.append(f"{named} <= {PROCESSORS}")
     if "RSPLIT_SIZE" in kernel.blocks:
         tests.append('params["RSPLIT_SIZE"] % params["XBLOCK"] == 0')
     return tests

@@ -90,3 +90,50 @@ def test_what_is_in_use_is_measured_all_the_same_and_the_rest_goes_deeper(file):
     ]
     assert {id(each) for each in by_hand} <= {id(each) for each in doubted}
     assert 0 < len(by_hand) < len(doubted) < len(plan.ranked)
+
+
+ROWS = """
+import torch, triton, triton.language as tl
+
+SHAPES = [{"M": 4096, "N": 4096}]
+SPACE = {"ROWS": [1, 4, 8, 64], "num_warps": [1, 4, 16]}
+
+def inputs(M=4096, N=4096, device="cuda"):
+    return (torch.randn(M, N, device=device),)
+
+def reference(x):
+    return torch.softmax(x, -1)
+
+@triton.jit
+def softmax(x, out, N, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    columns = tl.arange(0, BLOCK)
+    at = rows[:, None] * N + columns[None, :]
+    tile = tl.load(x + at)
+    tile = tl.exp(tile - tl.max(tile, 1)[:, None])
+    tl.store(out + at, tile / tl.sum(tile, 1)[:, None])
+
+def kernel(x, *, ROWS=64, num_warps=4):
+    out = torch.empty_like(x)
+    M, N = x.shape
+    softmax[(M // ROWS,)](x, out, N, BLOCK=N, ROWS=ROWS, num_warps=num_warps)
+    return out
+"""
+
+
+def test_tiles_of_many_values_a_thread_are_never_compiled_even_those_in_use(tmp_path):
+    path = tmp_path / "rows.py"
+    path.write_text(ROWS)
+    (plan,) = rank(str(path), device="h100", budget=1, settings=RankSettings("compiled"))
+    doubted, others = [], []
+    for each in plan.ranked:
+        params = each.configuration.params
+        values = 4096 * params["ROWS"] // (32 * params["num_warps"])
+        assert (each.forecast.p_fail == P_OVERLOAD) == (values >= 2048)
+        (doubted if values >= 2048 else others).append(each)
+    assert {each.depth for each in doubted} == {Depth.CAPTURED}
+    assert Depth.COMPILED in {each.depth for each in others}
+    (own,) = (each for each in doubted if each.action is Action.MEASURE)
+    assert own.configuration.params == {"ROWS": 64, "num_warps": 4}
+    (largest,) = (e for e in doubted if e.configuration.params == {"ROWS": 64, "num_warps": 1})
+    assert "8192 values of a tile; it has 255 registers" in largest.reason

@@ -10,12 +10,6 @@ from dataclasses import dataclass, field
 import triton
 
 from solkit.adapters.inductor import CaughtKernel
-from solkit.adapters.inductor_program._cooperative import (
-    over_rows,
-    row_configs,
-    row_grid,
-    row_test,
-)
 from solkit.adapters.inductor_space import PROCESSORS, block_values, launch_tests, space
 from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
 from solkit.errors import InputError
@@ -73,21 +67,14 @@ class ProgramKernel:
             grid = ()
         if not grid:
             raise InputError(f"the grid of {name} is not known ({read.meta['grid_type']})")
-        function, configs = read.function, read.configs
-        is_long = numels.get("xnumel", 0) > PROCESSORS and "r0_numel" in numels
-        if read.cooperative and is_long and (looped := over_rows(function)) is not None:
-            function, blocks, grid = looped, (*blocks, "PER_SM"), row_grid(grid[1])
-            configs = tuple(row_configs(configs, numels["r0_numel"]))
-            if not configs:
-                raise InputError(f"the rows of {name} are too long for the L2 cache")
-        elif read.cooperative and _rows_at_once(numels, configs[0]) > PROCESSORS:
+        if read.cooperative and _rows_at_once(numels, read.configs[0]) > PROCESSORS:
             raise InputError(f"more programs of {name} wait for each other than can run at once")
         tuned = {*blocks, "num_warps", "num_stages"}
         caught = CaughtKernel(
             template=read.template,
             grid=grid,
             axes=AXES.get(read.meta["grid_type"], ()),
-            source=function,
+            source=read.function,
             buffers=(),
             workspaces=(),
             partials=(),
@@ -95,13 +82,13 @@ class ProgramKernel:
             blocks=blocks,
             configs=tuple(
                 {n: int(v) for n, v in {**read.written, **config}.items() if n in tuned}
-                for config in configs
+                for config in read.configs
             ),
             constants={},
             cooperative=read.cooperative,
             obstacle="",
         )
-        return ProgramKernel(name, f"@triton.jit\n{function.rstrip()}\n", read.helpers, caught)
+        return ProgramKernel(name, f"@triton.jit\n{read.function.rstrip()}\n", read.helpers, caught)
 
     @property
     def tuned(self) -> tuple[str, ...]:
@@ -169,8 +156,7 @@ def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
         free = space(kernel.caught)
-        if "PER_SM" not in free:
-            free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
+        free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
         if len(kernels) > _MOST_FREE:
             free = _valid_box(kernel, free)
         found |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
@@ -213,8 +199,6 @@ _PARAMETER = r'params\["([A-Z]\w*|num_warps|num_stages)"\]'
 def _test(kernel: ProgramKernel, suffix: str) -> str:
     warps = f'params["num_warps{suffix}"]'
     tests = [f"_fits({block_values(kernel.caught)}, {warps})", *launch_tests(kernel.caught)]
-    if "PER_SM" in kernel.caught.blocks:
-        tests.append(row_test(kernel.caught.numels["r0_numel"]))
     return re.sub(_PARAMETER, rf'params["\1{suffix}"]', " and ".join(tests))
 
 
