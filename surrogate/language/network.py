@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "ALIGNED",
     "Batch",
     "Decoder",
     "Reading",
@@ -43,7 +44,8 @@ __all__ = [
 ]
 
 
-_ALIGNED = 16  # tokens
+ALIGNED = 16
+"""Tokens: lengths of texts are padded to multiples of it."""
 
 
 @dataclass(frozen=True)
@@ -349,7 +351,7 @@ class Decoder(nn.Module):
 
 def aligned(tokens: int) -> int:
     """A length of at least so many tokens that attention on a GPU takes without copies."""
-    return -(-max(tokens, 1) // _ALIGNED) * _ALIGNED
+    return -(-max(tokens, 1) // ALIGNED) * ALIGNED
 
 
 def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:

@@ -9,6 +9,7 @@ path.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from solkit.errors import InputError
 from solkit.surrogate.language.backbones import Adapt, Backbone, adapted, opened
 from solkit.surrogate.language.model import LanguageConfig, LanguageModel
-from solkit.surrogate.language.network import Sizes
+from solkit.surrogate.language.network import ALIGNED, Sizes
 from solkit.surrogate.language.numbers import FACTS, VALUE_SIZE, Scale
 from solkit.surrogate.language.tokens import transformers
 
@@ -79,7 +80,7 @@ def built(
         backbone: reads text.
         scale: of the features.
         sizes: of the decoder, where they differ from `Sizes`.
-        most: tokens of a text that are read.
+        most: tokens of a text that are read; fewer if the backbone has fewer positions.
         adapt: what of the backbone learns.
         path: where the backbone is from; empty if it is trained here.
         device: where the network computes.
@@ -94,7 +95,17 @@ def built(
     config = LanguageModel.configured(backbone.config, told, adapt.value, path)
     module = adapted(backbone.module, adapt) if path else backbone.module
     network = LanguageModel(config, module)
-    return Parts(_moved(network, device), backbone.tokenizer, scale, most)
+    return Parts(_moved(network, device), backbone.tokenizer, scale, min(most, _room(backbone)))
+
+
+def _room(backbone: Backbone) -> int:
+    """Tokens that a backbone has positions for, in whole steps of padding."""
+    places = (
+        getattr(backbone.config, "max_position_embeddings", None),
+        getattr(backbone.tokenizer, "model_max_length", None),  # some have two positions more
+    )
+    least = min((each for each in places if each), default=sys.maxsize)
+    return max(least - least % ALIGNED, ALIGNED)
 
 
 def write(parts: Parts, folder: Path, card: Mapping[str, Any]) -> None:

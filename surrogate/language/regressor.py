@@ -56,7 +56,7 @@ class Shape:
         layers: of the backbone.
         decoder: sizes of the decoder, where they differ from
             `solkit.surrogate.language.network.Sizes`.
-        most: tokens of a text that are read.
+        most: tokens of a text that are read; fewer if the backbone has fewer positions.
     """
 
     vocabulary: int = 4096

@@ -158,7 +158,7 @@ def pretrain(
     schedule = _schedule(optimizer, how.steps)
     chance, writer = random.Random(how.seed), Writer()
     written = [writer.variant(text, chance)[0] for text in texts for _ in range(how.variants)]
-    told = encode_all(tokenizer, written, [()] * len(written), how.most)
+    told = encode_all(tokenizer, written, [()] * len(written), min(how.most, parts.most))
     generator = torch.Generator().manual_seed(how.seed)
     mask = int(tokenizer.mask_token_id)
     network.train()

@@ -138,3 +138,13 @@ def test_what_cannot_be_loaded_is_named(tmp_path, made):
         LanguageRegressor(tmp_path).prepared(made)
     with pytest.raises(InputError, match=r"adapt 'some' is unknown: choose one of full, frozen"):
         LanguageRegressor(tmp_path, adapt="some")
+
+
+def test_a_text_longer_than_a_backbone_has_positions_is_cut_off(tmp_path):
+    path = saved_backbone("bert", tmp_path, max_position_embeddings=40)  # 32 and a rest
+    made = table(8)
+    told = LanguageRegressor(path, shape=SHAPE, device="cpu").fit(made, QUICK).forecast(made)
+    assert np.isfinite(told.mean).all()
+    made.sources.update({name: text + "\nx = 1" * 99 for name, text in made.sources.items()})
+    again = LanguageRegressor(path, shape=SHAPE, device="cpu").fit(made, QUICK).forecast(made)
+    np.testing.assert_array_equal(again.mean, told.mean)
