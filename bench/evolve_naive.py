@@ -8,8 +8,9 @@ the share of the summed log gaps that was closed. With several seeds each kernel
 seed. With two orders, both start from the same kernel and seed one after the other. Shapes are not
 held out then, so all GPU seconds go to the search. The summary gives the ratio of their best times
 in the search, the geometric mean over kernels and seeds, with an interval from a bootstrap over
-these pairs: at the end, and at equal GPU seconds before it. A result is in the folder of
-`--out`, as ``NAME-ORDER-SEED.json``, before the next one starts, and is not searched again.
+these pairs of one GPU: at equal GPU seconds, up to the budget. A result is in the folder of
+`--out`, as ``NAME-ORDER-SEED.json``, before the next one starts, and is not searched again: a
+folder serves one set of options.
 """
 
 from __future__ import annotations
@@ -94,11 +95,14 @@ def searched(asked: argparse.Namespace) -> Iterator[Search]:
                 print(f"{Path(path).stem:28} {error}", flush=True)
                 continue
             told = evolution.dumps(found)
-            if kept is not None:
-                kept.write_text(told)
-            yield Search(path, seed, order, json.loads(told))
             if found.stopped is Stopped.INTERRUPTED:
+                yield Search(path, seed, order, json.loads(told))
                 return
+            if kept is not None:
+                written = kept.with_suffix(".part")
+                written.write_text(told)
+                written.replace(kept)  # a run that ends while it writes leaves no half of it
+            yield Search(path, seed, order, json.loads(told))
 
 
 def best_after(found: Result, gpu_s: float) -> float | None:
@@ -110,11 +114,14 @@ def best_after(found: Result, gpu_s: float) -> float | None:
 
 def paired(searches: Sequence[Search], first: str, second: str, gpu_s: float) -> str:
     """The best time of one order over the other's after so many seconds, and a 95 % interval."""
-    best = {(each.path, each.seed, each.order): best_after(each.found, gpu_s) for each in searches}
+    best: dict[tuple[str, str, int, str], float | None] = {}
+    for each in searches:
+        place = each.path, each.seed, each.found["device"]
+        best[(each.order, *place)] = best_after(each.found, gpu_s)
     logs = [
         math.log(time_ms / other)
-        for (path, seed, order), time_ms in best.items()
-        if order == first and time_ms and (other := best.get((path, seed, second)))
+        for (order, *place), time_ms in best.items()
+        if order == first and time_ms and (other := best.get((second, *place)))
     ]
     if not logs:
         return "no pairs"
@@ -151,7 +158,7 @@ def main() -> int:
         won = sum(math.log(each.before / each.after) for each in all_gaps)
         print(f"closed {won / whole:.2f} of the summed log gaps of {len(all_gaps)} searches")
     if len(asked.order) == 2:
-        for share in (1 / 6, 1 / 3, 2 / 3, 1.0):
+        for share in (1 / 3, 1 / 2, 2 / 3, 1.0):
             print(paired(searches, asked.order[0], asked.order[1], share * asked.gpu_seconds))
     return 0
 

@@ -5,7 +5,7 @@ product's sums are kept in registers as long as its loop runs, and its operands 
 memory::
 
     registers of a thread   > sums of a block in fp32 / threads
-    8 x the most of these   > values of its largest tile / threads
+    256 x 8                 > values of its largest tile / threads
     shared memory           >= (stages - 1) x operands of a trip, which are under way together
 
 A thread has 255 registers, or fewer if the block's threads share those of a multiprocessor. What
@@ -30,11 +30,12 @@ __all__ = ["P_OVERLOAD", "overloads"]
 P_OVERLOAD = 0.85
 """The chance that such a candidate fails. Of 68 recorded ones with as many sums as registers, 58
 failed with "Insufficient registers"; of 43,399 timed configurations with products, 22 look like
-one (`datasets/data/h100`). Of 1,035 timed ones with larger tiles than `_MOST_VALUES`, 32 came
-within a tenth of the best of their kernel, and one in four of all do."""
+one (`datasets/data/h100`). Of how many with too large tiles fail nothing is known; the same chance
+is taken. Of 1,035 that were timed, 32 came within a tenth of the best of their kernel, and one in
+four of all others do."""
 
 _MOST_REGISTERS, _WARP = 255, 32
-_MOST_VALUES = 8 * (_MOST_REGISTERS + 1)
+_MOST_VALUES = 2048
 _SUMS, _ONCE = "tiles.sums_per_thread", "tiles.staged_once"
 _LARGEST = "tiles.largest_per_thread"
 _STAGES, _WARPS = "geometry.stages", "geometry.warps"

@@ -95,6 +95,8 @@ class Request:
         points: parameters by file, instead of its space.
         budget: how many may be measured.
         settings: how.
+        in_use: whether the files' own parameters are in use. A variant that was just written may
+            have any, which deserve no more than others.
     """
 
     files: Sequence[str]
@@ -103,6 +105,7 @@ class Request:
     points: Mapping[str, Sequence[Shape]] | None = None
     budget: int = 10
     settings: RankSettings = RankSettings()
+    in_use: bool = True
 
 
 def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Plan]:
@@ -158,7 +161,7 @@ class _Candidate:
     analysis: Analysis | None = None
     error: str = ""
     overload: str = ""  # what it asks too much of, as far as its text tells
-    is_own: bool = False  # the parameters that the file has now
+    is_own: bool = False  # the parameters that are in use
 
     @property
     def fails(self) -> bool:
@@ -249,7 +252,7 @@ def _candidates(
         _Candidate(
             Configuration(path, candidate.name, shape, point, request.reference, "search"),
             kernel,
-            is_own=key == canonical(kept),
+            is_own=request.in_use and key == canonical(kept),
         )
         for key, point in distinct.items()
     ]
@@ -391,12 +394,12 @@ class _Cascade:
     ) -> list[_Candidate]:
         """Those that go on to a depth: all, or the promising; incumbents always.
 
-        What asks too much may take minutes to compile, so it stays behind, in use or not.
+        What asks too much may take minutes to compile, so it stays behind unless it is in use.
         """
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
         here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
         if not self.request.settings.everything:
-            here = [at for at in here if not candidates[at].overload]
+            here = [at for at in here if not candidates[at].overload or candidates[at].is_own]
             here.sort(key=lambda at: _score(float(told.time_ms[at])))
             ordered = [candidates[at] for at in here]
             most = self._affordable(ordered, before, _MOST[depth])

@@ -67,7 +67,7 @@ class EvolveSettings:
         proposals: variants of one parent that go into a round, at the most.
         params: the parameters in use, to override the file's own.
         custom_kernel: whether a variant that only calls PyTorch is refused.
-        held_out: shapes for the gate; those of the file by default.
+        held_out: shapes for the gate; those of the file by default, none if it is empty.
         log: the file that outcomes are appended to; ``None`` is this month's in the user's data
             folder.
         resume: whether to go on with the run that `log` holds.
@@ -234,7 +234,7 @@ class Gate:
         passed: whether it does.
         final: winner and original at the shape of the search, on fresh inputs in new processes.
         held_out: the same at shapes that the search never saw.
-        single_shape: whether there is no other shape, so that fresh inputs are all there is.
+        single_shape: whether no other shape is held out, so that fresh inputs are all there is.
         why: what decided, a sentence.
     """
 

@@ -418,7 +418,7 @@ class _Run:
         if failed:
             at = ", ".join(f"{name}={value}" for name, value in failed[0].shape.items())
             return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
-        where = "there is no other shape" if alone else f"and at {len(held)} shapes it never saw"
+        where = "no other shape is held out" if alone else f"and at {len(held)} shapes it never saw"
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
 
     def concluded(self, breeding: Breeding, stopped: Stopped, gate: Gate | None) -> Evolved:

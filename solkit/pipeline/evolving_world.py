@@ -193,8 +193,10 @@ class Original:
         if self.compiled is not None:
             return []
         problem = self.file.problem
-        told = how.held_out if how.held_out is not None else problem.held_out_shapes
-        whole = [{**problem.sizes, **each} for each in (told or problem.shapes)]
+        told = how.held_out
+        if told is None:
+            told = problem.held_out_shapes or problem.shapes
+        whole = [{**problem.sizes, **each} for each in told]
         return [each for each in whole if canonical(each) != canonical(self.whole_shape)]
 
     def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
@@ -308,7 +310,9 @@ class EvolveWorld:
         of = {self.path(each): each.id for each in variants}
         reference = None if of.keys() == {self.original.problem} else self.original.problem
         settings = RankSettings(self.how.depth, explained=0)
-        request = Request(list(points), reference, [self.original.shape], points, 1, settings)
+        in_use = self.original.variant.id in of.values()
+        asked = list(points), reference, [self.original.shape], points, 1, settings, in_use
+        request = Request(*asked)
         try:
             (plan,) = rank(request, self.prepared.analyser, self.surrogate)
         except InputError as error:

@@ -104,7 +104,7 @@ def _room(backbone: Backbone) -> int:
         getattr(backbone.config, "max_position_embeddings", None),
         getattr(backbone.tokenizer, "model_max_length", None),  # some have two positions more
     )
-    least = min((each for each in places if each), default=sys.maxsize)
+    least = min((each for each in places if each and each > 0), default=sys.maxsize)
     return max(least - least % ALIGNED, ALIGNED)
 
 

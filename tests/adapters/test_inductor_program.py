@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import textwrap
 from pathlib import Path
 
@@ -271,8 +272,9 @@ COOPERATIVE = {"triton.cooperative_reductions": True, "triton.force_cooperative_
 ROWS = {
     "norm": ("x: (40000, 1100)", "return x / (x * x).sum(-1, keepdim=True).sqrt()"),
     "few": ("x: (3, 9000)", "return torch.softmax(x, -1)"),
+    "whole": ("x: (100, 9000)", "return x.sum(-1)"),
 }
-"""Long rows: more than programs run at once, and few."""
+"""Long rows: more than programs run at once, few, and as many as programs."""
 
 
 @pytest.fixture(scope="module")
@@ -286,6 +288,12 @@ def cooperative(tmp_path_factory):
     return {name: (paths[name], *each) for name, each in zip(paths, told, strict=True)}
 
 
+def test_reductions_that_nobody_shares_are_refused(cooperative):
+    _, text, why = cooperative["whole"]
+    assert not text
+    assert "no two programs of triton_" in why
+
+
 def test_programs_that_wait_for_each_other_all_run_at_once(cooperative):
     _, text, why = cooperative["norm"]
     assert not text
@@ -293,7 +301,13 @@ def test_programs_that_wait_for_each_other_all_run_at_once(cooperative):
     assert "wait for each other than can run at once" in why
 
 
-def test_few_rows_have_a_grid_of_all_their_programs(cooperative):
-    _, text, why = cooperative["few"]
+def test_few_rows_have_a_grid_of_all_their_programs(cooperative, interpreted):
+    path, text, why = cooperative["few"]
     assert why == ""
     assert "launch_cooperative_grid=True" in text
+    assert "[(RSPLIT, triton.cdiv(3, XBLOCK))]" in text
+    # the interpreter runs one program after the other: none may wait for another
+    kernel = Path(path).with_suffix(".kernel.py")
+    kernel.write_text(re.sub(r"RSPLIT=\d+", "RSPLIT=1", text))
+    pairs = [(path, str(kernel))]
+    assert interpreted(Path(__file__).parent, "inductor_programs:compared", pairs, 0) == [""]

@@ -250,9 +250,10 @@ def test_no_held_out_shape_is_used_for_choosing(rows, moved):
     assert (told.gate.passed, told.gate.held_out[0].shape) == (False, HELD_OUT)
 
 
-def test_there_is_no_practice_where_the_shape_is_the_only_one(rows, moved):
+@pytest.mark.parametrize("held_out", [[SHAPE], []])
+def test_there_is_no_practice_where_no_other_shape_is_held_out(rows, moved, held_out):
     both = [*rows, *moved(OWN, whole_row=100.0)]
-    how = EvolveSettings(**FAST, held_out=[SHAPE])
+    how = EvolveSettings(**FAST, held_out=held_out)
     told = evolved(both, Recorded("rows_tile", "whole_row"), settings=how)
     assert (told.finalists, told.gate.single_shape) == ((), True)
     assert told.winner.variant.kind == "whole_row"

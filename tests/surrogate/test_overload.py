@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from solkit import rank
+from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration, Depth
+from solkit.roofline.devices import find
 from solkit.surrogate.overload import P_OVERLOAD
 from solkit.surrogate.plan import Action
-from solkit.surrogate.ranking import RankSettings
+from solkit.surrogate.ranking import RankSettings, Request
+from solkit.surrogate.ranking import rank as ranked
 
 PLAIN = Path(__file__).parents[2] / "bench" / "naive" / "matmul_plain.py"
 TUNED = """    grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))"""
@@ -113,7 +116,7 @@ def softmax(x, out, N, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     tile = tl.exp(tile - tl.max(tile, 1)[:, None])
     tl.store(out + at, tile / tl.sum(tile, 1)[:, None])
 
-def kernel(x, *, ROWS=64, num_warps=4):
+def kernel(x, *, ROWS=8, num_warps=4):
     out = torch.empty_like(x)
     M, N = x.shape
     softmax[(M // ROWS,)](x, out, N, BLOCK=N, ROWS=ROWS, num_warps=num_warps)
@@ -121,19 +124,26 @@ def kernel(x, *, ROWS=64, num_warps=4):
 """
 
 
-def test_tiles_of_many_values_a_thread_are_never_compiled_even_those_in_use(tmp_path):
+@pytest.mark.parametrize("in_use", [True, False])
+def test_tiles_of_many_values_a_thread_go_no_deeper_unless_in_use(tmp_path, in_use):
     path = tmp_path / "rows.py"
     path.write_text(ROWS)
-    (plan,) = rank(str(path), device="h100", budget=1, settings=RankSettings("compiled"))
-    doubted, others = [], []
+    used = {"ROWS": 64, "num_warps": 4}
+    points = {str(path): [{"ROWS": r, "num_warps": w} for r in (1, 4, 8, 64) for w in (1, 4, 16)]}
+    settings = RankSettings("lowered", incumbent=used)
+    with Analyser(find("h100-sxm")) as analyser:
+        request = Request([str(path)], points=points, settings=settings, in_use=in_use)
+        (plan,) = ranked(request, analyser, None)
+    depths = {}
     for each in plan.ranked:
-        params = each.configuration.params
+        params = dict(each.configuration.params)
         values = 4096 * params["ROWS"] // (32 * params["num_warps"])
+        if in_use and params == used:
+            assert values == 2048
+            assert each.depth is Depth.LOWERED
+            continue
         assert (each.forecast.p_fail == P_OVERLOAD) == (values >= 2048)
-        (doubted if values >= 2048 else others).append(each)
-    assert {each.depth for each in doubted} == {Depth.CAPTURED}
-    assert Depth.COMPILED in {each.depth for each in others}
-    (own,) = (each for each in doubted if each.action is Action.MEASURE)
-    assert own.configuration.params == {"ROWS": 64, "num_warps": 4}
-    (largest,) = (e for e in doubted if e.configuration.params == {"ROWS": 64, "num_warps": 1})
-    assert "8192 values of a tile; it has 255 registers" in largest.reason
+        depths.setdefault(values >= 2048, set()).add(each.depth)
+        if values == 8192:
+            assert "8192 values of a tile; it has 255 registers" in each.reason
+    assert depths == {True: {Depth.CAPTURED}, False: {Depth.LOWERED}}

@@ -8,14 +8,14 @@ Notation
     m, s        what is expected of a candidate, and the standard deviation of the forecast's error
     r           the residual of a measured candidate: log2(time in ms) - m
     F, V, R     shares of the error that all variants of a problem, all candidates of a variant, and
-                candidates with the same parameters share: `solkit.surrogate.doubt.Scatter`, whose
-                rest is a configuration's own; they add up to 1
-    L           how far forecasts differ, in log2, where programs with the same parameters differ
+                candidates with the same parameters have in common. They add up to 1, and come from
+                `solkit.surrogate.doubt.Scatter`, whose rest is R
+    L           the difference of two forecasts, in log2, over which that likeness falls to 1/e
     k(i, j)     s(i) s(j) (F + V [same variant] + R [same parameters] exp(-|m(i) - m(j)| / L)), and
                 noise for what was measured
 
 Many rewrites change little, so a variant with the same parameters and much the same forecast is
-expected to be off as much: on an H200, 13 such variants of four programs took within 3 % of the
+expected to miss it alike: on an H200, 13 such variants of four programs took within 3 % of the
 first one's time, which the forecast missed by up to 2.4 times.
 
 The next one is the candidate with the largest expected improvement (Jones, Schonlau and Welch,

@@ -69,6 +69,8 @@ class ProgramKernel:
             raise InputError(f"the grid of {name} is not known ({read.meta['grid_type']})")
         if read.cooperative and _rows_at_once(numels, read.configs[0]) > PROCESSORS:
             raise InputError(f"more programs of {name} wait for each other than can run at once")
+        if read.cooperative and read.configs[0].get("RSPLIT", 2) == 1:
+            raise InputError(f"no two programs of {name} share a reduction")
         tuned = {*blocks, "num_warps", "num_stages"}
         caught = CaughtKernel(
             template=read.template,
