@@ -20,6 +20,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     replace_each,
     statements,
     substitute,
+    text_of,
     with_body,
     with_each,
 )
@@ -28,9 +29,11 @@ __all__ = [
     "Parameter",
     "arguments_of",
     "changed",
+    "changed_tree",
     "fixed",
     "guarded",
     "has_assignment",
+    "in_statement",
     "launch_line",
     "options_of",
     "parameter",
@@ -64,7 +67,18 @@ def changed(
     launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
     parameters: Iterable[Parameter] = (),
 ) -> str:
-    """The file's text with changes.
+    """The file's text with changes: see `changed_tree`."""
+    return text_of(changed_tree(text, functions, added, launches, parameters))
+
+
+def changed_tree(
+    text: KernelText,
+    functions: Mapping[str, cst.FunctionDef | None] | None = None,
+    added: Mapping[str, Sequence[cst.FunctionDef]] | None = None,
+    launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
+    parameters: Iterable[Parameter] = (),
+) -> cst.Module:
+    """The file with changes.
 
     Args:
         text: the file.
@@ -81,15 +95,24 @@ def changed(
             new = (functions or {}).get(statement.name.value, statement)
             if new is None:
                 continue
-            made = new
-            made = with_each(made, swaps)
+            made = with_each(new, swaps) if swaps else new
         body.append(cast(cst.BaseStatement, made))
         if isinstance(statement, cst.FunctionDef):
             body += (added or {}).get(statement.name.value, [])
     tree = text.tree.with_changes(body=body)
     for each in parameters:
         tree = _with_parameter(tree, each)
-    return tree.code
+    return tree
+
+
+def in_statement(
+    tree: cst.Module,
+    statement: cst.CSTNode,
+    pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]],
+) -> cst.Module:
+    """The module with parts of one of its statements, each found by identity, replaced."""
+    body = [replace_each(each, pairs) if each is statement else each for each in tree.body]
+    return tree.with_changes(body=body)
 
 
 # ------------------------------------------------------------------------------- functions
@@ -194,7 +217,7 @@ def _with_parameter(tree: cst.Module, wanted: Parameter) -> cst.Module:
         if isinstance(each, cst.FunctionDef) and each.name.value == "kernel"
     )
     made = launcher.with_changes(params=_with_keyword(launcher.params, wanted))
-    tree = replace_each(tree, [(launcher, made)])
+    tree = in_statement(tree, launcher, [(launcher, made)])
     return _with_values(tree, wanted)
 
 
@@ -227,7 +250,7 @@ def with_defaults(text: KernelText, values: Mapping[str, Value]) -> str:
         for param in params.kwonly_params
     ]
     made = text.launcher.with_changes(params=params.with_changes(kwonly_params=keyword))
-    return replace_each(text.tree, [(text.launcher, made)]).code
+    return text_of(in_statement(text.tree, text.launcher, [(text.launcher, made)]))
 
 
 def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
@@ -236,7 +259,8 @@ def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
         if made is not None and made.target == "SPACE":
             if not isinstance(made.value, cst.Dict):
                 return tree
-            return replace_each(tree, [(statement, _extended(statement, made.value, wanted))])
+            extended = _extended(statement, made.value, wanted)
+            return in_statement(tree, statement, [(statement, extended)])
     space = line(f'SPACE = {{"{wanted.name}": {_listed(wanted.values, wanted.default)}}}')
     body = list(tree.body)
     place = next(
@@ -279,7 +303,7 @@ def fixed(text: KernelText, wanted: Iterable[str]) -> str:
     values = {name: value for name in wanted if isinstance(value := of.get(name), cst.Integer)}
     space = _plain_space(text.tree)
     if not values or space is None:
-        return text.tree.code
+        return text_of(text.tree)
     launcher = text.launcher
     left = [p for p in launcher.params.kwonly_params if p.name.value not in values]
     star = launcher.params.star_arg if left else cst.MaybeSentinel.DEFAULT
@@ -289,7 +313,7 @@ def fixed(text: KernelText, wanted: Iterable[str]) -> str:
     made = launcher.with_changes(params=params, body=substitute(launcher.body, values))
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, made)]
     pairs += [(each, each.with_changes(elements=_entries(each, values))) for each in space]
-    return replace_each(text.tree, pairs).code
+    return text_of(replace_each(text.tree, pairs))
 
 
 def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:

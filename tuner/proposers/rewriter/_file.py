@@ -37,6 +37,7 @@ __all__ = [
     "definition",
     "in_launcher",
     "parse",
+    "read",
     "value_of",
 ]
 
@@ -178,6 +179,11 @@ def parse(source: str) -> KernelText | None:
         tree = cst.parse_module(source)
     except cst.ParserSyntaxError:
         return None
+    return read(tree)
+
+
+def read(tree: cst.Module) -> KernelText | None:
+    """A kernel file by its syntax tree; ``None`` if it has no function ``kernel``."""
     defined = [each for each in tree.body if isinstance(each, cst.FunctionDef)]
     functions = {f.name: f for node in defined if (f := _jit(node)) is not None}
     launcher = next((node for node in defined if node.name.value == _LAUNCHER), None)

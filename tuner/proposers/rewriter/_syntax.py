@@ -36,6 +36,7 @@ __all__ = [
     "running",
     "statements",
     "substitute",
+    "text_of",
     "uses",
     "with_body",
     "with_each",
@@ -49,6 +50,20 @@ Body = Sequence[cst.BaseStatement]
 def code(node: cst.CSTNode) -> str:
     """The code of a node, without the blanks and comments around it."""
     return cst.Module([]).code_for_node(node).strip()
+
+
+def text_of(tree: cst.Module) -> str:
+    """The text of a module. That of a statement is kept, since most rewrites change few."""
+    if not tree.has_trailing_newline:
+        return tree.code
+    form = tree.default_indent, tree.default_newline
+    return "".join(_text_of(each, *form) for each in (*tree.header, *tree.body, *tree.footer))
+
+
+@functools.lru_cache(4096)
+def _text_of(node: cst.CSTNode, indent: str, newline: str) -> str:
+    """By the node itself: nodes are equal to no other."""
+    return cst.Module([], default_indent=indent, default_newline=newline).code_for_node(node)
 
 
 def expression(text: str) -> cst.BaseExpression:
@@ -117,9 +132,11 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 def nodes(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Nodes and all that is within them, outermost first."""
-    for node in within:
+    left = list(reversed(within))
+    while left:
+        node = left.pop()
         yield node
-        yield from nodes(*children(node))
+        left.extend(reversed(list(children(node))))
 
 
 def names(*within: cst.CSTNode) -> set[str]:

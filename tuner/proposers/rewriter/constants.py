@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._base import Facts, Variant
-from solkit.tuner.proposers.rewriter._edit import Parameter, changed, has_assignment
+from solkit.tuner.proposers.rewriter._edit import (
+    Parameter,
+    changed_tree,
+    has_assignment,
+    in_statement,
+)
 from solkit.tuner.proposers.rewriter._file import (
     KernelText,
     Launch,
     definition,
-    parse,
+    read,
     value_of,
 )
 from solkit.tuner.proposers.rewriter._programs import block_constants, tile_constants
@@ -27,7 +33,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     names,
     nodes,
     number,
-    replace_each,
+    text_of,
     walk,
 )
 from solkit.tuner.proposers.rewriter._warps import WARPS, warps_for
@@ -111,14 +117,23 @@ def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
 
     With facts, constants that are small for their kind get larger defaults.
     """
-    before = text.tree.code
+    return _as_they_are(text.tree) if larger is None else _lifted(text, larger)
+
+
+@functools.lru_cache(64)
+def _as_they_are(tree: cst.Module) -> str:
+    """Without facts: two rewrites ask for it."""
+    text = read(tree)
+    return "" if text is None else _lifted(text, None)
+
+
+def _lifted(text: KernelText, larger: Facts | None) -> str:
+    before = text_of(text.tree)
     for name in [launch.function.name for launch in text.single]:
-        launches = text.launches_of(name)
-        source = _with_tiles(text, launches[0], larger)
-        text = parse(source) or text
-        source = _with_options(text, text.launches_of(name)[0], larger)
-        text = parse(source) or text
-    return text.tree.code if text.tree.code != before else ""
+        text = _with_tiles(text, text.launches_of(name)[0], larger)
+        text = _with_options(text, text.launches_of(name)[0], larger)
+    after = text_of(text.tree)
+    return after if after != before else ""
 
 
 def _tiles(text: KernelText, launch: Launch) -> list[_Tile]:
@@ -172,7 +187,7 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
     return None
 
 
-def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> str:
+def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     tiles = _tiles(text, launch)
     wanted = {} if larger is None else _defaults(launch, tiles, larger)
     for tile in tiles:
@@ -183,14 +198,13 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> str:
         name = code(argument) if own else _free(text, tile, argument)
         if _is_bound_by_guard(launch, tile):
             continue
-        source = _replaced(text, launch, tile, name, own)
-        parsed = parse(source)
-        if parsed is None:
+        replaced = read(_replaced(text, launch, tile, name, own))
+        if replaced is None:
             continue
-        source = changed(parsed, parameters=[Parameter(name, default, values)])
-        text = parse(source) or text
+        tree = changed_tree(replaced, parameters=[Parameter(name, default, values)])
+        text = read(tree) or text
         launch = text.launches_of(launch.function.name)[0]
-    return text.tree.code
+    return text
 
 
 def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
@@ -203,22 +217,22 @@ def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
     return tile.name if tile.name not in taken else text.fresh(tile.name)
 
 
-def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool) -> str:
+def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool) -> cst.Module:
     """The file with a constant's value replaced by a name, in the launch and in its grid."""
     if own:
-        return text.tree.code
+        return text.tree
     argument = launch.arguments[tile.name]
     launcher = launch.launcher
     if isinstance(argument, cst.Name):
         statement = has_assignment(launcher, argument.value)
         if statement is None:
-            return text.tree.code  # a module's constant: the parameter hides it
-        return changed(text, launches=[(statement, [])])
+            return text.tree  # a module's constant: the parameter hides it
+        return changed_tree(text, launches=[(statement, [])])
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
     if tile.axis is not None:
         pairs += _in_grid(launch, tile, name)
     pairs += [(each, cst.Name(name)) for each in _in_guards(launch, tile)]
-    return replace_each(text.tree, pairs).code
+    return in_statement(text.tree, launcher, pairs)
 
 
 def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
@@ -336,7 +350,7 @@ def _two_axes(tiles: list[_Tile]) -> dict[str, int]:
 # ------------------------------------------------------------------------------- options
 
 
-def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> str:
+def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     """The file with warps and stages as parameters of the launcher."""
     function = launch.function
     defaults = {"num_warps": _warps(text, launch) if larger else 4}
@@ -357,9 +371,10 @@ def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> str
         name = option if not _has_keyword(text, option) else text.fresh(option)
         call = _with_option(call, option, name)
         wanted.append(Parameter(name, default, WARPS if option == "num_warps" else _STAGES))
-    source = replace_each(text.tree, [(launch.call, call)]).code
-    parsed = parse(source)
-    return changed(parsed, parameters=wanted) if parsed is not None else source
+    replaced = read(in_statement(text.tree, launch.launcher, [(launch.call, call)]))
+    if replaced is None:
+        return text
+    return read(changed_tree(replaced, parameters=wanted)) or text
 
 
 def _has_keyword(text: KernelText, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import libcst as cst
@@ -190,21 +191,15 @@ def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     """Names whose only assignment widens a value, and which only products use."""
-    found = _values(node)
-    used = {name: uses(node, name) for name in found}
-    in_products = {
-        name: sum(
-            code(_inner(arg.value)) == name for c in calls(node, "tl.dot") for arg in c.args[:2]
-        )
-        for name in found
-    }
+    operands = [arg.value for call in calls(node, "tl.dot") for arg in call.args[:2]]
+    in_products = Counter(code(_inner(each)) for each in operands)
     return {
         name: values[0]
-        for name, values in found.items()
+        for name, values in _values(node).items()
         if len(values) == 1
         and narrow(values[0]) is not values[0]
         # once assigned; every other use is in a product
-        and used[name] == 1 + in_products[name]
+        and uses(node, name) == 1 + in_products[name]
     }
 
 
