@@ -36,6 +36,7 @@ four of all others do."""
 
 _MOST_REGISTERS, _WARP = 255, 32
 _MOST_VALUES = 2048
+"""Of a tile, in a thread: from so many on it asks too much. Eight times its registers."""
 _SUMS, _ONCE = "tiles.sums_per_thread", "tiles.staged_once"
 _LARGEST = "tiles.largest_per_thread"
 _STAGES, _WARPS = "geometry.stages", "geometry.warps"

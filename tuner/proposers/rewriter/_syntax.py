@@ -60,7 +60,7 @@ def text_of(tree: cst.Module) -> str:
     return "".join(_text_of(each, *form) for each in (*tree.header, *tree.body, *tree.footer))
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(256)  # a kernel of Inductor's takes MBs
 def _text_of(node: cst.CSTNode, indent: str, newline: str) -> str:
     """By the node itself: nodes are equal to no other."""
     return cst.Module([], default_indent=indent, default_newline=newline).code_for_node(node)

@@ -120,7 +120,7 @@ def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
     return _as_they_are(text.tree) if larger is None else _lifted(text, larger)
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(16)
 def _as_they_are(tree: cst.Module) -> str:
     """Without facts: two rewrites ask for it."""
     text = read(tree)
