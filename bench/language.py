@@ -227,7 +227,8 @@ def main() -> int:
         part.add_argument("--folds", type=int, nargs="+", default=list(range(FOLDS)))
         part.add_argument("--numbers-only", action="store_true")
         part.add_argument("--text-only", action="store_true")
-        part.add_argument("--graphs", action="store_true", help="a step is one CUDA graph")
+        part.add_argument("--graphs", action=argparse.BooleanOptionalAction, default=True,
+                          help="a step is one CUDA graph")  # fmt: skip
         part.add_argument("--backbone")
         part.add_argument("--adapt", default="frozen")
         for option, value in {

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.network import Batch, Rows, Texts, stacked
+from solkit.surrogate.language.network import Batch, Rows, Texts, sent, stacked
 from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_of
 from solkit.surrogate.language.text import Writer, kernel_text
 from solkit.surrogate.language.tokens import Encoded, encode, encode_all
@@ -205,12 +205,12 @@ class Corpus:
             named: values that each has room for at least.
         """
         device = self.features.device
-        at = torch.as_tensor(rows, device=device)
+        at = sent(torch.as_tensor(rows), device)
         sets = self.named_of[rows]
         longest = max([named, 1, *self._counts[sets].tolist()])
-        of_row = torch.as_tensor(sets, device=device)
+        of_row = sent(torch.as_tensor(sets), device)
         return Rows(
-            torch.as_tensor(text_of, device=device),
+            sent(torch.as_tensor(text_of), device),
             self.features[at],
             self.unknown[at],
             *(each[of_row, :longest] for each in (self.name, self.value, self.word)),

@@ -20,6 +20,7 @@ from solkit.surrogate.language.network import (
     aligned,
     grouped,
 )
+from solkit.surrogate.language.packed import ATTENTION, is_packable, packed_states
 
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
 
@@ -55,7 +56,10 @@ def small_backbone(vocabulary: int, width: int = 192, layers: int = 6) -> PreTra
 
 
 def _from(config: PretrainedConfig) -> PreTrainedModel:
-    return AutoModel.from_config(config)  # type: ignore[no-untyped-call, no-any-return]
+    attention = ATTENTION if config.model_type == "modernbert" else None
+    return AutoModel.from_config(  # type: ignore[no-untyped-call, no-any-return]
+        config, attn_implementation=attention
+    )
 
 
 class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
@@ -116,10 +120,12 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     def states(self, texts: Texts) -> Tensor:
         """What the backbone makes of each token, (texts, tokens, width).
 
-        A CPU reads texts of about the same length together. A GPU reads all at once: to launch more
-        kernels costs it more than padding does. A backbone from elsewhere is larger, so that what
-        it reads together is bounded.
+        A CPU reads texts of about the same length together. A GPU reads all at once, end to end
+        where it can: to launch more kernels costs it more than padding does. A backbone from
+        elsewhere is larger, so that what it reads together is bounded.
         """
+        if not self.config.backbone_path and is_packable(self.backbone, texts.ids.device):
+            return packed_states(self.backbone, texts)
         parts, order = self._parts(texts), []
         if len(parts) == 1:
             return self._states(texts.ids, texts.known)

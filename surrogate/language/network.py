@@ -16,7 +16,7 @@ learning", 2022).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ __all__ = [
     "ALIGNED",
     "Batch",
     "Decoder",
+    "Packing",
     "Reading",
     "Rows",
     "Sizes",
@@ -40,6 +41,7 @@ __all__ = [
     "aligned",
     "grouped",
     "pooled",
+    "sent",
     "stacked",
 ]
 
@@ -85,6 +87,24 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class Packing:
+    """How texts lie end to end: see `solkit.surrogate.language.packed`.
+
+    Attributes:
+        position: of each token in its text, (packed tokens,).
+        place: of each token among the padded texts' tokens, one text after the other, (packed
+            tokens,).
+        starts: where each text starts, and where the last one ends, (texts + 1,).
+        longest: tokens of a text at most.
+    """
+
+    position: Tensor
+    place: Tensor
+    starts: Tensor
+    longest: int
+
+
+@dataclass(frozen=True)
 class Texts:
     """Some texts as tensors.
 
@@ -94,21 +114,19 @@ class Texts:
         names: weights of the tokens that each name's vector is the mean of, (texts, names, tokens);
             0 where a name does not occur.
         lengths: tokens of each text.
+        packing: how they lie end to end; ``None`` where nobody asked.
     """
 
     ids: Tensor
     known: Tensor
     names: Tensor
     lengths: tuple[int, ...]
+    packing: Packing | None = None
 
     def to(self, device: torch.device | str) -> Texts:
         """On a device."""
-        return Texts(
-            self.ids.to(device, non_blocking=True),
-            self.known.to(device, non_blocking=True),
-            self.names.to(device, non_blocking=True),
-            self.lengths,
-        )
+        ids, known, names = (sent(each, device) for each in (self.ids, self.known, self.names))
+        return replace(self, ids=ids, known=known, names=names)
 
     def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
         """Places of texts of about the same length, so that few tokens are padding.
@@ -147,7 +165,7 @@ class Rows:
 
     def to(self, device: torch.device | str) -> Rows:
         """On a device."""
-        return Rows(*(each.to(device, non_blocking=True) for each in vars(self).values()))
+        return Rows(*(sent(each, device) for each in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -194,6 +212,12 @@ class Reading:
         shape = (len(self.latents), 1, 1)
         kept = (torch.rand(shape, device=self.latents.device) >= share).to(self.latents.dtype)
         return Reading(self.latents * kept, self.names * kept)
+
+
+def sent(values: Tensor, device: torch.device | str) -> Tensor:
+    """Values on a device; a GPU need not be done with what it does for them to get there."""
+    is_far = torch.device(device).type == "cuda" and values.device.type == "cpu"
+    return (values.pin_memory() if is_far else values).to(device, non_blocking=True)
 
 
 def pooled(states: Tensor, weights: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import itertools
 import math
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,17 @@ from solkit.surrogate.language.checkpoints import keep, resumed
 from solkit.surrogate.language.corpus import Corpus, Room
 from solkit.surrogate.language.frozen import FrozenStates
 from solkit.surrogate.language.graphs import Graphed
-from solkit.surrogate.language.network import Batch, Reading, Rows, Texts, stacked
+from solkit.surrogate.language.network import (
+    Batch,
+    Packing,
+    Reading,
+    Rows,
+    Texts,
+    sent,
+    stacked,
+)
 from solkit.surrogate.language.numbers import FACTS, Scale
+from solkit.surrogate.language.packed import is_packable, packing
 from solkit.surrogate.language.parts import Parts
 from solkit.surrogate.language.precision import attention, precision
 from solkit.surrogate.language.text import Writer
@@ -50,7 +59,8 @@ _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told ap
 _STEEP = 4.0  # how fast the loss of a pair falls with the difference, per log2
 _BLUR = 0.25  # of the true bin, in log2: about what a good model is off by
 _KEPT_EVERY = 40  # steps
-_ROOM_ROWS, _ROOM_TEXTS = 256, 16  # multiples that a graph's rows and texts are
+_ROOM_ROWS, _ROOM_TEXTS, _ROOM_TOKENS = 512, 32, 8192
+"""Multiples that a graph's rows, texts and packed tokens are."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +81,7 @@ class Learning:
         unread: share of the texts that are hidden, so that numbers alone are understood, too.
         unknown: share of the features that are hidden.
         most: tokens of a text that are read.
-        graphs: whether a GPU runs a step of the default model as one CUDA graph. Not by default:
-            no whole fold has been judged with graphs.
+        graphs: whether a GPU runs a step of the default model as one CUDA graph.
         seed: of everything that is drawn.
     """
 
@@ -89,7 +98,7 @@ class Learning:
     unread: float = 0.1
     unknown: float = 0.0
     most: int = 1024
-    graphs: bool = False
+    graphs: bool = True
     seed: int = 0
 
 
@@ -173,6 +182,7 @@ def pretrain(
         loss = F.cross_entropy(logits.float(), batch.to(device)[at])
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        _clean(learns)
         _step(learns, optimizer, schedule)
         if (step + 1) % 100 == 0 or step + 1 == how.steps:
             tell(f"read {step + 1} of {how.steps} steps: {loss.item():.2f} nats a token")
@@ -250,12 +260,19 @@ class _Answers:
     known: Tensor
 
 
-def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
+def _packed(batch: Batch) -> Batch:
+    """With its texts end to end, and padding up to one of a few shapes."""
     texts = batch.texts
+    more = -(-_ROOM_TOKENS // texts.ids.shape[1])
+    return replace(batch, texts=replace(texts, packing=packing(texts, _ROOM_TOKENS, more)))
+
+
+def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
+    """A batch whose texts are packed, and its answers, taken apart."""
+    texts, lie = batch.texts, batch.texts.packing
+    assert lie is not None
     return [
-        texts.ids,
-        texts.known,
-        texts.names,
+        *(texts.ids, texts.known, texts.names, lie.position, lie.place, lie.starts),
         *vars(batch.rows).values(),
         *vars(answers).values(),
     ]
@@ -263,11 +280,12 @@ def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
 
 def _untensors(told: Sequence[Tensor]) -> tuple[Batch, _Answers]:
     """What `_tensors` took apart; the texts' own lengths are not known again."""
-    ids, known, names, *rest = told
+    ids, known, names, position, place, starts, *rest = told
     lengths = (ids.shape[1],) * len(ids)
+    lie = Packing(position, place, starts, ids.shape[1])
     number = len(rest) - len(fields(_Answers))
     rows, answers = Rows(*rest[:number]), _Answers(*rest[number:])
-    return Batch(Texts(ids, known, names, lengths), rows), answers
+    return Batch(Texts(ids, known, names, lengths, lie), rows), answers
 
 
 class _Learner:
@@ -324,6 +342,7 @@ class _Learner:
                 if (those := [each for each in parts if (id(each) in backbone) is reads])
             ],
             weight_decay=self.how.decay,
+            fused=self.device.type == "cuda",
         )
         schedule = _schedule(optimizer, self.steps)
         kept = {"optimizer": optimizer, "schedule": schedule}
@@ -402,30 +421,32 @@ class _Learner:
             loss = self._loss(batch, self._answers(rows, len(rows)))
             with attention(self.device, is_foreign=self._is_foreign):
                 loss.backward()  # type: ignore[no-untyped-call]
+            _clean(self.network.parameters())
             return loss.detach()
         whole = _filled_up(rows, _ROOM_ROWS)
         variants = self._texts(rows, step)
-        room = replace(
-            self._room, texts=_up(len(np.unique(self.corpus.text_of[rows])), _ROOM_TEXTS)
-        )
-        batch = self.corpus.batch(whole, variants, room)
+        room = replace(self._room, texts=_up(len(variants), _ROOM_TEXTS))
+        batch = _packed(self.corpus.batch(whole, variants, room))
         return self._graphed(*_tensors(batch, self._answers(whole, len(rows))))
 
     def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
         """Steps as CUDA graphs; ``None`` where a step is more than kernels of fixed shapes."""
-        if self.device.type != "cuda" or not self.how.graphs or self._is_foreign:
+        with precision(self.device, is_foreign=self._is_foreign):
+            packs = is_packable(self.network.backbone, self.device)
+        if not self.how.graphs or self._is_foreign or not packs:
             return None
 
         def backward(*tensors: Tensor) -> Tensor:
             loss = self._loss(*_untensors(tensors))
             loss.backward()  # type: ignore[no-untyped-call]
+            _clean(parts)
             return loss.detach()
 
         return Graphed(backward, parts)
 
     def _answers(self, rows: Array, number: int) -> _Answers:
         """Of some rows, of which the first `number` count."""
-        at = torch.as_tensor(rows, device=self.device)
+        at = sent(torch.as_tensor(rows), self.device)
         counts = torch.arange(len(rows), device=self.device) < number
         return _Answers(
             self.wanted[at],
@@ -484,11 +505,15 @@ class _Learner:
         return torch.as_tensor(values, dtype=torch.float32, device=self.device)
 
 
-def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
-    """One step along the gradients. What is no number in them teaches nothing."""
+def _clean(parts: Iterable[Tensor]) -> None:
+    """What is no number in gradients teaches nothing."""
     for each in parts:
         if each.grad is not None:
             each.grad.nan_to_num_(0.0, 0.0, 0.0)
+
+
+def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
+    """One step along the gradients."""
     torch.nn.utils.clip_grad_norm_(parts, 1.0)
     optimizer.step()
     schedule.step()

@@ -1,4 +1,4 @@
-"""What these tests share lies beside them, `kernels`, and in tests/surrogate and tests/llm."""
+"""What these tests share lies beside them, `few_kernels`, and in tests/surrogate and tests/llm."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kernels import SHAPE, saved_backbone, table
+from few_kernels import SHAPE, saved_backbone, table
 
 from solkit.errors import UnsupportedError
 from solkit.surrogate.language import model, training

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from kernels import SHAPE, saved_backbone, table
+from few_kernels import SHAPE, saved_backbone, table
 
 from solkit.surrogate.language import model, reading
 from solkit.surrogate.language.corpus import Corpus

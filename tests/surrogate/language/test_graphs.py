@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kernels import table, tiny
+from few_kernels import table, tiny
 
 from solkit.surrogate.language import training
 from solkit.surrogate.language.graphs import Graphed

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kernels import SHAPE, TINY, table, tiny
+from few_kernels import SHAPE, TINY, table, tiny
 
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.network import Texts, grouped, pooled, stacked

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernels import table
+from few_kernels import table
 
 from solkit.surrogate.language.numbers import MOST_NAMED, Scale, encoded_value, named_of
 

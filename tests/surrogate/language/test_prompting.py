@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernels import source
+from few_kernels import source
 from model_fakes import Scripted, random_llama, says, serving, talks
 
 from solkit.core import Depth, Facts, KernelAnalysis, Launch

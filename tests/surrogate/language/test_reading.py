@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from kernels import SHAPE, saved_backbone, table, tiny
+from few_kernels import SHAPE, saved_backbone, table, tiny
 
 from solkit.surrogate.language import model, reading, regressor
 from solkit.surrogate.language.corpus import Corpus

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from kernels import SHAPE, saved_backbone, table, tiny
+from few_kernels import SHAPE, saved_backbone, table, tiny
 from safetensors.torch import load_file
 
 from solkit.errors import InputError, UnsupportedError

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernels import SHAPE, table
+from few_kernels import SHAPE, table
 
 from solkit.core import Depth
 from solkit.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from kernels import source
+from few_kernels import source
 
 from solkit.surrogate.language.text import Writer, kernel_text, places_of
 

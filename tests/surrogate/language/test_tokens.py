@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kernels import source
+from few_kernels import source
 
 from solkit.surrogate.language.text import kernel_text
 from solkit.surrogate.language.tokens import encode, train_tokenizer

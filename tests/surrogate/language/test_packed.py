@@ -1,0 +1,91 @@
+"""`solkit.surrogate.language.packed`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from solkit.surrogate.language import packed
+from solkit.surrogate.language.model import small_backbone
+from solkit.surrogate.language.network import Texts, stacked
+
+LENGTHS = (200, 1, 77, 300)
+
+
+def texts():
+    chance = np.random.default_rng(0)
+    ids, known = stacked([chance.integers(1, 50, length) for length in LENGTHS])
+    return Texts(ids, known, torch.zeros(len(LENGTHS), 1, ids.shape[1]), LENGTHS)
+
+
+def backbone():
+    torch.manual_seed(0)
+    return small_backbone(50, width=64, layers=3).eval()
+
+
+def by_hand(query, key, value, starts, _, longest, __, *, scale, window_size):
+    """Each text on its own, each pair of tokens compared, as `varlen_attn` is documented."""
+    assert longest >= max(LENGTHS)
+    found = torch.empty_like(query)
+    for first, last in zip(starts.tolist(), starts.tolist()[1:], strict=False):
+        here = slice(first, last)
+        scores = torch.einsum("qhd,khd->hqk", query[here], key[here]) * scale
+        apart = torch.arange(last - first)[:, None] - torch.arange(last - first)
+        if window_size != (-1, -1):
+            scores = scores.masked_fill((apart > window_size[0]) | (-apart > window_size[1]), -1e9)
+        found[here] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), value[here])
+    return found
+
+
+def test_packed_texts_are_read_as_padded_ones(monkeypatch):
+    monkeypatch.setattr(packed, "_lengths_differ", lambda: by_hand)
+    some, reads = texts(), backbone()
+    with torch.no_grad():
+        told = packed.packed_states(reads, some)
+        padded = reads(input_ids=some.ids, attention_mask=some.known.long()).last_hidden_state
+    assert told.shape == padded.shape
+    torch.testing.assert_close(told[some.known], padded[some.known], rtol=1e-4, atol=1e-5)
+    assert not told[~some.known].any()
+
+
+def test_texts_of_padding_change_nothing(monkeypatch):
+    monkeypatch.setattr(packed, "_lengths_differ", lambda: by_hand)
+    some, reads = texts(), backbone()
+    how = packed.packing(some, tokens=1000, texts_more=4)
+    assert len(how.place) == 1000  # 578 tokens, and a text and a half of padding
+    assert len(how.starts) == len(LENGTHS) + 4 + 1
+    assert how.starts.diff().tolist() == [*LENGTHS, 304, 118, 0, 0]
+    with torch.no_grad():
+        alone = packed.packed_states(reads, some)
+        filled = packed.packed_states(reads, replace(some, packing=how))
+    torch.testing.assert_close(filled, alone)
+
+
+def test_a_layer_of_windows_looks_64_tokens_around(monkeypatch):
+    seen = []
+
+    def watched(*given, window_size, **rest):
+        seen.append(window_size)
+        return by_hand(*given, window_size=window_size, **rest)
+
+    monkeypatch.setattr(packed, "_lengths_differ", lambda: watched)
+    with torch.no_grad():
+        packed.packed_states(backbone(), texts())
+    assert seen == [(-1, -1), (64, 64), (64, 64)]
+
+
+def test_a_cpu_reads_padded_texts():
+    assert not packed.is_packable(backbone(), torch.device("cpu"))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_reads_packed_texts_as_padded_ones():
+    some, reads = texts().to("cuda"), backbone().to("cuda")
+    with torch.autocast("cuda", torch.bfloat16), torch.no_grad():
+        assert packed.is_packable(reads, some.ids.device)
+        told = packed.packed_states(reads, some)
+        padded = reads(input_ids=some.ids, attention_mask=some.known.long()).last_hidden_state
+    off = (told - padded)[some.known].abs().mean() / padded[some.known].abs().mean()
+    assert off < 0.02  # bf16
