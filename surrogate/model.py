@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate", "together"]
 
 SCHEMA = "solkit.surrogate/2"
-_TRANSFORMERS = 5  # the least release, as in pyproject.toml
+_TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
 MODEL_FILE = "surrogate.solkit"
 """The shipped model's name, beside the shipped sets."""
 
@@ -350,10 +350,11 @@ def _load_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - ano
 
 
 def _reads() -> bool:
-    """Whether this machine can load a language regressor; older versions know no such encoder."""
+    """Whether this machine can load a language regressor; older versions read no packed texts."""
     try:
-        return int(version("transformers").partition(".")[0]) >= _TRANSFORMERS
-    except (PackageNotFoundError, ValueError):
+        release = version("transformers").split(".")
+        return (int(release[0]), int(release[1])) >= _TRANSFORMERS
+    except (PackageNotFoundError, ValueError, IndexError):
         return False
 
 

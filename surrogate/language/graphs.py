@@ -1,6 +1,6 @@
 """A function of tensors whose kernels are launched together: CUDA graphs.
 
-A step of a small network is some thousands of small kernels, and launching each costs the CPU more
+A step of a small network is over a thousand small kernels, and launching each costs the CPU more
 than running it costs the GPU. A graph launches all of them at once, on the same memory each time
 (PyTorch's notes on CUDA semantics, "CUDA Graphs"), so inputs of one shape share a graph, and are
 copied to where it reads them.
@@ -18,6 +18,7 @@ from torch import Tensor
 __all__ = ["Graphed"]
 
 _WARMED = 2  # calls before a capture: libraries prepare themselves in the first
+_MOST = 24  # graphs: each keeps its inputs, and takes three calls to capture
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class _Captured:
 
 class Graphed:
     """Calls a function that leaves gradients, as a graph for each shape of its inputs.
+
+    After some shapes new ones are called without a graph.
 
     Args:
         function: of tensors on one GPU. It does the same whatever they hold, and returns a tensor
@@ -50,6 +53,8 @@ class Graphed:
             part.grad = gradient  # others may have put theirs there since
         key = tuple(each.shape for each in inputs)
         if key not in self._graphs:
+            if len(self._graphs) >= _MOST:
+                return self._run(inputs)
             self._graphs[key] = self._capture([each.clone() for each in inputs])
         found = self._graphs[key]
         torch._foreach_copy_(found.inputs, inputs)

@@ -124,7 +124,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         where it can: to launch more kernels costs it more than padding does. A backbone from
         elsewhere is larger, so that what it reads together is bounded.
         """
-        if not self.config.backbone_path and is_packable(self.backbone, texts.ids.device):
+        if is_packable(self.backbone, texts.ids.device):
             return packed_states(self.backbone, texts)
         parts, order = self._parts(texts), []
         if len(parts) == 1:

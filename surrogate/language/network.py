@@ -16,7 +16,7 @@ learning", 2022).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,6 +103,13 @@ class Packing:
     starts: Tensor
     longest: int
 
+    def to(self, device: torch.device | str) -> Packing:
+        """On a device."""
+        position, place, starts = (
+            sent(each, device) for each in (self.position, self.place, self.starts)
+        )
+        return Packing(position, place, starts, self.longest)
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -126,7 +133,7 @@ class Texts:
     def to(self, device: torch.device | str) -> Texts:
         """On a device."""
         ids, known, names = (sent(each, device) for each in (self.ids, self.known, self.names))
-        return replace(self, ids=ids, known=known, names=names)
+        return Texts(ids, known, names, self.lengths, self.packing and self.packing.to(device))
 
     def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
         """Places of texts of about the same length, so that few tokens are padding.
@@ -215,7 +222,7 @@ class Reading:
 
 
 def sent(values: Tensor, device: torch.device | str) -> Tensor:
-    """Values on a device; a GPU need not be done with what it does for them to get there."""
+    """Values on a device. The CPU does not wait until they are there."""
     is_far = torch.device(device).type == "cuda" and values.device.type == "cpu"
     return (values.pin_memory() if is_far else values).to(device, non_blocking=True)
 

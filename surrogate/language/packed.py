@@ -1,20 +1,19 @@
 """Texts end to end, without padding: how a GPU reads many of them at once.
 
 Half of the kernels are shorter than half of the longest, and four layers of six look 64 tokens
-around. With a mask, attention compares all tokens of the longest text all the same. PyTorch's
-attention of texts of different lengths compares what a token sees, and no more.
+around. Attention with a mask compares all pairs of tokens, padding too. PyTorch's attention of
+texts of different lengths compares what a token sees, and no more.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
@@ -26,24 +25,27 @@ ATTENTION = "solkit_packed"
 """What a backbone's attention is called that reads packed texts, and padded ones as ever."""
 
 
+_AMPERE = (8, 0)  # the least compute capability of PyTorch's flash attention
+_HEADS, _WIDEST = 8, 256  # widths of a head that it takes: multiples, at most
+
+
 def is_packable(backbone: Any, device: torch.device) -> bool:
-    """Whether a backbone reads packed texts here: on a GPU, in half precision."""
+    """Whether a backbone reads packed texts here: flash attention needs a GPU, and bf16 or fp16.
+
+    Its conditions are those of `torch.nn.attention.varlen`, which pads and drops nothing.
+    """
+    config = backbone.config
+    if device.type != "cuda" or config._attn_implementation != ATTENTION:
+        return False
+    head = config.hidden_size // config.num_attention_heads
     return (
-        device.type == "cuda"
-        and torch.is_autocast_enabled("cuda")
-        and backbone.config._attn_implementation == ATTENTION
-        and _lengths_differ() is not None
+        torch.is_autocast_enabled("cuda")
+        and torch.backends.cuda.is_flash_attention_available()
+        and torch.cuda.get_device_capability(device) >= _AMPERE
+        and head % _HEADS == 0
+        and head <= _WIDEST
+        and config.attention_dropout == 0
     )
-
-
-@functools.cache
-def _lengths_differ() -> Any:
-    """PyTorch's attention of texts of different lengths; ``None`` before it knew windows (2.11)."""
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    return varlen_attn if "window_size" in inspect.signature(varlen_attn).parameters else None
 
 
 def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
@@ -52,8 +54,8 @@ def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
     Args:
         texts: to be read.
         tokens: all of them together are filled up to a multiple of it, with texts of padding.
-        texts_more: of padding that there is room for. A longest text is 1 / `texts_more` of
-            `tokens` at least.
+        texts_more: of padding, which the packing always has. As many of the longest texts have
+            `tokens` tokens at least.
     """
     number, longest = texts.ids.shape
     lengths = np.array(texts.lengths)
@@ -106,14 +108,16 @@ def _attention(
     `transformers` counts a token itself to each side of its window, `varlen_attn` does not.
     """
     if text_starts is None:
-        found = F.scaled_dot_product_attention(
+        padded = F.scaled_dot_product_attention(
             query, key, value, attn_mask=attention_mask, dropout_p=dropout, scale=scaling
         )
-        return found.transpose(1, 2), None
+        return padded.transpose(1, 2), None
     around = -1 if sliding_window is None else sliding_window - 1
-    kind = value.dtype
-    found = _lengths_differ()(
-        *(each[0].transpose(0, 1).to(kind) for each in (query, key, value)),
+    asked, keys, told = (each[0].transpose(0, 1).to(value.dtype) for each in (query, key, value))
+    found = varlen_attn(
+        asked,
+        keys,
+        told,
         text_starts,
         text_starts,
         longest,
@@ -121,6 +125,7 @@ def _attention(
         scale=scaling,
         window_size=(around, around),
     )
+    assert isinstance(found, Tensor)  # nothing else was asked for
     return found[None], None
 
 

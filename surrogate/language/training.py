@@ -81,7 +81,7 @@ class Learning:
         unread: share of the texts that are hidden, so that numbers alone are understood, too.
         unknown: share of the features that are hidden.
         most: tokens of a text that are read.
-        graphs: whether a GPU runs a step of the default model as one CUDA graph.
+        graphs: whether a GPU runs a step as one CUDA graph, where it reads texts packed.
         seed: of everything that is drawn.
     """
 
@@ -346,7 +346,8 @@ class _Learner:
         )
         schedule = _schedule(optimizer, self.steps)
         kept = {"optimizer": optimizer, "schedule": schedule}
-        about = {"how": vars(self.how), "rows": len(self.wanted)}
+        how = {name: value for name, value in vars(self.how).items() if name != "graphs"}
+        about = {"how": how, "rows": len(self.wanted)}
         first = resumed(checkpoint, self.network, about, kept, self.device)
         self._frozen = self._encoded(first)
         self._graphed = self._graphs(parts)
@@ -427,13 +428,19 @@ class _Learner:
         variants = self._texts(rows, step)
         room = replace(self._room, texts=_up(len(variants), _ROOM_TEXTS))
         batch = _packed(self.corpus.batch(whole, variants, room))
-        return self._graphed(*_tensors(batch, self._answers(whole, len(rows))))
+        try:
+            return self._graphed(*_tensors(batch, self._answers(whole, len(rows))))
+        except torch.OutOfMemoryError:  # graphs keep memory of their own
+            self.tell("too little memory for CUDA graphs: steps go on without them")
+        self._graphed = None
+        torch.cuda.empty_cache()
+        return self._taught(rows, step)
 
     def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
         """Steps as CUDA graphs; ``None`` where a step is more than kernels of fixed shapes."""
         with precision(self.device, is_foreign=self._is_foreign):
             packs = is_packable(self.network.backbone, self.device)
-        if not self.how.graphs or self._is_foreign or not packs:
+        if not self.how.graphs or not packs:
             return None
 
         def backward(*tensors: Tensor) -> Tensor:
@@ -506,7 +513,10 @@ class _Learner:
 
 
 def _clean(parts: Iterable[Tensor]) -> None:
-    """What is no number in gradients teaches nothing."""
+    """What is no number in gradients teaches nothing.
+
+    It belongs to the backward pass, so that a CUDA graph launches it as well.
+    """
     for each in parts:
         if each.grad is not None:
             each.grad.nan_to_num_(0.0, 0.0, 0.0)

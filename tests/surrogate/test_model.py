@@ -212,7 +212,7 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
     def absent(name):
         raise PackageNotFoundError(name)
 
-    for found in (absent, lambda _: "4.57.1"):
+    for found in (absent, lambda _: "4.57.1", lambda _: "5.0.0"):
         monkeypatch.setattr("solkit.surrogate.model.version", found)
         alone = Surrogate.load(tmp_path / "both.solkit").forecast(known, DEPTH)
         np.testing.assert_allclose(alone.time_ms, trees_ms, rtol=1e-3)

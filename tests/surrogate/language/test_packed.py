@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from few_kernels import SHAPE, table
 
-from solkit.surrogate.language import packed
+from solkit.surrogate.language import model, packed, training
 from solkit.surrogate.language.model import small_backbone
 from solkit.surrogate.language.network import Texts, stacked
+from solkit.surrogate.language.regressor import LanguageRegressor
+from solkit.surrogate.language.training import Learning
 
 LENGTHS = (200, 1, 77, 300)
 
@@ -26,7 +29,7 @@ def backbone():
 
 def by_hand(query, key, value, starts, _, longest, __, *, scale, window_size):
     """Each text on its own, each pair of tokens compared, as `varlen_attn` is documented."""
-    assert longest >= max(LENGTHS)
+    assert longest >= starts.diff().max()
     found = torch.empty_like(query)
     for first, last in zip(starts.tolist(), starts.tolist()[1:], strict=False):
         here = slice(first, last)
@@ -39,7 +42,7 @@ def by_hand(query, key, value, starts, _, longest, __, *, scale, window_size):
 
 
 def test_packed_texts_are_read_as_padded_ones(monkeypatch):
-    monkeypatch.setattr(packed, "_lengths_differ", lambda: by_hand)
+    monkeypatch.setattr(packed, "varlen_attn", by_hand)
     some, reads = texts(), backbone()
     with torch.no_grad():
         told = packed.packed_states(reads, some)
@@ -50,7 +53,7 @@ def test_packed_texts_are_read_as_padded_ones(monkeypatch):
 
 
 def test_texts_of_padding_change_nothing(monkeypatch):
-    monkeypatch.setattr(packed, "_lengths_differ", lambda: by_hand)
+    monkeypatch.setattr(packed, "varlen_attn", by_hand)
     some, reads = texts(), backbone()
     how = packed.packing(some, tokens=1000, texts_more=4)
     assert len(how.place) == 1000  # 578 tokens, and a text and a half of padding
@@ -62,6 +65,52 @@ def test_texts_of_padding_change_nothing(monkeypatch):
     torch.testing.assert_close(filled, alone)
 
 
+def test_a_packed_step_filled_up_gives_the_gradients_of_a_padded_one(monkeypatch):
+    made = table(8)
+    read = LanguageRegressor(shape=replace(SHAPE, width=64, layers=3), device="cpu")
+    parts = read.prepared(made)
+    parts.network.train(False)  # no dropout
+    learner = training._Learner(made, parts, Learning(variants=0, unread=0.0), None, print)
+    rows = np.array([3, 7, 8, 20, 21])
+
+    def gradients(batch, answers):
+        parts.network.zero_grad()
+        learner._loss(batch, answers).backward()
+        return {
+            name: each.grad.clone()
+            for name, each in parts.network.named_parameters()
+            if each.grad is not None
+        }
+
+    padded = gradients(learner.corpus.batch(rows), learner._answers(rows, 5))
+    filled = training._filled_up(rows, 8)
+    batch = training._packed(learner.corpus.batch(filled, {}, replace(learner._room, texts=6)))
+    monkeypatch.setattr(model, "is_packable", lambda *_: True)
+    monkeypatch.setattr(packed, "varlen_attn", by_hand)
+    told = training._tensors(batch, learner._answers(filled, 5))
+    found = gradients(*training._untensors(told))
+    assert found.keys() == padded.keys()
+    for name, each in found.items():
+        torch.testing.assert_close(each, padded[name], atol=1e-5, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("width", [64, 100])
+def test_a_gpu_packs_where_flash_attention_would(monkeypatch, width):
+    reads, gpu = small_backbone(50, width=width, layers=1), torch.device("cuda")
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: True)
+    monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    assert packed.is_packable(reads, gpu) is (width == 64)  # heads of 100 are no multiple of 8
+    for module, name, found in (
+        (torch.cuda, "get_device_capability", (7, 5)),
+        (torch, "is_autocast_enabled", False),
+        (torch.backends.cuda, "is_flash_attention_available", False),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *_, found=found: found)
+            assert not packed.is_packable(reads, gpu)
+
+
 def test_a_layer_of_windows_looks_64_tokens_around(monkeypatch):
     seen = []
 
@@ -69,7 +118,7 @@ def test_a_layer_of_windows_looks_64_tokens_around(monkeypatch):
         seen.append(window_size)
         return by_hand(*given, window_size=window_size, **rest)
 
-    monkeypatch.setattr(packed, "_lengths_differ", lambda: watched)
+    monkeypatch.setattr(packed, "varlen_attn", watched)
     with torch.no_grad():
         packed.packed_states(backbone(), texts())
     assert seen == [(-1, -1), (64, 64), (64, 64)]
