@@ -34,7 +34,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from solkit.core import Access, Device, KernelAnalysis, Value
+from solkit.core import Device, KernelAnalysis, Value
+from solkit.surrogate.facts import SMALL, Features, analysed, log2
 from solkit.surrogate.following import Call, Code
 from solkit.surrogate.tiles import MOVED, ROUGH, Setting, tiles, together
 
@@ -50,7 +51,6 @@ __all__ = [
     "features",
     "group_of",
     "matrix",
-    "modelled_ms",
     "roughly",
 ]
 
@@ -59,9 +59,6 @@ Array = NDArray[Any]
 Columns = dict[str, Array]
 """Values of all candidates, (candidates,) each, by name; the part before the dot is the group."""
 
-Features = dict[str, float]
-"""The same of one candidate; what is unknown is missing."""
-
 GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
 
 ROUGH_GAP = "tiles.all_gap"
@@ -69,20 +66,9 @@ ROUGH_GAP = "tiles.all_gap"
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
-_SMALL = 2.0**-20  # stands for 0 under a logarithm
 _LAUNCHES = 4  # of a call that are followed, the largest
 _MOST_GAP = 6.0  # of the rough time
 _WARP = 32
-_KINDS = (
-    *("fp32", "fp16", "int32", "sfu", "convert", "move", "tensor", "warp", "branch", "barrier"),
-    *("global_load", "global_store", "global_atomic", "async_copy", "tma", "shared_load"),
-    *("shared_store", "shared_atomic", "local_load", "local_store"),
-)
-"""Of `solkit.analysis.common.instructions.KINDS`."""
-_TERMS = (
-    *("dram", "l2", "l1", "shared", "tensor", "fp32", "fp64", "sfu", "int32", "issue"),
-    *("latency", "dispatch", "launch", "atomics"),
-)
 
 
 @dataclass(frozen=True)
@@ -170,7 +156,8 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
     """
     launches = _launches(candidates.kernels, candidates.sources)
     found = captured(problem, device, launches, _by_name(candidates.params))
-    return found | _stacked([_deep(problem, device, kernels) for kernels in candidates.kernels])
+    deep = (analysed(problem, device, each, _main(each)) for each in candidates.kernels)
+    return found | _stacked([*deep])
 
 
 def captured(
@@ -218,11 +205,6 @@ def matrix(columns: Columns, names: Sequence[str]) -> Array:
         if name in columns:
             values[:, place] = columns[name]
     return values
-
-
-def log2(value: float) -> float:
-    """Base-2 logarithm, bounded below."""
-    return math.log2(max(value, _SMALL))
 
 
 # ------------------------------------------------------------------------------- problem, device
@@ -445,148 +427,6 @@ def _shape_of(descriptor: str) -> tuple[float, ...]:
     return tuple(float(n) for n in re.findall(r"\d+", descriptor.partition("[")[2]))
 
 
-# ----------------------------------------------------------------------------------------- model
-
-
-def _deep(problem: Problem, device: Device, kernels: Sequence[KernelAnalysis]) -> Features:
-    """What needs a compiler, of one candidate."""
-    main = _main(kernels)
-    found = _model(problem, kernels)
-    if main is not None:
-        found |= _machine(device, main) | _requests(problem, kernels, main)
-    return found
-
-
-def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
-    total_ms = modelled_ms(kernels)
-    if total_ms is None:
-        return {}
-    terms: defaultdict[str, float] = defaultdict(float)
-    for kernel in kernels:
-        assert kernel.model is not None
-        for term in kernel.model.terms:
-            terms[term.name.partition(".")[0]] += term.time_ms * kernel.launch.count
-    shares = {f"model.{name}": log2(terms[name] / total_ms) for name in _TERMS if name in terms}
-    ranked = sorted(terms.values(), reverse=True)
-    return shares | {
-        "model.gap": log2(total_ms / problem.sol_ms),
-        "model.time_us": log2(total_ms * 1e3),
-        "model.second": log2(ranked[1] / ranked[0]) if len(ranked) > 1 else log2(0),
-        "model.sum": log2(sum(ranked) / total_ms),
-    }
-
-
-def modelled_ms(kernels: Sequence[KernelAnalysis]) -> float | None:
-    """The modelled time of a call; ``None`` if a launch has none."""
-    if not kernels or any(kernel.model is None for kernel in kernels):
-        return None
-    return sum(k.model.time_ms * k.launch.count for k in kernels if k.model is not None)
-
-
-# ----------------------------------------------------------------------------- facts of a launch
-
-
-def _machine(device: Device, main: KernelAnalysis) -> Features:
-    facts = main.facts
-    found: Features = {}
-    if facts.registers is not None:
-        found["machine.registers"] = float(facts.registers)
-        found["machine.spills"] = log2(facts.spills or 0)
-    if facts.shared_bytes is not None:
-        found["machine.shared"] = facts.shared_bytes / device.limits.shared_bytes
-    if main.occupancy is not None:
-        found["machine.occupancy"] = main.occupancy.fraction
-        found["machine.blocks_per_sm"] = float(main.occupancy.blocks_per_sm)
-        found["machine.waves"] = log2(main.occupancy.waves)
-        found["machine.tail"] = main.occupancy.tail_efficiency
-    mix = facts.instructions
-    if mix is not None and mix.total:
-        in_loops = sum(each.count for each in mix.counts if each.depth)
-        found["machine.instructions"] = log2(mix.total)
-        found["machine.in_loops"] = in_loops / mix.total
-        found["machine.loops"] = float(mix.loops)
-        for kind in _KINDS:
-            found[f"machine.{kind}"] = mix.of(kind) / mix.total
-        predicated = sum(each.predicated for each in mix.counts)
-        found["machine.predicated"] = predicated / mix.total
-    return found
-
-
-def _requests(
-    problem: Problem, kernels: Sequence[KernelAnalysis], main: KernelAnalysis
-) -> Features:
-    requests = main.facts.requests
-    if requests is None:
-        return {}
-    launch = main.launch
-    blocks = math.prod(launch.grid)
-    found = {
-        "requests.steps": log2(requests.steps),
-        "requests.imbalance": log2(requests.imbalance),
-        "requests.unevenness": log2(requests.unevenness),
-        "requests.iterations": log2(requests.iterations),
-        "requests.chain_cycles": log2(requests.chain_cycles),
-        "requests.barriers": log2(requests.barriers),
-        "requests.instructions": log2(requests.instructions),
-        "requests.guesses": float(len(requests.guesses)),
-    }
-    shared = sum(each.wavefronts for each in requests.shared)
-    least = sum(each.least_wavefronts for each in requests.shared)
-    if least:
-        found["requests.bank_conflicts"] = log2(shared / least)
-        found["requests.shared_per_block"] = log2(shared / blocks)
-    for kind in ("load", "store", "atomic"):
-        found |= _accessed(
-            kind, [a for a in requests.accesses if a.kind == kind], launch.num_warps * blocks
-        )
-    compulsory = problem.read_bytes + problem.write_bytes
-    l2_bytes = sum(_l2_bytes(kernel) for kernel in kernels)
-    dram_bytes = sum(_dram_bytes(kernel) for kernel in kernels)
-    if compulsory:
-        found["requests.l2_traffic"] = log2(l2_bytes / compulsory)
-        found["requests.dram_traffic"] = log2(dram_bytes / compulsory)
-    for pipe, amount in requests.operations.items():
-        wanted = problem.operations.get(pipe, 0)
-        if wanted:
-            kind = pipe.partition(".")[0]
-            found[f"requests.{kind}_work"] = log2(amount / wanted)
-    return found
-
-
-def _accessed(kind: str, accesses: Sequence[Access], warps: int) -> Features:
-    moved = sum(each.sector_bytes for each in accesses)
-    if not moved:
-        return {}
-    requested = sum(each.requested_bytes for each in accesses)
-    requests = sum(each.requests for each in accesses)
-    unique = sum(each.unique_bytes for each in accesses)
-    wide = sum(each.vector_bytes * each.sectors for each in accesses)
-    paths = {
-        path: sum(a.sector_bytes for a in accesses if a.path == path) for path in ("async", "tma")
-    }
-    return {
-        f"requests.{kind}_count": float(len(accesses)),
-        f"requests.{kind}_efficiency": log2(requested / moved),
-        f"requests.{kind}_reuse": log2(moved / unique) if unique else 0.0,
-        f"requests.{kind}_per_warp": log2(requests / warps),
-        f"requests.{kind}_width_bytes": wide * 32 / moved,
-        f"requests.{kind}_async": paths["async"] / moved,
-        f"requests.{kind}_tma": paths["tma"] / moved,
-    }
-
-
-def _l2_bytes(kernel: KernelAnalysis) -> float:
-    requests = kernel.facts.requests
-    found = requests.l2_read_bytes + requests.l2_write_bytes if requests else 0
-    return float(found * kernel.launch.count)
-
-
-def _dram_bytes(kernel: KernelAnalysis) -> float:
-    demand = kernel.demand
-    found = demand.dram_read_bytes + demand.dram_write_bytes if demand else 0
-    return float(found * kernel.launch.count)
-
-
 # ------------------------------------------------------------------------------------ parameters
 
 
@@ -642,7 +482,7 @@ def _stacked(told: Sequence[Features]) -> Columns:
 
 
 def _log2(values: Array) -> Array:
-    return np.asarray(np.log2(np.maximum(values, _SMALL)))
+    return np.asarray(np.log2(np.maximum(values, SMALL)))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

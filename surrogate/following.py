@@ -18,46 +18,33 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solkit.core.parsing import syntax_tree
+from solkit.surrogate.values import (
+    COMPARED,
+    FAR,
+    UNKNOWN,
+    Array,
+    Number,
+    Value,
+    are_scalars,
+    are_texts,
+    broadcast,
+    compared,
+    computed,
+    literal,
+    run_of,
+    steps_of,
+    transposed,
+    truth,
+    width_of,
+)
 
 __all__ = ["Array", "Block", "Call", "Code", "Event", "Number", "follow"]
 
-Array = NDArray[Any]
-Number = Any
-"""A float, or an array of (candidates,)."""
-
-_FAR = 1024.0
-"""Stands for a distance between elements that is not known: far."""
-_RARE = 8.0
 _DEEPEST = 8
 _MOST_STEPS = 20_000
 
-_NUMERIC: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: np.true_divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.mod,
-    ast.Pow: np.power,
-}
-_BITS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.LShift: lambda a, b: a * np.power(2.0, b),
-    ast.RShift: lambda a, b: np.floor(a / np.power(2.0, b)),
-    ast.BitAnd: lambda a, b: np.where((a != 0) & (b != 0), 1.0, 0.0),
-    ast.BitOr: lambda a, b: np.where((a != 0) | (b != 0), 1.0, 0.0),
-    ast.BitXor: lambda a, b: np.full(np.broadcast(a, b).shape, np.nan),
-}
-_COMPARED: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 _SLOW = frozenset(
     (
         *("exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh", "sigmoid", "erf"),
@@ -75,37 +62,6 @@ _EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
     "max": np.maximum,
     "maximum": np.maximum,
 }
-
-
-@dataclass(frozen=True)
-class Value:
-    """What is known of a value.
-
-    Attributes:
-        number: of a scalar; NaN if unknown.
-        sizes: of a tensor by dimension; empty for a scalar.
-        steps: how far apart neighbours in a dimension are, as indices; NaN if data decide.
-        width: bytes of an element, or of what a pointer points to.
-        points: whether it holds pointers.
-        loaded: whether it is from memory, unchanged but for its type.
-        items: of a tuple.
-    """
-
-    number: Number = np.nan
-    sizes: tuple[Number, ...] = ()
-    steps: tuple[Number, ...] = ()
-    width: Number = 4.0
-    points: bool = False
-    loaded: bool = False
-    items: tuple[Value, ...] | None = None
-
-    @property
-    def elements(self) -> Number:
-        """How many a block holds."""
-        return functools.reduce(operator.mul, self.sizes, 1.0)
-
-
-_UNKNOWN = Value()
 
 
 @dataclass(frozen=True)
@@ -188,7 +144,7 @@ class Call:
     def argument(self, name: str) -> Value:
         """What is known of one."""
         if name in self.tiles:
-            steps = (*(_FAR for _ in self.tiles[name][1:]), 1.0)
+            steps = (*(FAR for _ in self.tiles[name][1:]), 1.0)
             return Value(sizes=self.tiles[name], steps=steps, width=self.widths[name], points=True)
         if name in self.widths:
             return Value(width=self.widths[name], points=True)
@@ -226,14 +182,8 @@ def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
             if isinstance(value, ast.Call) and value.args:  # tl.constexpr(1.44)
                 value = value.args[0]
             if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-                constants[target.id] = _literal(value.value)
+                constants[target.id] = literal(value.value)
     return functions, constants
-
-
-def _literal(value: object) -> Value:
-    if isinstance(value, (bool, int, float)):
-        return Value(float(value))
-    return Value(value if isinstance(value, str) else np.nan)
 
 
 class _Follower:
@@ -260,7 +210,7 @@ class _Follower:
         for node in body:
             self._left -= 1
             if self._left < 0:
-                return _UNKNOWN
+                return UNKNOWN
             found = self._statement(node, known)
             if found is not None:
                 return found
@@ -285,7 +235,7 @@ class _Follower:
         elif isinstance(node, ast.If):
             return self._if(node, known)
         elif isinstance(node, ast.Return):
-            return _UNKNOWN if node.value is None else self.value(node.value, known)
+            return UNKNOWN if node.value is None else self.value(node.value, known)
         return None
 
     def _assign(self, target: ast.expr, value: Value, known: dict[str, Value]) -> None:
@@ -299,7 +249,7 @@ class _Follower:
 
     def _if(self, node: ast.If, known: dict[str, Value]) -> Value | None:
         told = self.value(node.test, known).number
-        share = _share(told)
+        share = truth(told)
         if share is None:
             self.block.branches += 1
             self.run(node.body, known)
@@ -344,7 +294,7 @@ class _Follower:
                 known[name] = replace(known[name], number=np.nan)
         self.run(body, known)
         for name in sorted(_stored(body)):
-            kept = known.get(name, _UNKNOWN)
+            kept = known.get(name, UNKNOWN)
             if name in before and before[name].sizes and kept.sizes:
                 self._event("carried", kept.elements, width=8.0 if kept.points else kept.width)
         self._times, self._unknown = times, unknown
@@ -355,11 +305,11 @@ class _Follower:
     def value(self, node: ast.expr, known: dict[str, Value]) -> Value:
         self._left -= 1
         if self._left < 0:
-            return _UNKNOWN
+            return UNKNOWN
         if isinstance(node, ast.Constant):
-            return _literal(node.value)
+            return literal(node.value)
         if isinstance(node, ast.Name):
-            return known.get(node.id, self._constants.get(node.id, _UNKNOWN))
+            return known.get(node.id, self._constants.get(node.id, UNKNOWN))
         if isinstance(node, ast.BinOp):
             left, right = self.value(node.left, known), self.value(node.right, known)
             return self._binary(node.op, left, right)
@@ -379,16 +329,16 @@ class _Follower:
             return self._either(node, known)
         if isinstance(node, ast.Attribute):
             found = self.value(node.value, known)
-            return _transposed(found) if node.attr == "T" and found.sizes else _UNKNOWN
-        return _UNKNOWN
+            return transposed(found) if node.attr == "T" and found.sizes else UNKNOWN
+        return UNKNOWN
 
     def _binary(self, op: ast.operator, left: Value, right: Value) -> Value:
         if not left.sizes and not right.sizes:
             if left.points or right.points:
                 return left if left.points else right
-            return Value(_computed(op, left.number, right.number))
-        found = _broadcast(left, right)
-        steps = _steps(op, left, right, len(found.sizes))
+            return Value(computed(op, left.number, right.number))
+        found = broadcast(left, right)
+        steps = steps_of(op, left, right, len(found.sizes))
         points = left.points or right.points
         if points:
             width = left.width if left.points else right.width
@@ -403,33 +353,33 @@ class _Follower:
             return replace(found, loaded=False)
         number = found.number
         if isinstance(number, str) or (isinstance(number, np.ndarray) and number.dtype == object):
-            return _UNKNOWN
+            return UNKNOWN
         if isinstance(node.op, ast.USub):
             return Value(-number)
         if isinstance(node.op, ast.Not):
             return Value(np.where(np.isnan(number), np.nan, number == 0))
-        return _UNKNOWN
+        return UNKNOWN
 
     def _compare(self, node: ast.Compare, known: dict[str, Value]) -> Value:
         left = self.value(node.left, known)
         rights = [self.value(each, known) for each in node.comparators]
         for right in rights:
             if left.sizes or right.sizes:
-                return replace(_broadcast(left, right), width=1.0)
-        compare = _COMPARED.get(type(node.ops[0]))
+                return replace(broadcast(left, right), width=1.0)
+        compare = COMPARED.get(type(node.ops[0]))
         if compare is None or len(rights) > 1:
-            return _UNKNOWN
-        return Value(_compared(compare, left.number, rights[0].number))
+            return UNKNOWN
+        return Value(compared(compare, left.number, rights[0].number))
 
     def _bool(self, node: ast.BoolOp, known: dict[str, Value]) -> Value:
-        shares = [_share(self.value(each, known).number) for each in node.values]
+        shares = [truth(self.value(each, known).number) for each in node.values]
         if any(each is None for each in shares):
-            return _UNKNOWN
+            return UNKNOWN
         fold = np.minimum if isinstance(node.op, ast.And) else np.maximum
         return Value(functools.reduce(fold, shares))
 
     def _either(self, node: ast.IfExp, known: dict[str, Value]) -> Value:
-        share = _share(self.value(node.test, known).number)
+        share = truth(self.value(node.test, known).number)
         yes, no = self.value(node.body, known), self.value(node.orelse, known)
         if yes.sizes or no.sizes or share is None:
             return yes if yes.sizes or share is None or np.all(share > 0) else no
@@ -443,7 +393,7 @@ class _Follower:
         if found.items is not None:
             place = self.value(parts[0], known).number
             scalar = isinstance(place, float) and place == place
-            return found.items[int(place)] if scalar and abs(place) < len(found.items) else _UNKNOWN
+            return found.items[int(place)] if scalar and abs(place) < len(found.items) else UNKNOWN
         sizes, steps = list(found.sizes), list(found.steps)
         new_sizes: list[Number] = []
         new_steps: list[Number] = []
@@ -475,7 +425,7 @@ class _Follower:
         self, node: ast.FunctionDef, told: Sequence[Value], named: Mapping[str, Value]
     ) -> Value:
         names = [each.arg for each in node.args.args]
-        known = dict.fromkeys(names, _UNKNOWN)
+        known = dict.fromkeys(names, UNKNOWN)
         for name, default in zip(reversed(names), reversed(node.args.defaults)):
             known[name] = self.value(default, {})
         known.update(zip(names, told))
@@ -483,10 +433,10 @@ class _Follower:
         self._depth += 1
         found = self.run(node.body, known)
         self._depth -= 1
-        return _UNKNOWN if found is None else found
+        return UNKNOWN if found is None else found
 
     def _builtin(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        first = told[0] if told else next(iter(named.values()), _UNKNOWN)
+        first = told[0] if told else next(iter(named.values()), UNKNOWN)
         if name == "program_id":
             axis = first.number
             return Value((self._grid[int(axis)] - 1) / 2 if isinstance(axis, float) else np.nan)
@@ -503,22 +453,22 @@ class _Follower:
         if name in ("make_block_ptr", "make_tensor_descriptor"):
             return self._tiled(name, told, named)
         if name == "cdiv" and len(told) > 1:
-            return Value(np.ceil(_computed(ast.Div(), told[0].number, told[1].number)))
-        if name in _EXTREMES and len(told) > 1 and _scalars(told[:2]) and not _texts(told):
+            return Value(np.ceil(computed(ast.Div(), told[0].number, told[1].number)))
+        if name in _EXTREMES and len(told) > 1 and are_scalars(told[:2]) and not are_texts(told):
             return Value(_EXTREMES[name](told[0].number, told[1].number))
-        if name == "next_power_of_2" and not _texts(told):
+        if name == "next_power_of_2" and not are_texts(told):
             return Value(2.0 ** np.ceil(np.log2(first.number)))
         return self._elementwise(name, told, named)
 
     def _elementwise(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        first = told[0] if told else next(iter(named.values()), _UNKNOWN)
+        first = told[0] if told else next(iter(named.values()), UNKNOWN)
         if name in _SHAPED:
             shape = named.get("shape", told[-1] if name not in ("zeros", "full") else first)
             items = told[1:] if shape.items is None else shape.items
             sizes = tuple(each.number for each in items)
             return self._made(replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes)))
         if name in ("trans", "permute"):
-            return _transposed(first)
+            return transposed(first)
         if name == "expand_dims":
             return replace(first, sizes=(*first.sizes, 1.0), steps=(*first.steps, 0.0))
         if name in _REDUCING and first.sizes and (len(told) < 2 or not told[1].sizes):
@@ -530,13 +480,13 @@ class _Follower:
             self._event("fast", _LANES * rounds * first.elements, width=first.width)
             return replace(first, loaded=False)
         if name in ("to", "cast"):
-            return replace(first, width=_width_of(first))
+            return replace(first, width=width_of(first))
         if name in ("advance", "multiple_of", "max_contiguous", "max_constancy", "static_assert"):
             return first
         tensors = [each for each in (*told, *named.values()) if each.sizes]
         if not tensors:
-            return _UNKNOWN
-        found = functools.reduce(_broadcast, tensors)
+            return UNKNOWN
+        found = functools.reduce(broadcast, tensors)
         self._event("slow" if name in _SLOW else "fast", found.elements, width=found.width)
         gone = (np.nan,) * len(found.sizes)
         return self._made(replace(found, steps=gone, points=False, loaded=False))
@@ -555,25 +505,25 @@ class _Follower:
         )
 
     def _accessed(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        pointer = told[0] if told else named.get("pointer", _UNKNOWN)
+        pointer = told[0] if told else named.get("pointer", UNKNOWN)
         values = [named["value"]] if "value" in named else told[1:]
         if name != "load" and not pointer.sizes:
             shaped = [each for each in values if each.sizes]
             if shaped and pointer.points:
                 pointer = replace(pointer, sizes=shaped[0].sizes, steps=shaped[0].steps)
         kind = "atomic" if name.startswith("atomic") else name
-        self._event(kind, pointer.elements, width=pointer.width, run=_run(pointer))
+        self._event(kind, pointer.elements, width=pointer.width, run=run_of(pointer))
         if kind == "store":
-            return _UNKNOWN
+            return UNKNOWN
         gone = (np.nan,) * len(pointer.sizes)
         return self._made(Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True))
 
     def _dot(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        left = told[0] if told else named.get("input", _UNKNOWN)
+        left = told[0] if told else named.get("input", UNKNOWN)
         place = 3 if name == "dot_scaled" else 1
-        right = told[place] if len(told) > place else named.get("other", _UNKNOWN)
+        right = told[place] if len(told) > place else named.get("other", UNKNOWN)
         if len(left.sizes) < 2 or len(right.sizes) < 2:
-            return _UNKNOWN
+            return UNKNOWN
         rows, depth, columns = left.sizes[-2], left.sizes[-1], right.sizes[-1]
         batch = functools.reduce(operator.mul, left.sizes[:-2], 1.0)
         staged = sum(each.elements * each.width for each in (left, right) if each.loaded)
@@ -589,15 +539,15 @@ class _Follower:
 
     def _tiled(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
         """A block pointer or a descriptor that is made in the kernel."""
-        base = told[0] if told else named.get("base", _UNKNOWN)
+        base = told[0] if told else named.get("base", UNKNOWN)
         place = 4 if name == "make_block_ptr" else 3
-        shape = named.get("block_shape", told[place] if len(told) > place else _UNKNOWN)
-        strides = named.get("strides", told[2] if len(told) > 2 else _UNKNOWN)
+        shape = named.get("block_shape", told[place] if len(told) > place else UNKNOWN)
+        strides = named.get("strides", told[2] if len(told) > 2 else UNKNOWN)
         sizes = tuple(each.number for each in shape.items or ())
         steps = tuple(each.number for each in (strides.items or ())[: len(sizes)])
         if len(steps) < len(sizes):
-            steps = (_FAR,) * len(sizes)
-        known = tuple(np.where(np.isnan(each), _FAR, each) for each in steps)
+            steps = (FAR,) * len(sizes)
+        known = tuple(np.where(np.isnan(each), FAR, each) for each in steps)
         return Value(sizes=sizes, steps=known, width=base.width, points=True)
 
     # ------------------------------------------------------------------------------------ notes
@@ -648,94 +598,3 @@ def _is_module(node: ast.expr) -> bool:
 
 
 _MODULES = frozenset(("tl", "triton", "libdevice", "triton_helpers", "math", "gl", "tldevice"))
-
-
-def _is_text(number: Number) -> bool:
-    return isinstance(number, str) or (
-        isinstance(number, np.ndarray) and number.dtype.kind in "OUS"
-    )
-
-
-def _texts(told: Sequence[Value]) -> bool:
-    return any(_is_text(each.number) for each in told)
-
-
-def _scalars(told: Sequence[Value]) -> bool:
-    return all(not each.sizes for each in told)
-
-
-def _computed(op: ast.operator, left: Number, right: Number) -> Number:
-    if _is_text(left) or _is_text(right):
-        return np.nan
-    compute = _NUMERIC.get(type(op)) or _BITS.get(type(op))
-    if compute is None:
-        return np.nan
-    found = compute(np.asarray(left, float), np.asarray(right, float))
-    return float(found) if np.ndim(found) == 0 else found
-
-
-def _compared(compare: Callable[[Any, Any], Any], left: Number, right: Number) -> Number:
-    if _is_text(left) != _is_text(right):
-        return np.nan
-    if _is_text(left):
-        return compare(np.asarray(left, object), np.asarray(right, object)).astype(float)
-    left, right = np.asarray(left, float), np.asarray(right, float)
-    found = np.where(np.isnan(left) | np.isnan(right), np.nan, compare(left, right))
-    return float(found) if np.ndim(found) == 0 else found
-
-
-def _share(told: Number) -> Any:
-    """1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
-    if _is_text(told):
-        return np.asarray(np.asarray(told, object) != "", float)
-    found = np.asarray(told, float)
-    return None if np.any(np.isnan(found)) else (found != 0).astype(float)
-
-
-def _broadcast(left: Value, right: Value) -> Value:
-    rank = max(len(left.sizes), len(right.sizes))
-    one, other = ((1.0,) * (rank - len(each.sizes)) + each.sizes for each in (left, right))
-    sizes = tuple(np.fmax(a, b) for a, b in zip(one, other, strict=True))
-    width = np.maximum(left.width if left.sizes else 0.0, right.width if right.sizes else 0.0)
-    return Value(sizes=sizes, steps=(np.nan,) * rank, width=width)
-
-
-def _steps(op: ast.operator, left: Value, right: Value, rank: int) -> tuple[Number, ...]:
-    one, other = (_padded(each, rank) for each in (left, right))
-    if isinstance(op, (ast.Add, ast.Sub, ast.BitOr)):
-        return tuple(a + b for a, b in zip(one, other, strict=True))
-    if isinstance(op, ast.Mult) and not (left.sizes and right.sizes):
-        tensor, scalar = (one, right) if left.sizes else (other, left)
-        factor = np.nan if _is_text(scalar.number) else scalar.number
-        far = np.where(np.isnan(factor), _FAR, factor)
-        return tuple(each * far for each in tensor)
-    if isinstance(op, ast.FloorDiv) and left.sizes and not right.sizes:
-        parts = _FAR if _is_text(right.number) else np.asarray(right.number, float)
-        rare = ~(parts < _RARE)  # neighbours mostly have the same quotient
-        return tuple(np.where(rare, 0.0, each / np.where(rare, 1.0, parts)) for each in one)
-    if isinstance(op, ast.Mod) and left.sizes:
-        return one
-    return (np.nan,) * rank
-
-
-def _padded(value: Value, rank: int) -> tuple[Number, ...]:
-    return (0.0,) * (rank - len(value.steps)) + value.steps
-
-
-def _run(pointer: Value) -> Number:
-    """Elements that lie next to each other; NaN if data decide where."""
-    found: Number = 1.0
-    lost: Number = False
-    for size, step in zip(pointer.sizes, pointer.steps, strict=True):
-        found = np.where(np.abs(step) == 1, found * size, found)
-        lost = lost | np.isnan(step)
-    return np.where(lost & (found == 1), np.nan, found)
-
-
-def _transposed(value: Value) -> Value:
-    return replace(value, sizes=value.sizes[::-1], steps=value.steps[::-1])
-
-
-def _width_of(first: Value) -> Number:
-    """Types have no values here: float32, unless memory says otherwise."""
-    return first.width if first.loaded else 4.0

@@ -28,6 +28,7 @@ from solkit.errors import InputError
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 from solkit.roofline.kernel.described import described
+from solkit.surrogate.facts import modelled_ms
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,
@@ -36,7 +37,6 @@ from solkit.surrogate.features import (
     Problem,
     features,
     matrix,
-    modelled_ms,
     roughly,
 )
 
