@@ -205,6 +205,31 @@ def test_what_fills_a_batch_up_teaches_nothing():
         torch.testing.assert_close(told, truth, atol=1e-5, rtol=1e-4)
 
 
+def test_steps_go_on_without_graphs_where_memory_is_short():
+    made, said = table(8), []
+    learner = training._Learner(made, tiny().prepared(made), QUICK, None, said.append)
+    rows = next(learner._batches())
+    alone = learner._taught(rows, 0)
+
+    def short(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    learner._graphed = short
+    torch.testing.assert_close(learner._taught(rows, 0), alone)
+    assert learner._graphed is None
+    assert said == ["too little memory for CUDA graphs: steps go on without them"]
+
+
+def test_a_run_goes_on_with_or_without_graphs(tmp_path):
+    made, file = table(8), tmp_path / "kept"
+    first = tiny()
+    first.fit(made, replace(QUICK, passes=2, graphs=False), checkpoint=file)
+    again = tiny()
+    again.fit(made, replace(QUICK, passes=2, graphs=True), checkpoint=file)
+    told, found = (each.forecast(made).mean for each in (first, again))
+    np.testing.assert_allclose(found, told)
+
+
 def test_nothing_to_learn_from_is_an_error():
     made = table(4)
     model = tiny()
