@@ -84,6 +84,9 @@ _PEER_S = 240.0
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
 """Of the budget, for the checks of one candidate on further inputs: those of large problems take
 half a minute. The gate has no such limit."""
+_CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 45.0
+"""Of the budget, for one candidate in the search. Large tiles may compile for minutes: one took
+64 s of a budget of 30 while it had 120."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def evolve(
     to = _place(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
-        prepared = stack.enter_context(contextlib.closing(Preparation(to, limits)))
+        prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
         found = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
             found = found.recorded(bench, how)
@@ -173,7 +176,9 @@ def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, M
     """Those of the search, and those of the gate."""
     final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
-    return replace(final, checks_limit_s=checks_s), final
+    whole_s = max(_LEAST_CANDIDATE_S, _CANDIDATE_SHARE * gpu_seconds)
+    whole_s = min(whole_s, final.time_limit_s)
+    return replace(final, checks_limit_s=checks_s, time_limit_s=whole_s), final
 
 
 def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | None) -> Device:
