@@ -24,7 +24,6 @@ __all__ = ["ATTENTION", "is_packable", "packed_states", "packing"]
 ATTENTION = "solkit_packed"
 """What a backbone's attention is called that reads packed texts, and padded ones as ever."""
 
-
 _AMPERE = (8, 0)  # the least compute capability of PyTorch's flash attention
 _HEADS, _WIDEST = 8, 256  # widths of a head that it takes: multiples, at most
 
@@ -32,7 +31,7 @@ _HEADS, _WIDEST = 8, 256  # widths of a head that it takes: multiples, at most
 def is_packable(backbone: Any, device: torch.device) -> bool:
     """Whether a backbone reads packed texts here: flash attention needs a GPU, and bf16 or fp16.
 
-    Its conditions are those of `torch.nn.attention.varlen`, which pads and drops nothing.
+    Its conditions are those of `torch.nn.attention.varlen`, which pads no heads and has no dropout.
     """
     config = backbone.config
     if device.type != "cuda" or config._attn_implementation != ATTENTION:
@@ -54,8 +53,8 @@ def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
     Args:
         texts: to be read.
         tokens: all of them together are filled up to a multiple of it, with texts of padding.
-        texts_more: of padding, which the packing always has. As many of the longest texts have
-            `tokens` tokens at least.
+        texts_more: texts of padding that the packing always has, some of them empty, so that its
+            shape does not vary. `texts_more` of the longest texts must hold `tokens` tokens.
     """
     number, longest = texts.ids.shape
     lengths = np.array(texts.lengths)
