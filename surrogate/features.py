@@ -17,7 +17,8 @@ requests     accesses and their efficiency, traffic, loops, imbalance, barriers,
 params       named parameters: numbers, and strings and booleans one by one
 ===========  =====================================================================================
 
-The candidates of one call share problem and device. Geometry and parameters are computed for all of
+What takes a compiler to know (model, machine, requests) is in `solkit.surrogate.facts`. The
+candidates of one call share problem and device. Geometry and parameters are computed for all of
 them at once (`captured`); what depends on facts, one by one.
 """
 

@@ -24,8 +24,9 @@ __all__ = ["ATTENTION", "is_packable", "packed_states", "packing"]
 ATTENTION = "solkit_packed"
 """What a backbone's attention is called that reads packed texts, and padded ones as ever."""
 
-_AMPERE = (8, 0)  # the least compute capability of PyTorch's flash attention
-_HEADS, _WIDEST = 8, 256  # widths of a head that it takes: multiples, at most
+# PyTorch's flash attention (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp)
+_AMPERE = (8, 0)  # the least compute capability
+_HEAD_MULTIPLE, _WIDEST_HEAD = 8, 256  # numbers of a head
 
 
 def is_packable(backbone: Any, device: torch.device) -> bool:
@@ -41,8 +42,8 @@ def is_packable(backbone: Any, device: torch.device) -> bool:
         torch.is_autocast_enabled("cuda")
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(device) >= _AMPERE
-        and head % _HEADS == 0
-        and head <= _WIDEST
+        and head % _HEAD_MULTIPLE == 0
+        and head <= _WIDEST_HEAD
         and config.attention_dropout == 0
     )
 

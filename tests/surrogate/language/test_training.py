@@ -11,7 +11,7 @@ import torch
 from few_kernels import table, tiny
 
 from solkit.errors import InputError, WorkerError
-from solkit.surrogate.language import training
+from solkit.surrogate.language import graphs, training
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.numbers import FACTS
 from solkit.surrogate.language.training import Learning, Pretraining
@@ -218,6 +218,21 @@ def test_steps_go_on_without_graphs_where_memory_is_short():
     torch.testing.assert_close(learner._taught(rows, 0), alone)
     assert learner._graphed is None
     assert said == ["too little memory for CUDA graphs: steps go on without them"]
+
+
+def test_shapes_beyond_the_most_graphs_are_computed_without_one(monkeypatch):
+    monkeypatch.setattr(graphs, "_MOST", 0)
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def backward(rows):
+        loss = (rows @ weight).sum()
+        loss.backward()
+        return loss.detach()
+
+    graphed = graphs.Graphed(backward, [weight])
+    for _ in range(2):  # gradients are of one call, never of both
+        assert graphed(torch.eye(3)).item() == 3.0
+        assert weight.grad.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_run_goes_on_with_or_without_graphs(tmp_path):
