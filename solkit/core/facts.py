@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from solkit.core.launches import Access, InstructionMix, Launch, SharedAccess
 
 __all__ = ["FACTS_VERSION", "LOWERED_VERSION", "Depth", "Facts", "Requests", "Reuse", "Stream"]
 
-FACTS_VERSION = 2
+FACTS_VERSION = 3
 """Version of what facts hold and how they are found; part of their key. Raise it with every change
 that alters a figure."""
 
@@ -55,6 +55,8 @@ class Stream:
             blocks were followed.
         distinct_bytes: of the followed blocks; 0 if there is no limit.
         most_bytes: distinct bytes of all blocks.
+        argument: the pointer argument behind it, as in `Access`; of several the first; empty if
+            unknown. A name, no figure: it decides about no equality.
     """
 
     cold_bytes: int
@@ -64,6 +66,7 @@ class Stream:
     followed_again_bytes: tuple[int, ...] = ()
     distinct_bytes: int = 0
     most_bytes: int = 0
+    argument: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

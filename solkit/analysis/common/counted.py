@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.analysis.common.contention import Meetings, contention_of
-from solkit.analysis.common.l2_traffic import l1_misses
+from solkit.analysis.common.l2_traffic import Misses, l1_misses
 from solkit.analysis.common.manners import Manner
 from solkit.analysis.common.regions import SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
@@ -169,6 +169,7 @@ class Counted:
             covered=min(self.totals["bytes"] / (SECTOR * distinct), 1.0) if distinct else 1.0,
             pairs=paired / distinct if paired else 1.0,
             gathered=self.gathered,
+            argument=self.argument,
         )
 
     @cached_property
@@ -195,12 +196,12 @@ class Counted:
         blocks = round(self.scale * len(self.low))
         return contention_of(self.meetings, operations, apart, unique, self.followed, blocks)
 
-    def l2_read_bytes(self, together: float, missed: float | None) -> float:
+    def l2_read_bytes(self, together: float, missed: Misses | None) -> float:
         """Bytes from L2 to the SMs.
 
         Args:
             together: distinct bytes of the loads of one step, over the sum of each one's own.
-            missed: the share that L1 does not have; ``None`` for what bypasses L1.
+            missed: the shares that L1 does not have; ``None`` for what bypasses L1.
         """
         if self.kind != "load":
             return 0.0
@@ -210,7 +211,7 @@ class Counted:
         made = self.made.sum()
         moving = float(np.minimum(self.moves, self.made).sum() / made) if made else 1.0
         beyond_hits = min(moving * self.executions * self.once, float(self.access.sector_bytes))
-        return beyond_hits * together * missed
+        return beyond_hits * together * missed.moved
 
 
 def traffic(
@@ -237,7 +238,7 @@ def traffic(
         occupancy.blocks_per_sm * device.sm_count,
         device,
         sites[0].scale if sites else 1.0,
-        [missed.get(each.region, 1.0) for each in sites],
+        [missed.get(each.region, Misses()).first for each in sites],
     )
     return sum(each.l2_read_bytes(together, missed.get(each.region)) for each in sites), reuse
 

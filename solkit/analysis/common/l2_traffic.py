@@ -22,7 +22,7 @@ from solkit.analysis.common.regions import Region, keys_of
 from solkit.core import Device, Occupancy
 from solkit.roofline.kernel.dram_traffic import lost_share
 
-__all__ = ["Distances", "Round", "l1_misses", "rounds", "step_shares"]
+__all__ = ["Distances", "Misses", "Round", "l1_misses", "rounds", "step_shares"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -139,14 +139,28 @@ def step_shares(regions: Sequence[Region], sizes: Array) -> Array:
 # ------------------------------------------------------------------------------------------ L1
 
 
+@dataclass(frozen=True)
+class Misses:
+    """Shares of a region's bytes that L1 does not have.
+
+    Attributes:
+        moved: of all that its executions move, `Region.moved`.
+        first: of what it touches for the first time in a round, `Region.size`. A loop that steps by
+            less than a sector finds most of what it moves in L1, and none of this.
+    """
+
+    moved: float = 1.0
+    first: float = 1.0
+
+
 def l1_misses(
     regions: Sequence[Region],
     together: float,
     shared_bytes: int,
     occupancy: Occupancy,
     device: Device,
-) -> list[float]:
-    """The share of each region's moved bytes that L1 does not have.
+) -> list[Misses]:
+    """The shares of each region's bytes that L1 does not have.
 
     Args:
         regions: of plain loads and stores, of the same programs; stores stay in L1, too.
@@ -161,16 +175,27 @@ def l1_misses(
     capacity -= occupancy.blocks_per_sm * shared_bytes
     programs = len(regions[0].low)
     keys = keys_of(regions)
-    moved, missed = np.zeros(len(regions)), np.zeros(len(regions))
+    sums = _Sums(len(regions))
     sms = min(device.sm_count, programs)
     for sm in range(0, sms, -(-sms // _SMS)):
         own, blocks = np.arange(sm, programs, device.sm_count), occupancy.blocks_per_sm
         waves = [own[start : start + blocks] for start in range(0, len(own), blocks)]
         distances = Distances(int(keys.max()) + 1)
         for each in rounds(regions, keys, waves):
-            _book_l1(each, regions, distances, capacity, together, moved, missed)
-    shares: list[float] = np.where(moved > 0, missed / np.maximum(moved, 1e-9), 1.0).tolist()
-    return shares
+            _book_l1(each, regions, distances, capacity, together, sums)
+    return [Misses(*shares) for shares in zip(*sums.shares(), strict=True)]
+
+
+class _Sums:
+    """Bytes of each region, and of those the ones that missed: of all, and of first touches."""
+
+    def __init__(self, regions: int) -> None:
+        self.moved, self.missed, self.first, self.first_missed = np.zeros((4, regions))
+
+    def shares(self) -> Iterator[list[float]]:
+        """Of all, and of first touches."""
+        for some, of in ((self.missed, self.moved), (self.first_missed, self.first)):
+            yield np.where(of > 0, some / np.maximum(of, 1e-9), 1.0).tolist()
 
 
 def _book_l1(
@@ -179,8 +204,7 @@ def _book_l1(
     distances: Distances,
     capacity_bytes: int,
     together: float,
-    moved: Array,
-    missed: Array,
+    sums: _Sums,
 ) -> None:
     """Add to each region's bytes, and to those that missed."""
     shape = (len(each.rows), len(each.programs))
@@ -196,5 +220,8 @@ def _book_l1(
     for i, row in enumerate(each.rows.tolist()):
         inverse = each.inverse.reshape(shape)[i]
         sharing = np.bincount(inverse, minlength=len(each.keys))[inverse]
-        moved[row] += float((sizes[i] + again[i]).sum())
-        missed[row] += float((sizes[i] * gone[inverse] / sharing + again[i] * forgotten).sum())
+        first_missed = sizes[i] * gone[inverse] / sharing
+        sums.moved[row] += float((sizes[i] + again[i]).sum())
+        sums.missed[row] += float((first_missed + again[i] * forgotten).sum())
+        sums.first[row] += float(sizes[i].sum())
+        sums.first_missed[row] += float(first_missed.sum())

@@ -53,6 +53,7 @@ class Region:
         covered: share of the bytes of its sectors that an execution requests.
         pairs: bytes of the 64-byte pairs of sectors that an execution touches, over `once`.
         gathered: whether the place comes from memory.
+        argument: the pointer argument behind it; empty if unknown.
     """
 
     low: Array
@@ -66,6 +67,7 @@ class Region:
     covered: float = 1.0
     pairs: float = 1.0
     gathered: bool = False
+    argument: str = ""
 
     @property
     def reads(self) -> bool:

@@ -61,7 +61,7 @@ def reuse_of(
         resident: programs that run at once.
         device: a target; only its compute capability matters.
         scale: programs of the launch over these; the others continue in the same way.
-        past_l1: the share of each region that L1 does not have; all of it by default.
+        past_l1: the share of each region's `size` that L1 does not have; all of it by default.
     """
     if not regions:
         return Reuse()
@@ -121,7 +121,11 @@ def _streams(
             _rounded(books.weighted[direction, number, bins] / again[bins]),
             _rounded(again[bins] + further_again),
         )
-        own = [r for r in ledger.regions if r.place == place and (r.reads, r.writes)[direction]]
+        there = [region for region in ledger.regions if region.place == place]
+        named = [region.argument for region in there if region.argument]
+        if place >= 0 and named:
+            stream = replace(stream, argument=named[0])
+        own = [region for region in there if (region.reads, region.writes)[direction]]
         once, most = unique_bytes(own), _most(own, scale)
         if scale > 1 and once and most:
             stream = replace(

@@ -154,7 +154,8 @@ def test_a_permutation_does_not():
 
 
 def misses(*regions, together=1.0, blocks=2, shared_bytes=0):
-    return l1_misses(regions, together, shared_bytes, Occupancy(1.0, "", blocks, 1, 1), H100)
+    found = l1_misses(regions, together, shared_bytes, Occupancy(1.0, "", blocks, 1, 1), H100)
+    return [each.moved for each in found]
 
 
 def test_l1_has_what_its_blocks_read_before():
@@ -172,3 +173,22 @@ def test_shared_memory_takes_from_l1():
     passes = rows(1, 1 << 16, phase=1), rows(1, 1 << 16, phase=3)
     assert misses(*passes, blocks=1)[1] == pytest.approx(0, abs=0.01)
     assert misses(*passes, blocks=1, shared_bytes=227 << 10)[1] > 0.9
+
+
+@pytest.mark.parametrize("moves", [1, 2, 16])
+def test_a_pass_in_steps_of_less_than_a_sector_asks_dram_for_each_sector_once(moves):
+    # L1 serves a sector's other steps; at the next pass of a MB a block it holds none of it
+    what = {"moved": np.full(132, moves * float(MB)), "once": 2048.0}
+    passes = rows(1, MB, phase=1, **what), rows(1, MB, phase=3, **what)
+    found = l1_misses(passes, 1.0, 0, Occupancy(1.0, "", 1, 1, 1), H100)
+    assert [each.moved for each in found] == pytest.approx([1 / moves] * 2, rel=0.01)
+    assert [each.first for each in found] == pytest.approx([1.0, 1.0], rel=0.01)
+    read = dram(*passes, past_l1=[each.first for each in found]).read
+    assert read == pytest.approx(2 * 132 * MB, rel=0.01)
+
+
+def test_streams_name_the_argument_behind_them():
+    reuse = reuse_of(
+        [rows(1, MB, argument="x"), rows(2, MB, kind="store", argument="y")], 132, H100
+    )
+    assert [each.argument for each in (*reuse.reads, *reuse.writes)] == ["x", "y"]
