@@ -442,3 +442,32 @@ def test_a_failing_op_prints_nothing(in_child, capfd):
 
 def test_memory_may_be_pinned(in_child):
     assert in_child(lambda: tuple(torch.randn(3).pin_memory().cuda().shape)) == (3,)
+
+
+def test_a_compiled_class_stays_a_class(in_child):
+    def made():
+        @torch.compile
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            def forward(_, x):
+                return 2 * x
+
+        return isinstance(Doubled, type), tuple(Doubled.apply(cuda(3)).shape)
+
+    assert in_child(made) == (True, (3,))
+
+
+def test_objects_of_a_compiled_class_are_called(in_child):
+    def called():
+        @torch.compile(dynamic=False)
+        class Twice:
+            def __call__(self, x):
+                return 2 * x
+
+        return Twice()(3)
+
+    assert in_child(called) == 6
+
+
+def test_streams_that_libraries_take_when_imported_are_there(in_child):
+    assert in_child(lambda: torch._C._cuda_getCurrentRawStream(0)) == 0

@@ -114,10 +114,15 @@ def _as_it_is(
 def compile_later(model: Any = None, **options: Any) -> Any:
     """`torch.compile`: a function that is compiled when it is called, by `compiling`'s compiler.
 
-    Of a module, a copy that shares all of its parts.
+    Of a module, a copy that shares all of its parts; of a class, itself, as torch gives it back:
+    only the calls of its objects are compiled.
     """
     if model is None:
         return lambda function: compile_later(function, **options)
+    if isinstance(model, type):
+        if "__call__" in dir(model):
+            model.__call__ = _called_later(model.__call__, options)
+        return model
     if isinstance(model, torch.nn.Module):
         made = copy.copy(model)
         made._compiled_call_impl = _called_later(model._call_impl, options)

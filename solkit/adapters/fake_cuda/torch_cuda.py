@@ -108,6 +108,15 @@ _RETURNING_ZERO = """
 """.split()
 
 
+_RAW = {
+    "_cuda_getCurrentRawStream": 0,
+    "_cuda_getCurrentStream": (0, 0, 1),  # id, index and type of the device: CUDA is 1
+    "_cuda_getDefaultStream": (0, 0, 1),
+    "_cuda_getDevice": 0,
+    "_cuda_getDeviceCount": 1,
+}
+"""Functions of CUDA builds' ``torch._C`` that libraries take when they are imported."""
+
 _RETURNING_STREAMS = "get_stream_from_external cudart current_stream default_stream stream".split()
 
 
@@ -160,6 +169,9 @@ def fake_torch_cuda(device: Device) -> None:
         _replace(name, _constant_function(name, value), parts)
     for name in _DOING_NOTHING:
         _replace(name, type(name, (_Nothing,), {}), parts)
+    for name, value in _RAW.items():
+        if not hasattr(torch._C, name):
+            setattr(torch._C, name, _constant_function(name, value))
     if torch.version.cuda is None:
         torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
