@@ -267,7 +267,11 @@ def analysed(
         except SolkitError as error:
             yield job.label, str(error).splitlines()[0]
             continue
-        unread = [k.error or "not followed" for k in found.kernels if k.demand is None]
+        unread = [
+            k.error or "not followed"
+            for k in found.kernels
+            if k.demand is None or k.launch.library  # an operator's code is not seen
+        ]
         if unread or not found.kernels:
             yield job.label, "; ".join([*unread[:1], *found.notes]) or "no launch"
         else:

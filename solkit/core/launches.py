@@ -193,6 +193,8 @@ class Access:
         operation: of an atomic: ``"add"``, ``"max"``, ``"exch"``, ``"cas"`` ...; else empty.
         is_returned: whether an atomic's old value is used.
         contention: of an atomic; ``None`` for the rest.
+        outside_bytes: how far beyond the ends of the argument's storage it is known to reach; 0 if
+            it stays inside or nothing is known. Masked elements do not count.
     """
 
     kind: str
@@ -213,6 +215,7 @@ class Access:
     operation: str = ""
     is_returned: bool = False
     contention: Contention | None = None
+    outside_bytes: int = 0
 
     @property
     def sector_bytes(self) -> int:

@@ -149,6 +149,21 @@ def _unwritten(case: _Case) -> Iterator[str]:
             )
 
 
+def _outside(case: _Case) -> Iterator[str]:
+    """Accesses that are known to leave the memory of their tensor."""
+    told: dict[tuple[str, str, str], int] = {}
+    for kernel in kernels_seen(case.result):
+        for access in kernel.demand.accesses if kernel.demand else ():
+            if access.outside_bytes:
+                place = access.line or kernel.launch.name
+                told.setdefault((place, access.kind, access.argument), access.outside_bytes)
+    for (place, kind, argument), reached in told.items():
+        yield (
+            f"{place}: this {kind} reaches {reached:,} bytes outside of the memory of {argument}: "
+            "mask what lies there."
+        )
+
+
 def _unmodelled(case: _Case) -> Iterator[str]:
     if case.result.work.unmodelled:
         yield (
@@ -324,6 +339,7 @@ _ON_THE_NUMBERS: tuple[Rule, ...] = (
     _verdict,
     _does_not_compile,
     _unwritten,
+    _outside,
     _unmodelled,
     _launch_limited,
     _near,

@@ -87,6 +87,7 @@ class AccessJson(JsonModel):
     operation: str = ""
     is_returned: bool = False
     contention: ContentionJson | None = None
+    outside_bytes: int = 0
 
 
 class SharedAccessJson(JsonModel):

@@ -118,6 +118,7 @@ class Counted:
         manner: how it is made.
         meetings: of an atomic, where the few that were followed make it; ``None`` if unknown.
         followed: how many those are.
+        outside_bytes: as in `solkit.core.Access`.
     """
 
     kind: str
@@ -141,6 +142,7 @@ class Counted:
     fresh: float = 1.0
     meetings: Meetings | None = None
     followed: int = 1
+    outside_bytes: int = 0
 
     @property
     def once(self) -> float:
@@ -188,6 +190,7 @@ class Counted:
             unique_bytes=round(unique),
             vector_bytes=self.vector_bytes,
             contention=self._contention(unique) if self.kind == "atomic" else None,
+            outside_bytes=self.outside_bytes,
             **vars(self.manner),
         )
 

@@ -18,11 +18,13 @@ import numpy as np
 from solkit.adapters.triton_ir import Operation
 from solkit.analysis.common.contention import Meetings
 from solkit.analysis.common.counted import Extent
+from solkit.analysis.common.outside import outside_bytes
 from solkit.analysis.common.regions import SECTOR
-from solkit.analysis.triton.arithmetic import element_bytes
+from solkit.analysis.triton.arithmetic import element_bytes, lead
 from solkit.analysis.triton.control import Descriptor
 from solkit.analysis.triton.layouts import spread
 from solkit.analysis.triton.loops import Counts
+from solkit.analysis.triton.relevance import mask_of
 
 __all__ = [
     "Corners",
@@ -42,6 +44,9 @@ _LINE_SECTORS = 4
 
 _VECTOR_BYTES = 16
 """Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
+
+_SUSPECTS = 4
+"""Programs that are looked at closely, as corners do not show where a mask ends."""
 
 Widths = Mapping[tuple[str, int, int, str], int]
 
@@ -344,6 +349,9 @@ class Corners:
     def __init__(self, counts: Counts) -> None:
         self.counts = counts
         self.extents: dict[Operation, Extent] = {}
+        self.sizes: Array = np.zeros(1, np.int64)  # of the storages, by number, from 1 on
+        self.outside: dict[Operation, int] = {}  # bytes beyond their ends
+        self.suspects: set[int] = set()  # which programs a mask may not keep inside
 
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -360,7 +368,25 @@ class Corners:
         # the whole tensor if masked in part: corners do not show where the mask ends
         where = np.ascontiguousarray(addresses.reshape(len(addresses), -1).T)  # along programs
         size = element_bytes(operation.all_types[0])
-        self._note(operation, share, where.min(0), where.max(0) + size)
+        low, high = where.min(0), where.max(0) + size
+        self._note(operation, share, low, high)
+        is_known = mask is not None or mask_of(operation) is None
+        if is_known and outside_bytes(low, high, self.sizes).any():
+            self._reach(operation, addresses, mask, active)
+
+    def _reach(
+        self, operation: Operation, addresses: Array, mask: Array | None, active: Array
+    ) -> None:
+        """Note how far the elements that are accessed lie outside of their storages."""
+        end = addresses + element_bytes(operation.all_types[0])
+        reached = outside_bytes(addresses, end, self.sizes) * lead(active, addresses)
+        if mask is not None:
+            if len(self.suspects) < _SUSPECTS:
+                self.suspects.add(int(reached.reshape(len(reached), -1).max(1).argmax()))
+            reached = reached * mask.astype(bool)
+        farthest = int(reached.max())
+        if farthest:
+            self.outside[operation] = max(farthest, self.outside.get(operation, 0))
 
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array

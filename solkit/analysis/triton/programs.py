@@ -114,6 +114,7 @@ class Programs(Control):
         self.counts = counts
         self.active: Array = np.ones(len(numbers), bool)
         self.guesses: dict[str, None] = {}
+        self.is_assuming = False  # of some flag that is not known
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
         self.served: dict[int, Array] = {}  # by a counter's address
@@ -323,6 +324,7 @@ class Programs(Control):
             for value in values:
                 if value is None or isinstance(value, Descriptor):
                     result = _decided(operation, values)
+                    self.is_assuming |= result is not None
                     break
             else:
                 result = compute(*values)

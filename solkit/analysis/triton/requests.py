@@ -5,6 +5,7 @@ Some programs are followed lane by lane (`Whole`), many by the corners of their 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -77,6 +78,7 @@ class _Followed:
         computed: values computed from loaded ones.
         phases: of each operation, as `_phases` numbers them.
         depths: loops around each operation.
+        outside: of accesses that are known to leave their storage, by how many bytes.
     """
 
     function: Function
@@ -94,6 +96,7 @@ class _Followed:
     computed: frozenset[str]
     phases: Mapping[Operation, int]
     depths: Mapping[Operation, int]
+    outside: Mapping[Operation, int]
 
 
 def requests_of(
@@ -206,7 +209,44 @@ def _follow(
         computed=from_memory(function.blocks),
         phases=_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
+        outside={} if uneven or guesses or fine.guesses else _outside(coarse, arguments, values),
     )
+
+
+def _ends(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
+    """The last program along each axis, and along several."""
+    sides = [(0, size - 1) for size in grid]
+    numbers = {x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*sides)}
+    return np.array(sorted(numbers))
+
+
+def _outside(
+    coarse: Programs, arguments: Mapping[str, Argument], wanted: Wanted
+) -> Mapping[Operation, int]:
+    """How far accesses are known to leave their storage, in bytes.
+
+    Places that come from memory are left out: what is there when the kernel runs is not known.
+    """
+    function, grid = coarse.function, coarse.grid
+    followed = [coarse]
+    if math.prod(grid) > len(coarse.numbers):  # what leaves a storage does so at its ends
+        followed.append(_by_corners(function, arguments, grid, _ends(grid), wanted)[1])
+    suspects = {int(p.numbers[at]) for p in followed for at in _corners_of(p).suspects}
+    if suspects:
+        chosen = np.array(sorted(suspects))
+        followed.append(_by_corners(function, arguments, grid, chosen, wanted, whole=True)[1])
+    computed = from_memory(function.blocks)
+    found: dict[Operation, int] = {}
+    for corners in (_corners_of(each) for each in followed if not each.is_assuming):
+        for operation, reached in corners.outside.items():
+            if operation.operands[0] not in computed:
+                found[operation] = max(reached, found.get(operation, 0))
+    return found
+
+
+def _corners_of(programs: Programs) -> Corners:
+    assert isinstance(programs.watcher, Corners)
+    return programs.watcher
 
 
 def _more_storages(some: Corners, others: Corners) -> bool:
@@ -228,10 +268,13 @@ def _by_corners(
     grid: tuple[int, int, int],
     numbers: npt.NDArray[np.int64],
     wanted: Wanted,
+    whole: bool = False,
 ) -> tuple[Corners, Programs]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
-    programs = Programs(function, arguments, grid, numbers, corners, counts, wanted, corners=True)
+    how = counts, wanted, not whole
+    programs = Programs(function, arguments, grid, numbers, corners, *how)
+    corners.sizes = np.array([0, *(each.storage_bytes for each in programs.storages)])
     programs.run()
     return corners, programs
 
@@ -287,6 +330,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
         meetings=followed.watcher.meetings.get(operation),
         followed=few.programs,
+        outside_bytes=followed.outside.get(operation, 0),
     )
 
 

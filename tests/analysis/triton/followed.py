@@ -226,8 +226,24 @@ def strided(device, n=4096, stride=8):
     strided_kernel[(n // 1024,)](x, out, stride, BLOCK=1024)
 
 
-def gather(device, rows=64, D=200):
-    x, out = cuda(device, 1000, D), cuda(device, rows, D)
+def strided_short(device, n, x, behind=0):
+    x, out = cuda(device, x + behind)[:x], cuda(device, n)
+    strided_kernel[(n // 1024,)](x, out, 2, BLOCK=1024)
+
+
+@triton.jit
+def shifted_kernel(x, out, n, by, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at + by, at < n), at < n)
+
+
+def shifted(device, by, n=3000, offset=0):
+    x, out = cuda(device, n + offset)[offset:], cuda(device, n)
+    shifted_kernel[(triton.cdiv(n, 1024),)](x, out, n, by, BLOCK=1024)
+
+
+def gather(device, rows=64, D=200, table=1000):
+    x, out = cuda(device, table, D), cuda(device, rows, D)
     chosen = (torch.arange(rows, device=device) * 37) % 11
     gather_kernel[(rows,)](x, chosen, out, D, BLOCK=256)
 

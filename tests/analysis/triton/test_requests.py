@@ -52,6 +52,7 @@ def test_bytes_asked_for_are_those_that_the_interpreter_sees(name, launched, cou
     for kind, wanted in counted[name].items():
         # programs that were not followed lane by lane are scaled: within 2 %
         assert asked(demand, kind) == pytest.approx(wanted, rel=0.02), kind
+    assert not any(access.outside_bytes for access in demand.accesses)
 
 
 def access(kernel, kind="load", argument="x"):
@@ -82,6 +83,27 @@ def test_a_copy_that_cannot_be_vectorised(launched):
     # one float further, every fourth request ends in a seventeenth; the very last lane is masked
     shifted = access(launched(followed.copy, n=8191, offset=1))
     assert (shifted.requests, shifted.sectors) == (256, 256 * 16 + 64 - 1)
+
+
+@pytest.mark.parametrize("n", [4096, 8192 * 1024])  # of the larger grid not all is followed
+def test_loads_past_the_end_of_a_tensor_are_seen(launched, n):
+    # the last element lies at 2 (n - 1)
+    assert access(launched(followed.strided_short, n=n, x=2 * n - 1)).outside_bytes == 0
+    assert access(launched(followed.strided_short, n=n, x=2 * n - 2)).outside_bytes == 4
+    assert access(launched(followed.strided_short, n=n, x=2 * n - 3)).outside_bytes == 8
+    view = launched(followed.strided_short, n=n, x=2 * n - 2, behind=1)
+    assert access(view).outside_bytes == 0  # of a larger storage
+
+
+def test_loads_before_the_start_of_a_tensor_are_seen(launched):
+    before = launched(followed.shifted, by=-3)
+    assert (access(before).outside_bytes, access(before, "store", "out").outside_bytes) == (12, 0)
+    assert access(launched(followed.shifted, by=-3, offset=3)).outside_bytes == 0
+    assert access(launched(followed.shifted, by=2)).outside_bytes == 8
+
+
+def test_places_that_data_decide_are_not_said_to_be_outside(launched):
+    assert access(launched(followed.gather, rows=64, D=256, table=5)).outside_bytes == 0
 
 
 def test_lanes_far_apart_touch_a_sector_each(launched):
