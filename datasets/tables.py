@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get
 from solkit.core import Outcome, Verdict, canonical
 from solkit.datasets.record import from_json, plain
 from solkit.datasets.version1 import LAUNCHES, launches_type
-from solkit.errors import UnsupportedError
+from solkit.extras import library, needed
 
 if TYPE_CHECKING:
     import polars
@@ -35,12 +35,10 @@ def arrow() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    try:
+    with needed("data"):
         import pyarrow
         import pyarrow.compute
         import pyarrow.parquet
-    except ImportError as error:
-        raise UnsupportedError("a store needs pyarrow: pip install 'solkit[data]'") from error
     return pyarrow
 
 
@@ -50,11 +48,7 @@ def polars_module() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    try:
-        import polars
-    except ImportError as error:
-        raise UnsupportedError("a store needs polars: pip install 'solkit[data]'") from error
-    return polars
+    return library("polars")
 
 
 def arrow_schema(form: type) -> pyarrow.Schema:

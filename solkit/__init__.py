@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from solkit import extras
 from solkit.errors import (
     InputError,
     KernelFileError,
@@ -132,5 +133,11 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import public names on first use, so that ``import solkit`` stays fast."""
     if name in __all__:
-        return getattr(importlib.import_module(_HOMES.get(name, "solkit.core")), name)
+        with extras.needed("tune" if name.startswith("tune") else None):
+            return getattr(importlib.import_module(_HOMES.get(name, "solkit.core")), name)
     raise AttributeError(f"module 'solkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The names of the module, those not yet imported as well."""
+    return sorted({*globals(), *__all__})

@@ -10,6 +10,7 @@
     │   ├── ParamsError             --params that do not fit the kernel
     │   └── NotRecordedError        a configuration that a recorded bench does not have
     ├── UnsupportedError            valid input that SolKit cannot handle on this machine
+    │   ├── MissingLibraryError     a library of an extra is not installed: names the extra
     │   ├── CountersError           Nsight Compute failed: says why and what helps
     │   └── GpuBusyError            another SolKit process is measuring on the GPU: names it
     ├── ProposerError               a proposer cannot go on
@@ -34,6 +35,7 @@ __all__ = [
     "InputError",
     "JobDiedError",
     "KernelFileError",
+    "MissingLibraryError",
     "ModelGoneError",
     "NotRecordedError",
     "ParamsError",
@@ -92,6 +94,22 @@ class NotRecordedError(InputError):
 
 class UnsupportedError(SolkitError):
     """Valid input that SolKit cannot handle on this machine."""
+
+
+class MissingLibraryError(UnsupportedError):
+    """A library of one of SolKit's extras is not installed.
+
+    Args:
+        message: which extra brings it.
+        module: its module.
+    """
+
+    def __init__(self, message: str, module: str) -> None:
+        self.message, self.module = message, module
+        super().__init__(message, module)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class CountersError(UnsupportedError):

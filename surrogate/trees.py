@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.errors import UnsupportedError
+from solkit.extras import library
 from solkit.surrogate.doubt import (
     Doubt,
     Reach,
@@ -567,10 +567,4 @@ def xgboost() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    try:
-        import xgboost as found
-    except ImportError as error:
-        raise UnsupportedError(
-            "the surrogate needs xgboost: pip install xgboost-cpu (6 MB), or xgboost"
-        ) from error
-    return found
+    return library("xgboost")

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solkit.core import Params, Space
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
+from solkit.extras import needed
 from solkit.tuner.search import DEFAULTS, Prior, Search, SearchSettings
 
-try:
+with needed("optuna"):
     import optuna
     from optuna.trial import TrialState
-except ImportError as error:
-    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -23,15 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from solkit import userdata
 from solkit.errors import InputError, StorageError, UnsupportedError
+from solkit.extras import needed
 
-try:
+with needed("optuna"):
     import optuna
     import sqlalchemy
     from optuna.storages import RDBStorage
     from optuna.trial import TrialState
     from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-except ImportError as error:
-    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

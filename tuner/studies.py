@@ -7,14 +7,12 @@ import warnings
 import numpy as np
 
 from solkit.core import Params, Space
-from solkit.errors import UnsupportedError
+from solkit.extras import needed
 from solkit.tuner.search import Prior
 from solkit.tuner.search.priors import PointKey, point_key
 
-try:
+with needed("optuna"):
     import optuna
-except ImportError as error:
-    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
 
 __all__ = ["Sampled"]
 

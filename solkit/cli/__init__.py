@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from solkit.cli._commands import App
 from solkit.cli._old_spellings import understanding
 from solkit.cli._options import parse_settings
 from solkit.cli.batch import EPILOG as BATCH_EPILOG
@@ -42,7 +43,7 @@ from solkit.cli.watch import watch
 
 __all__ = ["Exit", "app", "main", "parse_settings"]
 
-app = typer.Typer(
+app = App(
     name="solkit",
     help="How fast a GPU kernel could run, how far it is from that, and why.",
     no_args_is_help=True,

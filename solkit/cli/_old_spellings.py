@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import typer.core
+import typer
+
+from solkit.cli._commands import Command
 
 __all__ = ["understanding"]
 
@@ -32,15 +34,15 @@ _OLD: dict[str, dict[str, _Rewrite]] = {
 """By command and option: the new spelling of a value; empty if the value is not an old one."""
 
 
-def understanding(command: str) -> type[typer.core.TyperCommand]:
+def understanding(command: str) -> type[Command]:
     """A command that understands the old spellings of its options."""
     old = _OLD[command]
 
-    class Command(typer.core.TyperCommand):
+    class Understanding(Command):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             return super().parse_args(ctx, _rewritten(args, old, ctx.resilient_parsing))
 
-    return Command
+    return Understanding
 
 
 def _rewritten(args: Sequence[str], old: dict[str, _Rewrite], silent: bool) -> list[str]:

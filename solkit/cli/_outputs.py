@@ -67,7 +67,7 @@ class Outputs:
             InputError: a file or folder cannot be written, or is named twice, or is an input.
             UnsupportedError: a required package is not installed.
         """
-        from solkit.report.extras import needed
+        from solkit.extras import library
 
         _base.check_distinct(json=self.json, html=self.html, figures=self.figures)
         if self.several and self.json is not None and self.json != "-":
@@ -78,11 +78,11 @@ class Outputs:
             raise InputError("--html: name a file; only --json takes `-`")
         if self.html is not None:
             _base.check_writable(self.html, "--html", inputs)
-            needed("jinja2")
-            needed("plotly")
+            library("jinja2")
+            library("plotly")
         if self.figures is not None:
             check_folder(self.figures, "--figures")
-            needed("matplotlib")
+            library("matplotlib")
 
     def write_json(self, reports: Sequence[ReportJson]) -> None:
         """Write the last report, before the next one starts.

@@ -94,7 +94,7 @@ def batch(
     be faster in a final, and correct and not slower at held-out shapes; else the original stays.
     Ctrl-C ends the search and keeps all that was measured.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_readable(manifest, recorded, resume)
         _base.check_writable(json, inputs=(manifest, recorded))
         if log and resume:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solkit.cli import _base, _options, exit_codes
+from solkit.cli._commands import App
 from solkit.cli._old_spellings import understanding
 from solkit.cli.collect import collect
 from solkit.cli.exit_codes import Exit
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "opened"]
 
-app = typer.Typer(
+app = App(
     name="data",
     help="Measured times of many configurations: collect, store, query and exchange them.",
     no_args_is_help=True,

@@ -85,7 +85,7 @@ def emit(
     Without a confirmed win a file holds what was in use before. If several runs tuned the same, the
     fastest confirmed choice is taken, and the others are told.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_readable(None if "://" in result else result)
         _base.check_writable(json)
         from solkit.tuner import emitters

@@ -104,9 +104,9 @@ def evaluate(
     """Train on some of the measured rows, forecast the others, and compare.
 
     Each split goes in five folds; figures are of rows that were left out. Rows without facts do not
-    count. Needs xgboost: pip install 'solkit[surrogate]'.
+    count. Needs pip install 'solkit[train]'.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "train"):
         _check(split, model, update, plots, json)
         if work is not None and not language:
             raise InputError("--work is for --language")
@@ -158,10 +158,10 @@ def _check(
     if model not in (None, "shipped"):
         _base.check_readable(model)
     if plots is not None:
-        from solkit.report.extras import needed
+        from solkit.extras import library
 
         _outputs.check_folder(plots, "--plots")
-        needed("matplotlib")
+        library("matplotlib")
 
 
 def _left_out(

@@ -167,7 +167,7 @@ def evolve(
     Each variant runs in its own process beside a referee. The best one must hold on fresh inputs in
     new processes, and at shapes that the search never saw; else you keep what you have.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "evolve"):
         _check((kernel, reference, recorded), (resume, answers), json, html, out)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving
@@ -334,9 +334,9 @@ def _check(
     if out is not None and not Path(out).parent.is_dir():
         raise InputError(f"--out: there is no folder {Path(out).parent}")
     if html is not None:
-        from solkit.report.extras import needed
+        from solkit.extras import library
 
-        needed("jinja2")
+        library("jinja2")
 
 
 def _nothing(evolved: Evolved) -> exit_codes.Exit:

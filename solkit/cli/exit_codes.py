@@ -12,6 +12,7 @@ import typer
 
 from solkit.cli._base import complain
 from solkit.errors import InputError, SolkitError, UnsupportedError
+from solkit.extras import needed, translated
 
 if TYPE_CHECKING:
     from solkit.core import ComparisonReport, Report
@@ -34,10 +35,16 @@ class Exit(enum.IntEnum):
 
 
 @contextlib.contextmanager
-def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
-    """Turn exceptions into a message on stderr and an exit code."""
+def failures_as_exit_codes(verbose: bool, extra: str | None = None) -> Iterator[None]:
+    """Turn exceptions into a message on stderr and an exit code.
+
+    Args:
+        verbose: whether tracebacks are shown.
+        extra: the extra of SolKit that brings all that the command needs.
+    """
     try:
-        yield
+        with needed(extra):
+            yield
     except (typer.Exit, BrokenPipeError):
         raise
     except KeyboardInterrupt:
@@ -49,6 +56,7 @@ def failures_as_exit_codes(verbose: bool) -> Iterator[None]:
 
 def blame(error: Exception, verbose: bool) -> Exit:
     """Print on stderr what went wrong; the exit code says whose fault it is."""
+    error = translated(error) or error
     if isinstance(error, (InputError, UnsupportedError)):
         complain(str(error))
         return Exit.BAD_INPUT

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from solkit import extras
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli.serve import service_settings
 
@@ -48,7 +49,8 @@ def mcp(
     Its tools are bound, analyse, score, rank, evaluate, compare, profile, tune and evolve. Long
     ones give a job id, which the tool job takes.
     """
-    with exit_codes.failures_as_exit_codes(verbose), _folder(state) as folder:
+    with exit_codes.failures_as_exit_codes(verbose, "mcp"), _folder(state) as folder:
+        extras.check("mcp")
         _base.check_readable(recorded)
         settings = service_settings(
             device=device,

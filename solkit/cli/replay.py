@@ -64,7 +64,7 @@ def replay(
 
     JSON has an object for each space: for several, a line each.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_writable(json)
         import json as json_module
         import os

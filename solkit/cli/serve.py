@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from solkit import extras
 from solkit.cli import _base, _options, exit_codes
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.service.settings import ServiceSettings
@@ -81,7 +82,9 @@ def serve(
     Every request is a job on disk, so a killed server loses none: docs/service.md. Candidates run
     in child processes, with --sandbox under bubblewrap.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "serve"):
+        extras.check("uvicorn")
+        extras.check("fastapi")
         _base.check_readable(recorded, token_file)
         settings = service_settings(
             device=device,
@@ -216,13 +219,11 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_new: bool) -> None:
+    import uvicorn
+
     from solkit.service.app import make_app
     from solkit.service.desk import held
 
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise UnsupportedError("this needs uvicorn: pip install 'solkit[serve]'") from error
     app = make_app(settings, tokens)
     held(settings.state).close()  # its errors are clearer here than in the server
     config = uvicorn.Config(

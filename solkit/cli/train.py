@@ -64,9 +64,9 @@ def train(
     """Learn to rank kernels from measured rows, and show what the model learned from.
 
     Rows count if they have facts: `solkit data refill` finds them. The shipped model is what this
-    command makes of the shipped sets. Needs xgboost: pip install 'solkit[surrogate]'.
+    command makes of the shipped sets. Needs pip install 'solkit[train]'.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "train"):
         _base.check_writable(json)
         depths = _depths(language, language_depth, work)
         import json as json_module

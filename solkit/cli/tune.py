@@ -116,7 +116,7 @@ def tune(
     inputs in a new process; without a significant win the answer is to keep what you have. Ctrl-C
     ends the search, and keeps all that was measured.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)
@@ -165,9 +165,9 @@ def _check_outputs(
         raise InputError("--plot: name a file; only --json takes `-`")
     _base.check_writable(plot, "--plot", inputs)
     if plot is not None:
-        from solkit.report.extras import needed
+        from solkit.extras import library
 
-        needed("plotly")
+        library("plotly")
 
 
 def _targets(emit: Sequence[str] | None) -> list[Target]:

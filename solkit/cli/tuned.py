@@ -35,7 +35,7 @@ def tuned(
 
     Runs that disagree stand one below the other. A star marks what `solkit emit` takes.
     """
-    with exit_codes.failures_as_exit_codes(verbose):
+    with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_writable(json)
         from solkit.tuner.database import Database
         from solkit.tuner.findings import agreed, by_key

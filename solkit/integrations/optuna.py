@@ -19,13 +19,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from solkit.core import Configuration, Value, canonical
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
+from solkit.extras import needed
 from solkit.tuner.asking import AskTell
 
-try:
+with needed("optuna"):
     import optuna
-except ImportError as error:
-    raise UnsupportedError("this needs Optuna: pip install 'solkit[optuna]'") from error
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -10,15 +10,12 @@ import os
 import time
 from typing import Any
 
+from solkit.extras import translated
 from solkit.llm.files import read_once, source_of
 from solkit.processes.channel import Channel, ClosedError
 
 __all__ = ["main"]
 
-_NO_TRANSFORMERS = (
-    "a local model needs transformers: pip install 'solkit[local-llm]' (a GGUF file also needs "
-    "gguf, and a large model accelerate): "
-)
 _MOST_SEED = 2**63
 
 
@@ -51,7 +48,7 @@ def _loaded(settings: dict[str, Any]) -> _Model | str:
         transformers.logging.set_verbosity_error()
         return _Model(settings, transformers)
     except ImportError as error:
-        return f"{_NO_TRANSFORMERS}{error}"
+        return str(translated(error, "local-llm") or f"{settings['path']} needs a package: {error}")
     except Exception as error:
         return f"{settings['path']} cannot be loaded: {type(error).__name__}: {error}"[:1000]
 

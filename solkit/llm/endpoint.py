@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
+from solkit.extras import library
 from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble, is_here
 from solkit.llm.keys import Key, take_key
 
@@ -27,10 +28,6 @@ __all__ = ["DEFAULT_KEY_VARIABLE", "Endpoint", "Limits"]
 DEFAULT_KEY_VARIABLE = "OPENAI_API_KEY"
 _NO_KEY = "none"  # the client insists on one
 _MOST_CHARACTERS = 300  # of a server's error text
-_NO_OPENAI = (
-    "a model behind an endpoint needs the openai package: pip install 'solkit[llm]' (a local model "
-    "needs transformers instead)"
-)
 
 
 class Limits(BaseModel):
@@ -331,7 +328,4 @@ def _key_for(variable: str | None, host: str) -> Key | None:
 
 
 def _imported() -> Any:
-    try:
-        return importlib.import_module("openai")
-    except ImportError as error:
-        raise UnsupportedError(_NO_OPENAI) from error
+    return library("openai")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solkit.errors import InputError
-from solkit.report.extras import needed
+from solkit.extras import library
 from solkit.report.figures import STYLE
 from solkit.report.palette import LIGHT
 from solkit.surrogate.evaluation.doubts import by_family
@@ -49,7 +49,7 @@ def write(table: Table, told: Told, folder: Path | str, seed: int = 0) -> list[P
         InputError: the folder is not writable.
         UnsupportedError: Matplotlib is not installed.
     """
-    matplotlib = needed("matplotlib")
+    matplotlib = library("matplotlib")
     written = []
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

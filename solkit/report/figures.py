@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solkit.errors import InputError
+from solkit.extras import library
 from solkit.report import charts, units
 from solkit.report.changes import compare
-from solkit.report.extras import needed
 from solkit.report.palette import LIGHT
 from solkit.report.standing import NamedReport, file_name
 
@@ -57,7 +57,7 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
         InputError: the folder is not writable.
         UnsupportedError: Matplotlib is not installed.
     """
-    matplotlib = needed("matplotlib")
+    matplotlib = library("matplotlib")
     written = []
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from solkit.core import Final, Stopped, TimedParams, Tuned, TuneStatus, TuneVerdict
-from solkit.report.extras import needed
+from solkit.extras import library
 from solkit.report.palette import LIGHT
 from solkit.report.units import duration, settings, shape_words
 
@@ -173,7 +173,7 @@ def plot(tuned: Tuned) -> str:
     Raises:
         UnsupportedError: plotly is not installed.
     """
-    needed("plotly")
+    library("plotly")
     import plotly.graph_objects as go
 
     page = go.Figure(layout=_layout(tuned))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import solkit
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
+from solkit.extras import needed
 from solkit.service import answers, page, requests
 from solkit.service.answers import STATUS_OF, answer_of, error_of
 from solkit.service.desk import REUSED, Desk
@@ -22,13 +23,11 @@ from solkit.service.remembered import Remembered
 from solkit.service.settings import ServiceSettings
 from solkit.service.store import ConflictError, Job, QueueFullError, Status
 
-try:
+with needed("serve"):
     from fastapi import Depends, FastAPI, Header, Query, Request, Response
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import HTMLResponse, RedirectResponse
     from starlette.exceptions import HTTPException
-except ImportError as error:
-    raise UnsupportedError("this needs FastAPI: pip install 'solkit[serve]'") from error
 
 __all__ = ["make_app"]
 

@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import solkit
-from solkit.errors import InputError, SolkitError, UnsupportedError
+from solkit.errors import InputError, SolkitError
+from solkit.extras import needed
 from solkit.service import requests
 from solkit.service.desk import Desk
 from solkit.service.requests import Ask, Candidate
 from solkit.service.store import Job, Status
 from solkit.service.telling import MOST_CHARACTERS, facts_of, shortened, told
 
-try:
+with needed("mcp"):
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.types import CallToolResult, TextContent, ToolAnnotations
-except ImportError as error:
-    raise UnsupportedError(
-        "this needs the MCP SDK, version 2: pip install 'solkit[mcp]'"
-    ) from error
 
 from pydantic import Field
 

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from solkit.errors import InputError, UnsupportedError
+from solkit.extras import library
 from solkit.llm.files import check_path, is_gguf, read_once, source_of
 from solkit.surrogate.language.tokens import transformers
 
@@ -102,12 +103,7 @@ def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
         return module.requires_grad_(False)
     if adapt is Adapt.FULL:
         return _computing_again(module)
-    try:
-        import peft
-    except ImportError as error:
-        raise UnsupportedError(
-            "LoRA needs peft: pip install peft; or leave the backbone frozen"
-        ) from error
+    peft = library("peft", "language")
     asked = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
     found: nn.Module = peft.get_peft_model(module, asked)
     _computing_again(module)  # after peft, which would have the gradients of the embeddings as well

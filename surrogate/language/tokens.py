@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from solkit.errors import UnsupportedError
+from solkit.extras import library
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.text import places_of
 
@@ -132,10 +132,4 @@ def transformers() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    try:
-        import transformers as found
-    except ImportError as error:
-        raise UnsupportedError(
-            "the language regressor needs transformers: pip install 'solkit[language]'"
-        ) from error
-    return found
+    return library("transformers", "language")

@@ -22,7 +22,6 @@ from solkit.core import (
     SharedAccess,
     Verdict,
 )
-from solkit.errors import UnsupportedError
 from solkit.report import schema
 from solkit.report.html import _plotly
 from solkit.report.palette import LIGHT
@@ -280,17 +279,6 @@ def test_bank_conflicts_are_told_with_their_line(make):
     assert "matmul.py:82: 16 per store, 1 without bank conflicts" in words
     assert "per load" not in words
     assert "barriers65 a block" in words
-
-
-def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch):
-    from solkit.report import extras
-
-    def absent(package):
-        raise ModuleNotFoundError(package)
-
-    monkeypatch.setattr(extras.importlib, "import_module", absent)
-    with pytest.raises(UnsupportedError, match=r"plotly.*pip install 'solkit\[report\]'"):
-        extras.needed("plotly")
 
 
 def test_operators_of_pytorch_are_told_apart(make):

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solkit.core import Configuration, Order, canonical
-from solkit.errors import UnsupportedError
+from solkit.extras import library
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,13 +134,7 @@ class Frontier:
     def __init__(
         self, order: Order = Order.SURROGATE, seed: int = 0, shares: Shares | None = None
     ) -> None:
-        try:
-            from scipy.special import ndtr
-        except ImportError as error:
-            raise UnsupportedError(
-                "a search over variants needs scipy: pip install 'solkit[evolve]'"
-            ) from error
-        self._ndtr = ndtr
+        self._ndtr = library("scipy.special", "evolve").ndtr
         self._order, self._random, self._shares = order, random.Random(seed), shares or Shares()
         self._points: dict[tuple[str, str], Point] = {}
         self._asked: set[tuple[str, str]] = set()

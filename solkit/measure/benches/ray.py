@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import itertools
 import os
 import socket
@@ -29,7 +28,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from solkit.errors import (
@@ -37,6 +35,7 @@ from solkit.errors import (
     UnsupportedError,
     WorkerError,
 )
+from solkit.extras import check, library
 from solkit.measure.benches._base import Bench
 from solkit.measure.benches.far import Done, Job, Lender, help_out
 from solkit.measure.benches.hosting import Host, Kind, Surroundings, Trusted, call
@@ -80,8 +79,7 @@ def ray_bench(
         UnsupportedError: Ray is not installed, there is no such cluster, or it has no free GPU.
         WorkerError: no worker starts.
     """
-    if find_spec("ray") is None:
-        raise UnsupportedError("--ray needs Ray: pip install 'solkit[ray]'")
+    check("ray")
     cluster = Cluster(address, kind, gpus, place_s, head_s)
     limit_s = _ANSWER_S + 2 * place_s
     return RemoteBench(partial(ProcessLink, cluster, f"Ray at {address}", limit_s), trade)
@@ -89,10 +87,7 @@ def ray_bench(
 
 def _ray() -> Any:
     """The package; it is loaded by those alone that talk to a cluster."""
-    try:
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise UnsupportedError(f"--ray needs Ray: pip install 'solkit[ray]' ({error})") from error
+    return library("ray")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import solkit
-from solkit.report.extras import needed
+from solkit.extras import library
 from solkit.report.html import _filters, _views
 from solkit.report.palette import DARK, LIGHT
 from solkit.report.standing import COST_FORMULA, NamedReport
@@ -106,7 +106,7 @@ def _digest(script: bytes) -> str:
 @functools.cache
 def _plotly() -> tuple[str, str]:
     """Plotly's script, compressed, and its digest."""
-    script = Path(needed("plotly").__file__ or "").parent / "package_data" / "plotly.min.js"
+    script = Path(library("plotly").__file__ or "").parent / "package_data" / "plotly.min.js"
     data = script.read_bytes()
     return _packed(data), _digest(data)
 
@@ -119,7 +119,7 @@ def _packed(data: bytes) -> str:
 @functools.cache
 def environment() -> Environment:
     """What fills templates: user text is escaped, and a missing value is an error."""
-    jinja = needed("jinja2")
+    jinja = library("jinja2")
     environment: Environment = jinja.Environment(
         loader=jinja.FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from solkit.core import Brief, Checked, Proposal
-from solkit.errors import UnsupportedError
+from solkit.extras import check
 from solkit.tuner.proposers.checking import Checker
 
 if TYPE_CHECKING:  # they need libcst
@@ -17,7 +16,6 @@ if TYPE_CHECKING:  # they need libcst
 
 __all__ = ["Rewriter"]
 
-_NO_LIBCST = "the rewriter needs libcst: pip install 'solkit[evolve]'"
 _FAVOURED = 1.2
 """A rewrite is favoured if a factor of the gap that it lessens is at least so large."""
 _TIE = 1e-3  # seeds decide between rewrites that the facts favour equally
@@ -75,8 +73,7 @@ class Rewriter:
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
         """See `Proposer.propose`."""
-        if find_spec("libcst") is None:
-            raise UnsupportedError(_NO_LIBCST)
+        check("libcst")
         return self._proposed(brief)
 
     def _proposed(self, brief: Brief) -> Iterator[Proposal]:

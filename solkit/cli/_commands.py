@@ -1,0 +1,38 @@
+"""A command whose help shows square brackets as they are written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import typer
+import typer.core
+
+__all__ = ["App", "Command"]
+
+_TAG = re.compile(r"\[(?=[a-zA-Z#/@^])")  # what Rich would take for markup
+
+
+def _plain(text: str | None) -> str | None:
+    """A text in which Rich finds no markup: it would swallow ``[surrogate]``."""
+    return None if text is None else _TAG.sub(r"\\[", text)
+
+
+class Command(typer.core.TyperCommand):
+    """A command, with its texts as they are."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("help", "short_help", "epilog"):
+            setattr(self, name, _plain(getattr(self, name)))
+        for each in self.params:
+            if getattr(each, "help", None):
+                each.help = _plain(each.help)  # type: ignore[attr-defined]
+
+
+class App(typer.Typer):
+    """An app of such commands."""
+
+    def command(self, name: str | None = None, *, cls: Any = None, **kwargs: Any) -> Any:
+        """Register a function as a command."""
+        return super().command(name, cls=cls or Command, **kwargs)

@@ -1,0 +1,109 @@
+"""Libraries that come with an extra of SolKit, and what is said where one is missing.
+
+Whatever imports such a library may do so plainly: `exit_codes` of the command line and the lazy
+names of the package translate the `ImportError`. Elsewhere `needed` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from types import ModuleType
+
+from solkit.errors import MissingLibraryError
+
+__all__ = ["EXTRAS", "check", "library", "missing", "modules_of", "needed", "translated"]
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "data": ("polars", "pyarrow"),
+    "surrogate": ("scipy", "xgboost"),
+    "train": ("solkit[data]", "solkit[surrogate]"),
+    "optuna": ("solkit[surrogate]", "optuna", "sqlalchemy"),
+    "tune": ("solkit[optuna]",),
+    "evolve": ("solkit[surrogate]", "libcst"),
+    "llm": ("solkit[evolve]", "openai"),
+    "local-llm": ("solkit[evolve]", "transformers", "accelerate", "gguf", "safetensors"),
+    "language": ("solkit[surrogate]", "transformers", "peft", "safetensors"),
+    "mcp": ("mcp", "anyio"),
+    "serve": ("fastapi", "starlette", "uvicorn"),
+    "postgres": ("solkit[optuna]", "psycopg"),
+    "ray": ("ray",),
+    "report": ("jinja2", "matplotlib", "plotly"),
+}
+"""Modules of each extra in pyproject.toml, and the extras that it brings. A module's own extra is
+the first that names it."""
+
+_SPOKEN = {"optuna": "Optuna", "mcp": "the MCP SDK, version 2", "fastapi": "FastAPI", "ray": "Ray"}
+
+
+@functools.cache
+def modules_of(extra: str) -> frozenset[str]:
+    """The modules that an extra brings, by other extras as well."""
+    found: set[str] = set()
+    for each in EXTRAS[extra]:
+        other = each.removeprefix("solkit[").removesuffix("]")
+        found |= {each} if other == each else modules_of(other)
+    return frozenset(found)
+
+
+def missing(module: str, extra: str | None = None) -> MissingLibraryError:
+    """The error for a missing module.
+
+    Args:
+        module: its name.
+        extra: of the command that needs it; the module's own if that does not bring it.
+    """
+    top = module.partition(".")[0]
+    if extra is None or top not in modules_of(extra):
+        extra = next(name for name, told in EXTRAS.items() if top in told)
+    spoken = _SPOKEN.get(top, top)
+    return MissingLibraryError(f"this needs {spoken}: pip install 'solkit[{extra}]'", top)
+
+
+def translated(error: BaseException, extra: str | None = None) -> MissingLibraryError | None:
+    """The error to raise in place of another; ``None`` unless a library of an extra is missing."""
+    if isinstance(error, MissingLibraryError):
+        return error if extra is None else missing(error.module, extra)
+    top = (getattr(error, "name", None) or "").partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and any(top in told for told in EXTRAS.values()):
+        return missing(top, extra)
+    return None
+
+
+@contextlib.contextmanager
+def needed(extra: str | None = None) -> Iterator[None]:
+    """Import libraries of an extra within it.
+
+    Raises:
+        MissingLibraryError: one is not installed.
+    """
+    try:
+        yield
+    except (ImportError, MissingLibraryError) as error:
+        found = translated(error, extra)
+        if found is None:
+            raise
+        raise found from error
+
+
+def library(module: str, extra: str | None = None) -> ModuleType:
+    """Import a module of an extra.
+
+    Raises:
+        MissingLibraryError: it is not installed.
+    """
+    with needed(extra):
+        return importlib.import_module(module)
+
+
+def check(module: str, extra: str | None = None) -> None:
+    """Raise if a module is not installed, without importing it.
+
+    Raises:
+        MissingLibraryError: it is not.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise missing(module, extra)
