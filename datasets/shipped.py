@@ -33,6 +33,7 @@ def folder(wanted: str) -> Path:
     found = importlib.util.find_spec("solkit_data")
     if found is None or found.origin is None:
         raise UnsupportedError(
-            f"{wanted}: the measured sets are not installed: pip install solkit-data"
+            f"{wanted}: the measured sets (solkit-data) are not installed; from a checkout of "
+            "SolKit: pip install ./packaging/solkit-data"
         )
     return Path(found.origin).parent

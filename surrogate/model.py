@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solkit.core import Depth, Device
-from solkit.datasets.shipped import folder as shipped_sets
 from solkit.errors import InputError, UnsupportedError
+from solkit.surrogate import shipped
 from solkit.surrogate.adaptation import Known, Memory
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
 from solkit.surrogate.doubt import Doubt, Reach, Scatter
@@ -62,12 +62,10 @@ from solkit.surrogate.trees import (
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor
 
-__all__ = ["MODEL_FILE", "SCHEMA", "Push", "Stacked", "Surrogate", "together"]
+__all__ = ["SCHEMA", "Push", "Stacked", "Surrogate", "together"]
 
 SCHEMA = "solkit.surrogate/2"
 _TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
-MODEL_FILE = "surrogate.solkit"
-"""The shipped model's name, beside the shipped sets."""
 
 _LEAF_DIGITS = 4
 """Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
@@ -302,9 +300,9 @@ class Surrogate:
 
         Raises:
             InputError: the file is missing, damaged or of another format.
-            UnsupportedError: no model is installed (package ``solkit-data``), or no xgboost.
+            UnsupportedError: no model is installed, or no xgboost.
         """
-        found = _shipped() if path is None else Path(path)
+        found = shipped.trees() if path is None else Path(path)
         xgboost()
         return _load_once(found, found.stat().st_mtime_ns) if path is None else _load(found)
 
@@ -340,7 +338,10 @@ def _load(path: Path) -> Surrogate:
     found = Surrogate(card, {}, read, spent)
     if not card.get("language") or not _reads():
         return found
-    return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, path)))
+    spoken = shipped.language_of(path)
+    if spoken is None:
+        return found
+    return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, spoken)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -356,13 +357,6 @@ def _reads() -> bool:
         return (int(release[0]), int(release[1])) >= _TRANSFORMERS
     except (PackageNotFoundError, ValueError, IndexError):
         return False
-
-
-def _shipped() -> Path:
-    path = shipped_sets("no trained surrogate is installed") / MODEL_FILE
-    if not path.exists():
-        raise UnsupportedError("no trained surrogate is installed: solkit-data brings one")
-    return path
 
 
 def _absent(depth: Depth) -> Trees:

@@ -41,7 +41,7 @@ STEPS = {
     "score": "solkit.score('examples/softmax.py', device='h100')",
     "rank": "solkit.rank('examples/softmax.py', device='h100')",
 }
-HEAVY = ("torch", "triton", "transformers", "xgboost")
+HEAVY = ("torch", "triton", "transformers", "xgboost", "polars", "pyarrow")
 
 
 @pytest.fixture(scope="module")

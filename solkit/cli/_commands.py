@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import typer
 import typer.core
 
 __all__ = ["App", "Command"]
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _TAG = re.compile(r"\[(?=[a-zA-Z#/@^])")  # what Rich would take for markup
 
 
@@ -33,6 +35,9 @@ class Command(typer.core.TyperCommand):
 class App(typer.Typer):
     """An app of such commands."""
 
-    def command(self, name: str | None = None, *, cls: Any = None, **kwargs: Any) -> Any:
+    def command(
+        self, name: str | None = None, *, cls: Any = None, **kwargs: Any
+    ) -> Callable[[_F], _F]:
         """Register a function as a command."""
-        return super().command(name, cls=cls or Command, **kwargs)
+        registered: Callable[[_F], _F] = super().command(name, cls=cls or Command, **kwargs)
+        return registered

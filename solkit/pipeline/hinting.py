@@ -32,12 +32,12 @@ from solkit.analysis.analyser import Analyser
 from solkit.core import Depth, Report, Result, Value, canonical
 from solkit.datasets.facts import reached
 from solkit.datasets.kernels import kernel_of
-from solkit.datasets.shipped import folder
 from solkit.errors import SolkitError
 from solkit.pipeline.studying import files_of
-from solkit.surrogate.model import MODEL_FILE, Surrogate
+from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
+from solkit.surrogate.shipped import trees
 
 __all__ = ["LIMIT_S", "Hint", "better", "hinted"]
 
@@ -196,7 +196,7 @@ def _model_file() -> str:
         UnsupportedError: there is none.
         OSError: likewise.
     """
-    path = folder("no trained surrogate is installed") / MODEL_FILE
+    path = trees()
     found = path.stat()
     return repr((str(path), found.st_size, found.st_mtime_ns))
 

@@ -44,7 +44,7 @@ def test_an_installed_solkit_finds_the_sets_in_the_package_solkit_data(installed
 
 @pytest.mark.usefixtures("installed")
 def test_without_the_package_the_error_says_how_to_get_it():
-    with pytest.raises(UnsupportedError, match=r"no store 'h100'.*pip install solkit-data"):
+    with pytest.raises(UnsupportedError, match=r"no store 'h100'.*pip install ./packaging"):
         shipped_set("h100")
 
 

@@ -222,7 +222,7 @@ def test_the_shipped_model_is_read_once_until_it_is_another(model, tmp_path, mon
     path = tmp_path / "surrogate.solkit"
     model.save(path)
     os.utime(path, ns=(0, 0))
-    monkeypatch.setattr("solkit.surrogate.model._shipped", lambda: path)
+    monkeypatch.setattr("solkit.surrogate.shipped.trees", lambda: path)
     first = Surrogate.load()
     assert Surrogate.load() is first
     assert Surrogate.load(path) is not first  # a file that is named may be any
