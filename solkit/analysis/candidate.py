@@ -153,7 +153,8 @@ def captured_only(
         facts, run.captured.library, device, Depth.CAPTURED, lambda each: each
     )
     kernels = tuple(map(KernelAnalysis, told))
-    whole = run.whole and run.captured.is_whole and len(own) == len(run.extensions.launches)
+    seen = run.captured.is_whole and not run.extensions.unseen
+    whole = run.whole and seen and len(own) == len(run.extensions.launches)
     status = AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL
     notes, files = (*run.captured.notes, *run.extensions.remarks), tuple(run.extensions.files)
     return Analysis(status, kernels, notes, run.captured.outputs, files, whole)
@@ -206,7 +207,7 @@ def _analysis(
     unread = _notes([facts for facts, _ in found])
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
     kernels = tuple(described(facts, device, seconds) for facts, seconds in found)
-    whole = run.whole and captured.is_whole and not unknown
+    whole = run.whole and captured.is_whole and not unknown and not extensions.unseen
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
@@ -216,8 +217,9 @@ def _analysis(
 
 def _nothing(run: _Run) -> Analysis:
     """The analysis of a run without a visible launch."""
-    seen = run.whole and run.captured.is_whole
-    notes = (_NOTHING, *run.captured.notes) if seen else run.captured.notes
+    seen = run.whole and run.captured.is_whole and not run.extensions.unseen
+    told = (*run.captured.notes, *run.extensions.remarks)
+    notes = (_NOTHING, *told) if seen else told
     status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
     return Analysis(status, (), notes, outputs, failure=run.failure)
 

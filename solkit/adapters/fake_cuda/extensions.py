@@ -46,10 +46,17 @@ class Extension:
     Attributes:
         texts: its sources, each with its file and first line there.
         cuda_flags: options for the compiler of device code.
+        host_flags: options for the compiler of host code.
     """
 
     texts: _Texts
     cuda_flags: tuple[str, ...]
+    host_flags: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The options of both, those for device code last."""
+        return (*self.host_flags, *self.cuda_flags)
 
 
 Caller = Callable[[Extension, str, Sequence[Any]], Any]
@@ -111,11 +118,26 @@ def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _
 
     def load(*args: Any, **kwargs: Any) -> _Module:
         given = signature.bind(*args, **kwargs).arguments
-        extension = Extension(texts_of(given), tuple(_listed(given.get("extra_cuda_cflags"))))
+        flags = [_words(given.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")]
+        extension = Extension(_with_headers(texts_of(given), _folders(given, *flags)), *flags)
         _build(module, build, args, kwargs)
         return _Module(extension)
 
     return load
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, _listed(value)))
+
+
+def _folders(given: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
+    """Where headers are looked for: `extra_include_paths`, and ``-I`` among the options."""
+    found = [Path(folder) for folder in _listed(given.get("extra_include_paths"))]
+    for options in flags:
+        for option, following in zip(options, [*options[1:], ""]):
+            if option.startswith("-I"):
+                found.append(Path(option[2:].strip() or following))
+    return found
 
 
 def _inline_texts(given: Mapping[str, Any]) -> _Texts:
@@ -124,10 +146,8 @@ def _inline_texts(given: Mapping[str, Any]) -> _Texts:
 
 
 def _file_texts(given: Mapping[str, Any]) -> _Texts:
-    read: dict[Path, str] = {}
-    for path in _listed(given.get("sources")):
-        _read_with_headers(Path(path), read)
-    return tuple((text, str(path), 1) for path, text in read.items())
+    paths = [Path(path) for path in _listed(given.get("sources"))]
+    return tuple((path.read_text(errors="replace"), str(path), 1) for path in paths)
 
 
 def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
@@ -149,18 +169,33 @@ def _first_errors(log: str) -> str:
     return " / ".join(told[:2] or lines[:1])
 
 
-def _read_with_headers(path: Path, read: dict[Path, str]) -> None:
-    """Read a source after the headers beside it that it includes, each once."""
-    if path in read:
-        return
-    text = path.read_text(errors="replace")
-    read[path] = ""  # so that headers that include one another end
-    for name in re.findall(r'^\s*#\s*include\s*"([^"]+)"', text, re.MULTILINE):
-        header = path.parent / name
-        if header.is_file():
-            _read_with_headers(header, read)
-    del read[path]
-    read[path] = text
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">][^\n]*(\n|$)', re.MULTILINE)
+
+
+def _with_headers(texts: _Texts, folders: Sequence[Path]) -> _Texts:
+    """Texts with the project's headers in place of their ``#include``, each header once."""
+    seen: set[Path] = set()
+    return tuple(part for text in texts for part in _included(text, folders, seen))
+
+
+def _included(
+    text: tuple[str, str, int], folders: Sequence[Path], seen: set[Path]
+) -> Iterator[tuple[str, str, int]]:
+    """The parts of a text before, between and after the headers that are found."""
+    whole, file, first = text
+    done = 0
+    for include in _INCLUDE.finditer(whole):
+        places = [Path(file).parent, *folders] if include[1] == '"' else folders
+        header = next((f / include[2] for f in places if (f / include[2]).is_file()), None)
+        if header is None:
+            continue
+        yield whole[done : include.start()], file, first + whole.count("\n", 0, done)
+        done = include.end()
+        if header.resolve() not in seen:
+            seen.add(header.resolve())
+            within = header.read_text(errors="replace")
+            yield from _included((within, str(header), 1), folders, seen)
+    yield whole[done:], file, first + whole.count("\n", 0, done)
 
 
 def _listed(value: Any) -> list[Any]:

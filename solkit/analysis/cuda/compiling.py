@@ -78,7 +78,8 @@ def _compile(
     source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device
 ) -> dict[str, Compiled]:
     start = time.perf_counter()
-    text = _prelude(source) + source.device_text
+    major, minor = device.compute_capability
+    text = _prelude(source) + source.device_text(100 * major + 10 * minor)
     options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)

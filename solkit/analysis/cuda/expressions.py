@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from solkit.adapters import fake_cuda
-from solkit.adapters.fake_triton import Argument, TensorArgument, argument_of
-from solkit.analysis.cuda.source import Function, Token, closing, split_arguments, tokens_of
+from solkit.analysis.cuda.launching import LAUNCHERS, Launching
+from solkit.analysis.cuda.source import Function, Token, closing, split_arguments
 from solkit.analysis.cuda.values import (
     CONSTANTS,
     CPP_TYPES,
@@ -25,14 +24,17 @@ from solkit.analysis.cuda.values import (
     TENSOR_METHODS,
     UNKNOWN,
     VECTORS,
+    Dim3,
+    Kernel,
     Lambda,
     Pointer,
+    Record,
     Type,
     binary_of,
     converted,
+    copied,
     device_properties,
     element_of,
-    extent_of,
     guarded,
     is_unknown,
     narrows,
@@ -43,7 +45,7 @@ from solkit.analysis.cuda.values import (
     unary_of,
     vector_of,
 )
-from solkit.analysis.cuda.walk import HostLaunch, Returned, Walk
+from solkit.analysis.cuda.walk import Returned
 
 __all__ = ["Expressions"]
 
@@ -51,7 +53,7 @@ __all__ = ["Expressions"]
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
 
 
-class Expressions(Walk):
+class Expressions(Launching):
     """Evaluates tokens; subclasses implement `run` for statements."""
 
     def type_of(self, tokens: Sequence[Token]) -> Type:
@@ -70,11 +72,11 @@ class Expressions(Walk):
         return value
 
     def assignment(self) -> Any:
-        """``a = b``, ``a += b``, and everything that binds tighter."""
+        """``a = b``, ``a.x += b``, and everything that binds tighter."""
         name, operator = self.text(), self.text(1)
         if self.kind() == "name" and operator == "=":
             self.at += 2
-            value = self.assignment()
+            value = copied(self.assignment())
             self.scope[name] = int(value) if narrows(self.scope.get(name), value) else value
             return self.scope[name]
         if self.kind() == "name" and operator in _COMPOUND:
@@ -82,10 +84,16 @@ class Expressions(Walk):
             value = self.assignment()
             self.scope[name] = binary_of(operator[:-1], self.scope.get(name, UNKNOWN), value)
             return self.scope[name]
+        self.place = None
         value = self.ternary()
-        if self.text() == "=":  # an element or a field, which is not kept
-            self.at += 1
-            return self.assignment()
+        if self.text() != "=" and self.text() not in _COMPOUND:
+            return value
+        place, operator = self.place, self.text()
+        self.at += 1
+        given = copied(self.assignment())
+        value = given if operator == "=" else binary_of(operator[:-1], value, given)
+        if place is not None:
+            _store(*place, value)
         return value
 
     def ternary(self) -> Any:
@@ -217,7 +225,11 @@ class Expressions(Walk):
             template = self.tokens[self.at + 1 : self.at + end]
             self.at += end + 1
         if self.text() == "<<<":
-            return self.launch(path[-1], template, start)
+            held = self.scope.get(path[0])
+            kernel = held if isinstance(held, Kernel) else self.kernel(path[-1], template)
+            return self.launch(kernel, start)
+        if function is not None and function.is_kernel and path[0] not in self.scope:
+            return self.kernel(path[-1], template)
         if path[-1] == "sizeof":
             return self.size_of(self.inside())
         if path[-1] in _CASTS:
@@ -259,9 +271,6 @@ class Expressions(Walk):
         name = path[-1]
         if name in self.machine.globals:
             return self.machine.globals[name]
-        if len(path) == 1 and name in self.machine.source.macros:
-            body = self.machine.source.macros[name]
-            return self.within(tokens_of(body)).expression() if body.strip() else UNKNOWN
         if name in CONSTANTS:
             return CONSTANTS[name]
         if name in DTYPES and path[0] in ("torch", "at", "c10"):
@@ -282,19 +291,19 @@ class Expressions(Walk):
 
     def called(self, path: Sequence[str], template: Sequence[Token]) -> Any:
         """The result of a call of a function."""
-        name, source = path[-1], self.machine.source
+        name, source, at = path[-1], self.machine.source, self.tokens[self.at - 1]
         if name.startswith("AT_DISPATCH"):
             return self.dispatch()
-        if name in source.macros and name not in source.functions:
-            return self.macro(source.macros[name], split_arguments(self.inside()))
         if path[-1] == "numeric_limits" or _is_check(name):
             self.inside()
             return UNKNOWN
-        listed = self.text() == "{"
+        listed, held = self.text() == "{", self.closed()
         args = self.arguments()
         if name in source.functions and not source.functions[name].is_kernel:
             function = source.functions[name]
             return self.machine.call(function, args, self.bound(function, template))
+        if name in LAUNCHERS:
+            return self.runtime_launch(name, args, at)
         if name in VECTORS:
             return args if listed else vector_of(args)
         if name in INTEGERS | FLOATS and len(args) == 1:
@@ -307,38 +316,46 @@ class Expressions(Walk):
             return {name: args[0]} if args[0] is not UNKNOWN else {}
         if path[0] in ("torch", "at") and len(path) == 2:
             return self.torch_call(name, args)
-        if name.startswith("cuda") and len(path) == 1:
-            return SUCCESS
         if name in ("getCurrentDeviceProperties", "getDeviceProperties"):
             return device_properties()
         if name in MATH and path[0] in ("std", name):
             return guarded(MATH[name], args)
+        if name.startswith("cuda") and len(path) == 1:
+            return self.runtime(name, args, held, at)
+        if path[0] != "std" and not listed:
+            self.unseen("::".join(path), args, at)
         return UNKNOWN
+
+    def closed(self) -> Sequence[Token]:
+        """The tokens between the bracket here and its partner, which stay ahead."""
+        return self.tokens[self.at + 1 : closing(self.tokens, self.at)]
+
+    def runtime(self, name: str, args: Sequence[Any], held: Sequence[Token], at: Token) -> Any:
+        """A function of CUDA's runtime, which succeeds.
+
+        Args:
+            name: of the function.
+            args: as evaluated.
+            held: their tokens, which name what the function writes to.
+            at: the token that names it.
+        """
+        texts = [token.text for token in held]
+        if name in ("cudaDeviceGetAttribute", "cudaGetDeviceProperties") and texts[:1] == ["&"]:
+            known = device_properties()
+            if name == "cudaDeviceGetAttribute":
+                asked = next((t for t in texts if t.startswith(_ATTRIBUTE)), "")
+                field = asked[len(_ATTRIBUTE) :]
+                known = getattr(known, f"{field[:1].lower()}{field[1:]}", UNKNOWN)
+            self.scope[texts[1]] = known
+        elif name.startswith(("cudaMemcpy", "cudaMemset")):
+            self.unseen(name, args, at)
+        return SUCCESS
 
     def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
         """The values of a host function's template parameters."""
         names = [part[-1].text for part in split_arguments(function.template)]
         given = split_arguments(template, angles=True)
         return {name: self.template_argument(part) for name, part in zip(names, given)}
-
-    def template_argument(self, tokens: Sequence[Token]) -> Any:
-        """A number, or else a type."""
-        before = dict(self.machine.seen.undeclared)
-        value = self.within(tokens).expression()
-        self.machine.seen.undeclared = before  # a type is none
-        return self.type_of(tokens) if value is UNKNOWN else value
-
-    def macro(self, body: str, args: Sequence[Sequence[Token]]) -> Any:
-        """A function-like macro; its arguments are evaluated first."""
-        parameters = re.match(r"\(([^)]*)\)", body)
-        if parameters is None:
-            return UNKNOWN
-        names = [name.strip() for name in parameters[1].split(",")]
-        tokens = tokens_of(body[parameters.end() :])
-        if any(token.text in ("do", "if", ";") for token in tokens):
-            return UNKNOWN  # a check
-        values = dict(zip(names, (self.within(arg).assignment() for arg in args)))
-        return self.within(tokens, {**self.scope, **values}).expression()
 
     def dispatch(self) -> Any:
         """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""
@@ -401,17 +418,26 @@ class Expressions(Walk):
         while True:
             if self.text() in (".", "->"):
                 self.at += 1
+                holder, name = value, self.text()
                 value = self.member(value)
+                self.place = (holder, name)
             elif self.text() == "[":
-                value = element_of(value, self.within(self.inside()).expression())
+                holder, index = value, self.within(self.inside()).expression()
+                value = element_of(value, index)
+                self.place = (holder, index)
             elif self.text() in ("++", "--"):
                 name, operator = self.text(-1), self.text()[0]
                 self.at += 1
                 if name in self.scope:
                     self.scope[name] = binary_of(operator, value, 1)
             elif self.text() == "(":
+                called = self.tokens[self.at - 1]
                 args = self.arguments()
-                value = self.invoke(value, args) if isinstance(value, Lambda) else UNKNOWN
+                if isinstance(value, Lambda):
+                    value = self.invoke(value, args)
+                else:
+                    self.unseen(called.text, args, called)
+                    value = UNKNOWN
             else:
                 return value
 
@@ -425,7 +451,10 @@ class Expressions(Walk):
             template = self.tokens[self.at + 1 : self.at + end]
             self.at += end + 1
         if self.text() != "(":
+            if isinstance(value, Record):
+                return value.values.get(name, UNKNOWN)
             return getattr(value, name, UNKNOWN) if not isinstance(value, torch.Tensor) else UNKNOWN
+        called = self.tokens[self.at - 1]
         args = self.arguments()
         if isinstance(value, torch.Tensor):
             return self.tensor_method(value, name, template, args)
@@ -437,7 +466,10 @@ class Expressions(Walk):
             return value.type if name == "type" else value.type == "cuda"
         if name == "has_value":
             return value if value is UNKNOWN else value is not None
-        return value if name in ("value", "get", "value_or") else UNKNOWN
+        if name in ("value", "get", "value_or"):
+            return value
+        self.unseen(name, args, called)
+        return UNKNOWN
 
     def tensor_method(
         self, tensor: torch.Tensor, name: str, template: Sequence[Token], args: list[Any]
@@ -457,69 +489,11 @@ class Expressions(Walk):
         options = {k: v for arg in args if isinstance(arg, dict) for k, v in arg.items()}
         return self.run_torch(method, [a for a in args if not isinstance(a, dict)], options)
 
-    # ------------------------------------------------------------------ launches
-
-    def launch(self, name: str, template: Sequence[Token], start: int) -> Any:
-        """``kernel<<<grid, block, shared, stream>>>(...)``."""
-        begin = self.at + 1
-        while self.at < len(self.tokens) and not self._closes_launch():
-            opens = self.kind() == "mark" and self.text() in "([{"
-            self.at = closing(self.tokens, self.at) + 1 if opens else self.at + 1
-        parts = split_arguments(self.tokens[begin : self.at])
-        grid, block, *rest = (self.within(part).assignment() for part in parts)
-        self.at += 3
-        args = self.arguments()
-        given = tuple(map(_argument, args))
-        self._written(name, args)
-        shared = rest[0] if rest else 0
-        self.machine.seen.launches.append(
-            HostLaunch(
-                self.kernel_name(name, template, args),
-                extent_of(grid),
-                extent_of(block),
-                shared if isinstance(shared, int) else None,
-                self.machine.source.place(self.tokens[start].start),
-                given,
-            )
-        )
-        return UNKNOWN
-
-    def _written(self, name: str, args: Sequence[Any]) -> None:
-        """Forget the contents that the kernel may overwrite."""
-        function = self.machine.source.functions.get(name)
-        for index, arg in enumerate(args):
-            declared = function.parameters[index : index + 1] if function else ()
-            constant = any(token.text == "const" for tokens in declared for token in tokens)
-            if isinstance(arg, Pointer) and arg.tensor is not None and not constant:
-                fake_cuda.forget(arg.tensor)
-
-    def _closes_launch(self) -> bool:
-        return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
-
-    def kernel_name(self, name: str, template: Sequence[Token], args: Sequence[Any]) -> str:
-        """Its name with template arguments, including deduced ones."""
-        given = [self.spelled(part) for part in split_arguments(template, angles=True)]
-        function = self.machine.source.functions.get(name)
-        parameters = split_arguments(function.template, angles=True) if function else []
-        for parameter in parameters[len(given) :]:
-            names = [token.text for token in parameter if token.text != "="]
-            deduced = _deduced(names[1], function, args) if len(names) == 2 else None
-            if deduced is None:
-                break  # the rest has defaults
-            given.append(deduced)
-        return f"{name}<{', '.join(given)}>" if given else name
-
-    def spelled(self, tokens: Sequence[Token]) -> str:
-        """A template argument in C++ notation."""
-        value = self.template_argument(tokens)
-        if isinstance(value, bool):
-            return str(value).lower()
-        return value.name if isinstance(value, Type) else str(value)
-
 
 _POINTERS = frozenset({"data_ptr", "data", "const_data_ptr", "mutable_data_ptr"})
 _CREATING = frozenset({"empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like"})
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]{2,}")  # which headers and options may define
+_ATTRIBUTE = "cudaDevAttr"
 _FILLING = frozenset({"tensor", "full", "full_like", "scalar_tensor"})
 _COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 _IN_TEMPLATES = frozenset({"::", ",", "*", "&", "<", ">", "(", ")", "+", "/", "-"})
@@ -530,31 +504,16 @@ _LEVELS = (
 """C++'s binary operators, loosest first."""
 
 
-def _argument(value: Any) -> Argument:
-    """A launch's argument, as in `solkit.adapters.fake_triton`."""
-    if not isinstance(value, Pointer):
-        return value if isinstance(value, bool | int | float) else None
-    if value.tensor is None:
-        return None
-    told = argument_of(value.tensor)
-    assert isinstance(told, TensorArgument)
-    if not value.ahead_bytes:
-        return told
-    known = told.contents
-    if known is not None:
-        known = None if value.ahead_bytes < 0 else known[value.ahead_bytes // told.element_bytes :]
-    return replace(told, offset_bytes=told.offset_bytes + value.ahead_bytes, contents=known)
-
-
 def _is_check(name: str) -> bool:
     """Macros that stop a wrong call: fakes are called rightly."""
     return re.match(r"(TORCH_|AT_|C10_)?(CHECK|ASSERT|INTERNAL_ASSERT)|C10_CUDA", name) is not None
 
 
-def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
-    """A template's type parameter, deduced from a pointer to it."""
-    for parameter, arg in zip(function.parameters if function else (), args):
-        texts = [token.text for token in parameter]
-        if name in texts and "*" in texts and isinstance(arg, Pointer) and arg.type:
-            return arg.type
-    return None
+def _store(holder: Any, key: Any, value: Any) -> None:
+    """Keep a field or an element; others are not kept."""
+    if isinstance(holder, Record) and isinstance(key, str):
+        holder.values[key] = value
+    elif isinstance(holder, Dim3) and key in ("x", "y", "z"):
+        setattr(holder, key, value)
+    elif isinstance(holder, list) and isinstance(key, int) and 0 <= key < len(holder):
+        holder[key] = value

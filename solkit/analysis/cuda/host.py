@@ -9,16 +9,20 @@ An unknown condition ends the walk with a `HostError` that names the line.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from solkit.analysis.cuda.expressions import Expressions
 from solkit.analysis.cuda.source import Function, Source, Token, closing
 from solkit.analysis.cuda.values import (
+    FLOATS,
     INTEGERS,
     UNKNOWN,
     VECTORS,
+    Dim3,
+    Record,
     converted,
+    copied,
     device_properties,
     dim3_of,
     is_unknown,
@@ -115,7 +119,7 @@ class _Walk(Expressions):
             return
         known = {
             "{": self.block, "if": self.conditional, "for": self.loop, "while": self.loop,
-            "return": self.leave, "switch": self.choose,
+            "return": self.leave, "switch": self.choose, "do": self.repeat,
         }  # fmt: skip
         if self.text() in known:
             known[self.text()]()
@@ -139,6 +143,9 @@ class _Walk(Expressions):
         """Past one statement."""
         if self.text() == "{":
             self.at = closing(self.tokens, self.at) + 1
+        elif self.accept("do"):
+            self.skip()
+            self.skip()
         elif self.text() in ("if", "for", "while", "switch"):
             while self.text() != "(":
                 self.at += 1
@@ -154,7 +161,12 @@ class _Walk(Expressions):
     def conditional(self) -> None:
         self.expect("if")
         self.accept("constexpr")
-        holds = self.condition(self.inside())
+        head, body = self.inside(), self.at
+        self.skip()
+        fails = _only_fails(self.tokens[body : self.at])
+        self.at = body
+        # a check of what is not known passes, since fakes are called rightly
+        holds = self.condition(head, False if fails else None)
         if holds:
             self.statement()
         else:
@@ -165,8 +177,15 @@ class _Walk(Expressions):
             else:
                 self.statement()
 
-    def condition(self, tokens: Sequence[Token]) -> bool:
-        value = self.within(tokens).expression() if tokens else True
+    def condition(self, tokens: Sequence[Token], otherwise: bool | None = None) -> bool:
+        """The value of a condition; `otherwise` if it is not known.
+
+        Raises:
+            HostError: it is not known, and nothing stands in for it.
+        """
+        value = self.within(tokens).declared() if tokens else True
+        if value is UNKNOWN and otherwise is not None:
+            return otherwise
         if value is UNKNOWN:
             written = "".join(token.text for token in tokens)
             raise self.error(f"whether {written} holds is not known")
@@ -180,22 +199,63 @@ class _Walk(Expressions):
         self.skip()
         end = self.at
         first, check, step = _three(head) if counts else ((), head, ())
-        if counts and not check and not step:
-            raise self.error("a loop over a range is not followed")
-        self.within(first).run()
-        while self.condition(check):
-            self.machine.steps += 1
-            self.at = body
-            try:
-                self.statement()
-            except _BreakError:
-                break
-            except _ContinueError:
-                pass
-            if self.machine.steps > _STEPS:
-                raise self.error(f"more than {_STEPS} steps")
-            self.within(step).run()
+        if counts and not any(token.text == ";" for token in head):
+            self.over_range(head, body)
+        else:
+            self.within(first).run()
+            while self.condition(check) and self.round(body):
+                self.within(step).run()
         self.at = end
+
+    def round(self, body: int) -> bool:
+        """One round of a loop; whether another one may follow."""
+        self.machine.steps += 1
+        self.at = body
+        try:
+            self.statement()
+        except _BreakError:
+            return False
+        except _ContinueError:
+            pass
+        if self.machine.steps > _STEPS:
+            raise self.error(f"more than {_STEPS} steps")
+        return True
+
+    def over_range(self, head: Sequence[Token], body: int) -> None:
+        """``for (auto x : values)``.
+
+        Raises:
+            HostError: the values are not known.
+        """
+        colon = next((i for i, token in enumerate(head) if token.text == ":"), len(head))
+        values = self.within(head[colon + 1 :]).expression() if colon < len(head) else UNKNOWN
+        if not isinstance(values, list | tuple):
+            raise self.error("the values that a loop goes over are not known")
+        for value in values:
+            self.scope[head[colon - 1].text] = value
+            if not self.round(body):
+                return
+
+    def repeat(self) -> None:
+        """``do ... while (...);``."""
+        self.expect("do")
+        body = self.at
+        self.skip()
+        self.expect("while")
+        head, end = self.inside(), self.at
+        while self.round(body) and self.condition(head):
+            pass
+        self.at = end
+        self.accept(";")
+
+    def declared(self) -> Any:
+        """The value of a condition, which may declare a variable."""
+        ahead = self._declarator()
+        if ahead is None or self.text(ahead + 1) != "=":
+            return self.expression()
+        name = self.text(ahead)
+        self.declaration()
+        return self.scope[name]
 
     def choose(self) -> None:
         """``switch``: from the case that fits to its ``break``."""
@@ -293,7 +353,8 @@ class _Walk(Expressions):
             self.at += self.text() == "="
             return self.ternary() if self.text() == "{" else UNKNOWN
         if self.accept("="):
-            value = converted(self.ternary(), names)
+            value = converted(self.fitting(names, self.ternary()), names)
+            value = value if "&" in names else copied(value)
             return list(value) if isinstance(value, list) and "&" not in names else value
         if self.text() in ("(", "{"):
             listed = self.text() == "{"
@@ -302,12 +363,31 @@ class _Walk(Expressions):
                 return dim3_of(args)
             if names & VECTORS:
                 return args if listed else vector_of(args)
-            return converted(args[0], names) if len(args) == 1 else UNKNOWN
+            value = converted(args[0], names) if len(args) == 1 else UNKNOWN
+            return self.fitting(names, args) if value is UNKNOWN else value
         if "cudaDeviceProp" in names:
             return device_properties()
         if "TensorOptions" in names:
             return {}
-        return [] if "vector" in names else UNKNOWN
+        if "dim3" in names and "*" not in names:
+            return Dim3(1)
+        return self.fitting(names, [] if "vector" in names else UNKNOWN)
+
+    def fitting(self, names: set[str], value: Any) -> Any:
+        """A structure made of its fields, in a variable of the type with these names."""
+        if "*" in names or names & (VECTORS | {"dim3", "auto", "tuple", "pair"}):
+            return value
+        declared = next((self.machine.source.fields[n] for n in names & self._structures), None)
+        if declared is not None and (value is UNKNOWN or isinstance(value, list)):
+            return Record(dict(zip(declared, value if isinstance(value, list) else ())))
+        plain = names & (INTEGERS | FLOATS | {"bool", "half", "__half"})
+        if isinstance(value, list) and not plain:  # what a constructor gets
+            return Record({str(i): each for i, each in enumerate(value)})
+        return value
+
+    @property
+    def _structures(self) -> Set[str]:
+        return self.machine.source.fields.keys()
 
 
 def _three(head: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], Sequence[Token]]:
@@ -326,3 +406,9 @@ def _is_label(body: Sequence[Token], index: int) -> bool:
     if start < 0 or body[start].text not in ("case", "default"):
         return False
     return all(token.text != ":" for token in body[start:index])
+
+
+def _only_fails(body: Sequence[Token]) -> bool:
+    """Whether a statement ends in an error, so that a right call does not reach it."""
+    fails = {"throw", "exit", "abort", "AT_ERROR", "TORCH_CHECK", "TORCH_INTERNAL_ASSERT"}
+    return any(token.text in fails for token in body)

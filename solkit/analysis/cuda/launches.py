@@ -73,11 +73,13 @@ class CudaRecording:
         launches: each distinct launch once, in the order of their first appearance.
         remarks: notes, an ordered set of sentences.
         files: that hold the extensions' sources; likewise.
+        unseen: whether host code calls what is not analysed.
     """
 
     launches: list[CudaLaunch] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)
+    unseen: bool = False
 
     def answer(self, extension: fake_cuda.Extension, name: str, args: Sequence[Any]) -> Any:
         """Follow a call of an extension's function.
@@ -85,7 +87,7 @@ class CudaRecording:
         Raises:
             UnsupportedError: it cannot be followed, or its result is unknown.
         """
-        source = Source.of(extension.texts)
+        source = Source.of(extension.texts, extension.flags)
         self.files |= dict.fromkeys(file for _, file, _ in extension.texts)
         call = HostCall()
         try:
@@ -93,6 +95,8 @@ class CudaRecording:
         except HostError as error:
             raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
         finally:
+            self.remarks |= call.unseen
+            self.unseen = self.unseen or bool(call.unseen)
             for tensor in args:
                 if isinstance(tensor, torch.Tensor):
                     fake_cuda.forget(tensor)  # a kernel may have written to it
@@ -128,5 +132,7 @@ def recording() -> Iterator[CudaRecording]:
 
 def _bound_to(source: Source, name: str) -> str:
     """The C++ function behind a name of pybind11; the name itself by default."""
-    bound = re.search(rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.text)
+    bound = re.search(
+        rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.host_text
+    )
     return bound[1] if bound else name

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from solkit.analysis.cuda.preprocess import definitions_of, preprocessed
+
 __all__ = ["Function", "Source", "Token", "closing", "split_arguments", "tokens_of"]
 
 
@@ -62,6 +64,13 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 
+_OF_COMPILERS = (
+    *("-D__CUDACC__", "-D__NVCC__", "-D__cplusplus=202002L", "-D__linux__", "-D__x86_64__"),
+    *("-D__GNUC__=13", "-DCUDA_VERSION=13000", "-DCUDART_VERSION=13000"),
+    *("-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0", "-DTORCH_API_INCLUDE_EXTENSION_H"),
+    *("-DTORCH_VERSION_MAJOR=2", "-DTORCH_VERSION_MINOR=13", "-DWITH_CUDA", "-DNDEBUG"),
+)
+"""What nvcc, the host's compiler and torch's build define."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _ON_DEVICE = frozenset({"__global__", "__device__", "__constant__", "__managed__"})
 _OF_HOST = frozenset(
@@ -128,29 +137,44 @@ class Source:
     Attributes:
         text: all of it, with ``#line`` for each file, without the folder, on which no fact of a
             kernel may depend.
+        flags: options of the compiler, of which those count that define macros.
     """
 
     text: str
+    flags: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[str, str, int]]) -> Source:
+    def of(cls, parts: Sequence[tuple[str, str, int]], flags: Sequence[str] = ()) -> Source:
         """One source of several texts.
 
         Args:
             parts: each text with its file and its first line there.
+            flags: as above.
         """
         named = ((text, Path(file).name, line) for text, file, line in parts)
-        return cls("\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in named))
+        lines = "\n".join(f'#line {line} "{file}"\n{text}' for text, file, line in named)
+        return cls(lines, tuple(flags))
 
     @cached_property
-    def device_text(self) -> str:
-        """The text with all but device code blanked, line for line."""
-        text = self.text
-        for item in self._items:
+    def host_text(self) -> str:
+        """The text as the host's compiler reads it, line for line."""
+        return self._preprocessed([])
+
+    def device_text(self, architecture: int) -> str:
+        """The text as the device's compiler reads it, with all else blanked, line for line.
+
+        Args:
+            architecture: ``__CUDA_ARCH__``: 900 for compute capability 9.0.
+        """
+        text = self._preprocessed([f"-D__CUDA_ARCH__={architecture}"])
+        for item in _items(tokens_of(text)):
             if not item.for_device:
                 start, end = item.tokens[0].start, item.tokens[-1].end
                 text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
         return text
+
+    def _preprocessed(self, more: Sequence[str]) -> str:
+        return preprocessed(self.text, definitions_of([*_OF_COMPILERS, *more, *self.flags]))
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
@@ -163,13 +187,6 @@ class Source:
         return found
 
     @cached_property
-    def macros(self) -> Mapping[str, str]:
-        """Each macro's replacement, with its parameters if any: ``"(a, b) a + b"``."""
-        lines = (item.tokens[0].text for item in self._items if item.is_directive)
-        defines = (re.match(r"#\s*define\s+(\w+)(.*)", line, re.DOTALL) for line in lines)
-        return {found[1]: found[2].replace("\\\n", " ") for found in defines if found}
-
-    @cached_property
     def constants(self) -> tuple[tuple[Token, ...], ...]:
         """The declarations of global constants."""
         return tuple(
@@ -179,17 +196,30 @@ class Source:
             and item.function is None
         )
 
+    @cached_property
+    def fields(self) -> Mapping[str, tuple[str, ...]]:
+        """The fields of each structure, in the order of their declarations."""
+        found: dict[str, tuple[str, ...]] = {"cudaLaunchConfig_t": (
+            "gridDim", "blockDim", "dynamicSmemBytes", "stream", "attrs", "numAttrs",
+        )}  # fmt: skip
+        for item in self._items:
+            body = _structure(item.tokens)
+            if body is not None:
+                found.setdefault(body[0], tuple(_fields(body[1])))
+        return found
+
     def place(self, offset: int) -> str:
-        """``file:line`` of an offset of `text`."""
-        marks = re.finditer(r'^#line (\d+) "(.*)"\n', self.text[: offset + 1], re.MULTILINE)
+        """``file:line`` of an offset of `host_text`."""
+        text = self.host_text
+        marks = re.finditer(r'^#line (\d+) "(.*)"\n', text[: offset + 1], re.MULTILINE)
         file, line, start = "cuda", 1, 0
         for mark in marks:
             file, line, start = mark[2], int(mark[1]), mark.end()
-        return f"{file}:{line + self.text.count(chr(10), start, offset)}"
+        return f"{file}:{line + text.count(chr(10), start, offset)}"
 
     @cached_property
     def _items(self) -> tuple[_Item, ...]:
-        return tuple(_items(tokens_of(self.text)))
+        return tuple(_items(tokens_of(self.host_text)))
 
 
 # ----------------------------------------------------------------------------------- items
@@ -340,3 +370,38 @@ def _closing_angle(tokens: Sequence[Token], at: int) -> int:
             return index
         index += 1
     return index
+
+
+def _structure(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]] | None:
+    """The name of a structure and what is between its braces, if it has a body."""
+    if tokens[0].text == "template":
+        tokens = tokens[_closing_angle(tokens, 1) + 1 :]
+    if not tokens or tokens[0].text not in ("struct", "class"):
+        return None
+    opening = next((i for i, token in enumerate(tokens) if token.text in "{;"), len(tokens))
+    named = [token.text for token in tokens[1:opening] if token.kind == "name"]
+    if opening == len(tokens) or tokens[opening].text == ";" or not named:
+        return None
+    colon = next((i for i in range(1, opening) if tokens[i].text == ":"), opening)
+    named = [t.text for t in tokens[1:colon] if t.kind == "name" and t.text != "final"]
+    return named[-1], tokens[opening + 1 : closing(tokens, opening)]
+
+
+def _fields(body: Sequence[Token]) -> Iterator[str]:
+    """The names of a structure's own variables."""
+    for item in _items(body):
+        texts = [token.text for token in item.tokens]
+        if item.function is not None or "(" in texts or texts[0] in _TYPES | {"using", "static"}:
+            continue
+        if texts[0] in ("typedef", "friend", "constexpr", "template") or item.is_directive:
+            continue
+        for part in split_arguments(item.tokens[:-1], angles=True):
+            names = _before(part, ("=", "[", "{", ":"))
+            if names:
+                yield names[-1].text
+
+
+def _before(tokens: Sequence[Token], marks: Sequence[str]) -> list[Token]:
+    """The names before the first of some marks."""
+    end = next((i for i, token in enumerate(tokens) if token.text in marks), len(tokens))
+    return [token for token in tokens[:end] if token.kind == "name"]

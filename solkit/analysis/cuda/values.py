@@ -5,6 +5,7 @@ A value that cannot be known without a GPU is `UNKNOWN`, and so is everything co
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +30,15 @@ __all__ = [
     "UNKNOWN",
     "VECTORS",
     "Dim3",
+    "Kernel",
     "Lambda",
     "Pointer",
     "Position",
+    "Record",
     "Type",
     "binary_of",
     "converted",
+    "copied",
     "device_properties",
     "dim3_of",
     "element_of",
@@ -84,13 +88,37 @@ class Pointer:
     ahead_bytes: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Dim3:
-    """``dim3``."""
+    """``dim3``, whose fields host code assigns."""
 
     x: int
     y: int = 1
     z: int = 1
+
+
+@dataclass
+class Record:
+    """A structure.
+
+    Attributes:
+        values: its fields, as far as they are known.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel by its name, as a launch or a function pointer names it.
+
+    Attributes:
+        name: without its namespace.
+        template: the arguments that are spelled out.
+    """
+
+    name: str
+    template: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -273,6 +301,15 @@ def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
         return UNKNOWN
 
 
+def copied(value: Any) -> Any:
+    """A value as an assignment passes it on: structures are copied."""
+    return (
+        copy.copy(value)
+        if isinstance(value, Dim3)
+        else (Record(dict(value.values)) if isinstance(value, Record) else value)
+    )
+
+
 def dim3_of(args: Sequence[Any]) -> Any:
     """``dim3(x, y, z)``."""
     values = [extent_of(arg) for arg in args]
@@ -285,7 +322,8 @@ def dim3_of(args: Sequence[Any]) -> Any:
 def extent_of(value: Any) -> tuple[int, int, int] | None:
     """A grid or block in three dimensions."""
     if isinstance(value, Dim3):
-        return value.x, value.y, value.z
+        known = all(isinstance(each, int) for each in (value.x, value.y, value.z))
+        return (value.x, value.y, value.z) if known else None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value), 1, 1
     return None

@@ -50,11 +50,13 @@ class HostCall:
         launches: in order.
         result: what it returned, or `UNKNOWN`.
         undeclared: names that the source uses but does not declare, with their lines.
+        unseen: calls of functions that no source defines but that get at memory, each a sentence.
     """
 
     launches: list[HostLaunch] = field(default_factory=list)
     result: Any = UNKNOWN
     undeclared: dict[str, None] = field(default_factory=dict)
+    unseen: dict[str, None] = field(default_factory=dict)
 
 
 class Returned(Exception):  # noqa: N818 - no error: it carries a value out of nested statements
@@ -85,6 +87,8 @@ class Walk:
         self.tokens = tokens
         self.scope = scope
         self.at = 0
+        self.place: tuple[Any, Any] | None = None
+        """What the last field or element that was read is part of, and its name there."""
 
     def text(self, ahead: int = 0) -> str:
         """The token's text; empty past the end and for strings."""
