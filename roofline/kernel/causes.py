@@ -225,7 +225,10 @@ def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
     if kernel.kernel.facts.spills:
         return spills(kernel)
     stepwise = kernel.products or (kernel.is_cuda and kernel.demand.barriers > kernel.demand.steps)
-    if kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and stepwise:
+    mix = kernel.kernel.facts.instructions
+    copies_bulks = kernel.is_cuda and mix is not None and mix.of("tma") > 0  # how far is not known
+    waits = kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and stepwise
+    if waits and not copies_bulks:
         return named("waits for loads", kernel)
     if factor < (_PRODUCTS_MATTER if kernel.products else _OCCUPANCY_MATTERS):
         return None

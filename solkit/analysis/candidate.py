@@ -168,7 +168,8 @@ def _attempted(
 ) -> _Run | Analysis | SolkitError:
     """A run, or the result without one."""
     try:
-        workload = make()
+        with cuda.recording():  # what a constructor launches, to warm up, is no part of a run
+            workload = make()
     except SolkitError as error:
         return error
     if workload.kernel is None:

@@ -149,7 +149,8 @@ def extension_facts(
 def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:
     assert captured.launch is not None
     assert captured.host.block is not None
-    facts = _compiled_facts(captured.launch, compiled)
+    launch = replace(captured.launch, num_stages=cuda.stages_of(compiled.ptx, compiled.entry))
+    facts = _compiled_facts(launch, compiled)
     grid = Grid(captured.launch.grid, captured.host.block)
 
     def follow(resident: Occupancy) -> Requests:

@@ -59,13 +59,13 @@ class Extension:
         return (*self.host_flags, *self.cuda_flags)
 
 
-Caller = Callable[[Extension, str, Sequence[Any]], Any]
+Caller = Callable[[Extension, str, Sequence[Any], Mapping[str, Any]], Any]
 _callers: list[Caller] = []  # a stack; the innermost answers
 
 
 @contextlib.contextmanager
 def extension_calls(caller: Caller) -> Iterator[None]:
-    """Let `caller` replace the functions of extensions; gets extension, function, arguments."""
+    """Let `caller` replace the functions of extensions; it gets extension, name and arguments."""
     _callers.append(caller)
     try:
         yield
@@ -101,9 +101,9 @@ class _Module:
             raise AttributeError(name)
 
         def function(*args: Any, **kwargs: Any) -> Any:
-            if not _callers or kwargs:
+            if not _callers:
                 raise UnsupportedError(f"{name} of a compiled CUDA extension: not analysed")
-            return _callers[-1](self._extension, name, args)
+            return _callers[-1](self._extension, name, args, kwargs)
 
         return function
 
@@ -121,9 +121,30 @@ def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _
         flags = [_words(given.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")]
         extension = Extension(_with_headers(texts_of(given), _folders(given, *flags)), *flags)
         _build(module, build, args, kwargs)
+        _refuse_undeclared(given)
         return _Module(extension)
 
     return load
+
+
+def _refuse_undeclared(given: Mapping[str, Any]) -> None:
+    """Fail as the host's compiler does, whose error a candidate may expect.
+
+    `load_inline` binds `functions` in the C++ source, so that a kernel which only the CUDA source
+    has cannot be bound.
+
+    Raises:
+        RuntimeError: a function is bound that the C++ source does not name.
+    """
+    texts = [str(text) for text in _listed(given.get("cpp_sources"))]
+    if any(re.search(r'#[ \t]*include[ \t]*"', text) for text in texts):
+        return  # a header may declare it
+    for name in _listed(given.get("functions")):
+        if not any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts):
+            raise RuntimeError(
+                f"Error building extension '{given.get('name')}': main.cpp: error: '{name}' was "
+                "not declared in this scope: declare it in cpp_sources"
+            )
 
 
 def _words(value: Any) -> tuple[str, ...]:

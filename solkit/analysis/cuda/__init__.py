@@ -7,6 +7,14 @@ to NVRTC for the target.
 
 from solkit.analysis.cuda.compiling import compile_launches
 from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, recording
+from solkit.analysis.cuda.pipelines import stages_of
 from solkit.analysis.cuda.requests import cuda_requests
 
-__all__ = ["CudaLaunch", "CudaRecording", "compile_launches", "cuda_requests", "recording"]
+__all__ = [
+    "CudaLaunch",
+    "CudaRecording",
+    "compile_launches",
+    "cuda_requests",
+    "recording",
+    "stages_of",
+]

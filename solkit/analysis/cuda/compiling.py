@@ -91,8 +91,32 @@ def _compile(
         if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
             alone = (_compile(source, flags, [kernel], device) for kernel in kernels)
             return {name: compiled for each in alone for name, compiled in each.items()}
-        return {kernels[0]: Compiled(error=_first_errors(str(error), kernels[0]))}
+        told = _first_errors(str(error), kernels[0])
+        lacking = _lacking(source, str(error))
+        return {
+            kernels[0]: Compiled(unread=f"{told}: {lacking}") if lacking else Compiled(error=told)
+        }
     return _read(cubin, device, time.perf_counter() - start)
+
+
+_UNDEFINED = re.compile(
+    r"error: .*(is undefined|has no member|is not a template|must be a (class or )?namespace name"
+    r"|unrecognized token|could not resolve|is ambiguous)"
+)
+_REPLACED = re.compile(
+    r"error: .*(namespace \"(std|at|c10|torch|thrust|cub|cuda|cute|cutlass)\b|__builtin_"
+    r"|class \"(std|at|c10|torch)::|name followed by \"::\" must be)"
+)
+
+
+def _lacking(source: Source, log: str) -> str:
+    """Why an error is none of the kernel's: names of headers that NVRTC does not read."""
+    first = next((line for line in log.splitlines() if "error: " in line), "")
+    if _REPLACED.search(first):
+        return "SolKit has a part of the headers of C++ and PyTorch alone"
+    if _UNDEFINED.search(first) and source.unread_headers:
+        return f"{', '.join(source.unread_headers[:3])} is not read here"
+    return ""
 
 
 def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -153,8 +153,10 @@ class Expressions(Launching):
             return self._pointed(kind, value) if pointed else converted(value, names)
         return self.postfix(self.primary())
 
-    def _pointed(self, kind: Sequence[Token], value: Any) -> Pointer:
+    def _pointed(self, kind: Sequence[Token], value: Any) -> Pointer | Kernel:
         """A value cast to a pointer."""
+        if isinstance(value, Kernel):
+            return value
         bare = [token for token in kind if token.text not in ("*", "const")]
         name = self.type_of(bare).name
         return replace(value, type=name) if isinstance(value, Pointer) else Pointer(name)
@@ -370,17 +372,22 @@ class Expressions(Launching):
         if dtype not in CPP_TYPES:
             raise self.error("the type that AT_DISPATCH chooses by is not known")
         kind = Type(CPP_TYPES[dtype])
-        with contextlib.suppress(Returned):  # which leaves the lambda alone
-            self.within(body, {**self.scope, "scalar_t": kind}).run()
-        return UNKNOWN
+        return self.invoke(Lambda(tuple(body), ()), [], {"scalar_t": kind})
 
-    def invoke(self, function: Lambda, args: Sequence[Any]) -> Any:
-        """A call of a lambda."""
+    def invoke(
+        self, function: Lambda, args: Sequence[Any], types: Mapping[str, Any] = MappingProxyType({})
+    ) -> Any:
+        """A call of a lambda, which may assign to its caller's variables."""
         names = [part[-1].text for part in function.parameters]
+        own = {**types, **dict(zip(names, args))}
+        scope = {**self.scope, **own}
         try:
-            self.within(function.body, {**self.scope, **dict(zip(names, args))}).run()
+            self.within(function.body, scope).run()
         except Returned as returned:
             return returned.value
+        finally:
+            shared = self.scope.keys() - own.keys()
+            self.scope.update({name: scope[name] for name in shared if name in scope})
         return UNKNOWN
 
     def torch_call(self, name: str, args: list[Any]) -> Any:
@@ -425,6 +432,8 @@ class Expressions(Launching):
                 holder, index = value, self.within(self.inside()).expression()
                 value = element_of(value, index)
                 self.place = (holder, index)
+            elif self.text() == "<<<" and isinstance(value, Kernel):
+                value = self.launch(value, self.at)
             elif self.text() in ("++", "--"):
                 name, operator = self.text(-1), self.text()[0]
                 self.at += 1

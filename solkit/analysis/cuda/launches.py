@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 
 from solkit.adapters import fake_cuda
 from solkit.analysis.cuda.host import HostCall, HostError, HostLaunch, call_host, is_unknown
-from solkit.analysis.cuda.source import Source
+from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
 from solkit.errors import UnsupportedError
 
@@ -51,8 +51,7 @@ class CudaLaunch:
         function = self.source.functions.get(self.host.kernel.partition("<")[0])
         if function is None:
             return ()
-        named = ([t.text for t in tokens if t.kind == "name"] for tokens in function.parameters)
-        return tuple(names[-1] if names else "" for names in named)
+        return tuple(map(declared_name, function.parameters))
 
     @property
     def launch(self) -> Launch | None:
@@ -81,8 +80,20 @@ class CudaRecording:
     files: dict[str, None] = field(default_factory=dict)
     unseen: bool = False
 
-    def answer(self, extension: fake_cuda.Extension, name: str, args: Sequence[Any]) -> Any:
+    def answer(
+        self,
+        extension: fake_cuda.Extension,
+        name: str,
+        args: Sequence[Any],
+        named: Mapping[str, Any],
+    ) -> Any:
         """Follow a call of an extension's function.
+
+        Args:
+            extension: has the function.
+            name: Python's.
+            args: by position.
+            named: by name.
 
         Raises:
             UnsupportedError: it cannot be followed, or its result is unknown.
@@ -91,7 +102,9 @@ class CudaRecording:
         self.files |= dict.fromkeys(file for _, file, _ in extension.texts)
         call = HostCall()
         try:
-            call_host(source, _bound_to(source, name), args, call)
+            function = _bound_to(source, name)
+            args = _in_order(source, name, function, args, named)
+            call_host(source, function, args, call)
         except HostError as error:
             raise UnsupportedError(f"{name} of a CUDA extension: {error}") from error
         finally:
@@ -130,9 +143,39 @@ def recording() -> Iterator[CudaRecording]:
         yield seen
 
 
+_BOUND = r"""\.(?:def|impl)\(\s*"{name}(?:\([^"]*)?"\s*,\s*
+    (?:torch::dispatch\([^,]*,\s*|TORCH_FN\(|static_cast<.*?>\(|py::overload_cast<.*?>\(|[&(\s])*
+    (?:\w+::)*(\w+)"""
+
+
 def _bound_to(source: Source, name: str) -> str:
     """The C++ function behind a name of pybind11; the name itself by default."""
-    bound = re.search(
-        rf'\.def\(\s*"{re.escape(name)}"\s*,\s*&?\s*(?:\w+::)*(\w+)', source.host_text
-    )
+    pattern = _BOUND.replace("{name}", re.escape(name))
+    bound = re.search(pattern, source.host_text, re.VERBOSE)
     return bound[1] if bound else name
+
+
+def _in_order(
+    source: Source, name: str, function: str, args: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
+    """Arguments as C++ gets them: by position.
+
+    Raises:
+        HostError: a name is not one of the function's.
+    """
+    if not named:
+        return list(args)
+    bound = re.search(rf'\.def\(\s*"{re.escape(name)}"[^;]*', source.host_text)
+    listed = re.findall(r'\barg\(\s*"(\w+)"|"(\w+)"_a\b', bound[0] if bound else "")
+    names = [first or second for first, second in listed]
+    if not names and function in source.functions:
+        parameters = source.functions[function].parameters
+        names = [declared_name(tokens) for tokens in parameters]
+    if unknown := [key for key in named if key not in names[len(args) :]]:
+        raise HostError(f"{name} has no argument {unknown[0]}")
+    found = list(args)
+    for key in names[len(args) :]:
+        if key not in named:
+            break  # the rest has defaults
+        found.append(named[key])
+    return found

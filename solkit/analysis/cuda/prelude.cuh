@@ -68,6 +68,7 @@ namespace torch { using namespace at; }
 #define INT_MIN (-INT_MAX - 1)
 #define UINT_MAX 4294967295U
 #define LLONG_MAX 9223372036854775807LL
+#define __builtin_prefetch(...) ((void)0)
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
 #endif

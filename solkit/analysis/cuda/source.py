@@ -16,7 +16,15 @@ from pathlib import Path
 
 from solkit.analysis.cuda.preprocess import definitions_of, preprocessed
 
-__all__ = ["Function", "Source", "Token", "closing", "split_arguments", "tokens_of"]
+__all__ = [
+    "Function",
+    "Source",
+    "Token",
+    "closing",
+    "declared_name",
+    "split_arguments",
+    "tokens_of",
+]
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,15 @@ _DEVICE_HEADERS = re.compile(
 )
 
 
+_HOST_HEADERS = re.compile(
+    r"(cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|Python|[cmnwus]\w*blas\w*|curand"
+    r"|cublas\w*|cudnn\w*|cusparse\w*|cufft\w*|cub/cub|torch/\w+|torch/csrc/.*|pybind11/.*"
+    r"|nvToolsExt|nvtx3/.*|ATen/ATen|ATen/cuda/CUDAContext|c10/cuda/CUDA(Guard|Stream|Exception)"
+    r"|(std)?(io|lib|def|int|arg|bool)|math|float|limits|assert|string|time)\.(h|cuh)|[a-z_0-9]+"
+)
+"""Headers without names that device code needs, or with names that the prelude has."""
+
+
 def tokens_of(text: str) -> tuple[Token, ...]:
     """The tokens of C++ without comments; a preprocessor line is one token."""
     found = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
@@ -128,6 +145,12 @@ def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple
         else:
             parts[-1].append(token)
     return [tuple(part) for part in parts if part]
+
+
+def declared_name(parameter: Sequence[Token]) -> str:
+    """The name that a parameter declares; empty if it has none."""
+    names = _before(parameter, ("=", "["))
+    return names[-1].text if names else ""
 
 
 @dataclass(frozen=True)
@@ -175,6 +198,20 @@ class Source:
 
     def _preprocessed(self, more: Sequence[str]) -> str:
         return preprocessed(self.text, definitions_of([*_OF_COMPILERS, *more, *self.flags]))
+
+    @cached_property
+    def unread_headers(self) -> tuple[str, ...]:
+        """Headers that may hold device code, but that no compiler here gets."""
+        names = (_included(item) for item in self._items if item.is_directive)
+        return tuple(
+            dict.fromkeys(
+                name
+                for name in names
+                if name
+                and not _DEVICE_HEADERS.fullmatch(name)
+                and not _HOST_HEADERS.fullmatch(name)
+            )
+        )
 
     @cached_property
     def functions(self) -> Mapping[str, Function]:
@@ -239,8 +276,8 @@ class _Item:
     def for_device(self) -> bool:
         """Whether the device's compiler needs it."""
         if self.is_directive:
-            include = re.match(r'#\s*include\s*[<"]([^>"]+)', self.tokens[0].text)
-            return include is None or _DEVICE_HEADERS.fullmatch(include[1]) is not None
+            include = _included(self)
+            return not include or _DEVICE_HEADERS.fullmatch(include) is not None
         names = {token.text for token in self._header if token.kind == "name"}
         if names & _ON_DEVICE:
             return True
@@ -284,6 +321,12 @@ class _Item:
         first, last = self.tokens[0].text, self.tokens[-2:]
         plain = first not in _TYPES | {"typedef", "using", "template"}
         return plain and [token.text for token in last] == [")", ";"]
+
+
+def _included(item: _Item) -> str:
+    """The header that a directive includes; empty if it is another one."""
+    found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', item.tokens[0].text)
+    return found[1] if found else ""
 
 
 def _items(tokens: Sequence[Token]) -> Iterator[_Item]:

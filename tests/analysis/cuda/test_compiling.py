@@ -81,9 +81,7 @@ def analysed(in_child):
         def child():
             from torch.utils.cpp_extension import load_inline
 
-            extension = load_inline(
-                "mine", "", cuda_sources=source, functions=["f"], extra_cuda_cflags=list(flags)
-            )
+            extension = load_inline("mine", "", cuda_sources=source, extra_cuda_cflags=list(flags))
             x = torch.randn(100, 70, device="cuda", dtype=dtype)
             workload = Workload((x,), {}, None, lambda x: call(extension, x))
             return analyse(workload, devices.find(device), {})

@@ -204,3 +204,71 @@ def test_launches_before_the_end_are_kept():
 def test_a_function_that_is_not_there():
     with pytest.raises(HostError, match="no function g"):
         call_host(Source(KERNELS), "g", [], HostCall())
+
+
+SWITCH = """
+#define GO(S) do { t<float, S><<<S, 64>>>(p, p); } while (0)
+#define START(K, ...) K<<<1, 64>>>(__VA_ARGS__)
+#define BOOL_SWITCH(C, NAME, ...) [&] { if (C) { constexpr static bool NAME = true; \\
+    return __VA_ARGS__(); } else { constexpr static bool NAME = false; return __VA_ARGS__(); } }()
+struct Params { const float* x; int n; float scale = 1.f; void check() {} };
+void run(Params& p) { k<<<p.n, 32>>>(p.x, 0, p.n); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "launches"),
+    [
+        ("auto p = x.data_ptr<float>(); GO(2);", [("t<float, 2>", 2)]),
+        ("if (x.dim() == 2) GO(3); else GO(4);", [("t<float, 3>", 3)]),
+        ("START((t<float, 8>), x.data_ptr<float>());", [("t<float, 8>", 1)]),
+        ("BOOL_SWITCH(x.dim() == 3, F, [&] { t<float, F><<<5, 1>>>(0, 0); });",
+         [("t<float, false>", 5)]),
+        ("auto f = &t<float, 2>; f<<<x.size(1), 1>>>(0, 0);", [("t<float, 2>", 30)]),
+        ("auto f = x.dim() == 2 ? t<float, 2> : t<float, 4>; f<<<1, 1>>>(0, 0);",
+         [("t<float, 2>", 1)]),
+        ("dim3 g; g.x = 6; void* a[] = {&x}; cudaLaunchKernel((void*)k, g, dim3(32), a, 0, s);",
+         [("k", 6)]),
+        ("cudaLaunchConfig_t c = {0}; c.gridDim = dim3(7); c.blockDim = 64; int n = 3;"
+         "cudaLaunchKernelEx(&c, t<float, 2>, p, q);", [("t<float, 2>", 7)]),
+        ("Params p; p.x = x.data_ptr<float>(); p.n = 9; p.n *= 2; run(p);", [("k", 18)]),
+        ("Params p{x.data_ptr<float>(), 4}; run(p);", [("k", 4)]),
+        ("int i = 1; do { k<<<i, 32>>>(); i *= 2; } while (i < 4);", [("k", 1), ("k", 2)]),
+        ("for (int n : {3, 5}) k<<<n, 32>>>();", [("k", 3), ("k", 5)]),
+        ("int n = 0; auto set = [&](int m) { n = m; }; set(8); k<<<n, 1>>>();", [("k", 8)]),
+        ("auto e = foreign(3); if (e != 0) { throw std::runtime_error(\"x\"); } k<<<2, 1>>>();",
+         [("k", 2)]),
+        ("if (auto e = cudaGetLastError(); e != 0) return x; k<<<3, 1>>>();", [("k", 3)]),
+    ],
+)  # fmt: skip
+def test_projects_launch_in_many_ways(body, launches):
+    source = Source.of([(f"{KERNELS}{SWITCH}void f(torch::Tensor x) {{\n{body}\n}}", "f.cu", 1)])
+    call = HostCall()
+    call_host(source, "f", [torch.zeros(1000, 30)], call)
+    assert [(each.kernel, each.grid[0]) for each in call.launches] == launches
+    assert not call.unseen
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("cublasSgemm(handle, x.data_ptr<float>(), 3);", "cublasSgemm"),
+        ("CHECK(cublasSgemm(handle, 2, x.data_ptr<float>()));", "cublasSgemm"),
+        ("cub::DeviceReduce::Sum(t, n, x.data_ptr<float>(), y, 3);", "cub::DeviceReduce::Sum"),
+        ("cudaMemsetAsync(x.data_ptr(), 0, 4, stream);", "cudaMemsetAsync"),
+        ("Gemm::Arguments a({1, 2}, {x.data_ptr<float>(), 3}); Gemm g; g.run(a);", "run"),
+    ],
+)
+def test_libraries_that_the_host_calls_are_named(call, name):
+    macro = "#define CHECK(c) do { auto s = c; if (s != 0) throw 1; } while (0)\n"
+    source = Source.of([(f"{macro}void f(torch::Tensor x) {{ {call} }}", "f.cu", 1)])
+    seen = HostCall()
+    call_host(source, "f", [torch.zeros(8)], seen)
+    assert list(seen.unseen) == [f"f.cu:2: calls {name}, which is not analysed."]
+
+
+def test_options_define_macros_of_host_code():
+    source = Source.of([(KERNELS + "void f() { k<<<BLOCKS, 1>>>(); }", "f.cu", 1)], ["-DBLOCKS=12"])
+    call = HostCall()
+    call_host(source, "f", [], call)
+    assert call.launches[0].grid == (12, 1, 1)
