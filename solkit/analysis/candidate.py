@@ -6,7 +6,8 @@ Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis import cuda, library
@@ -105,6 +106,7 @@ def analyse_all(
         such as `ParamsError` if no configuration of an autotuned kernel matches.
     """
     runs: list[_Run | Analysis | SolkitError] = []
+    candidates = list(candidates)
     for make, params in candidates:
         runs.append(_attempted(make, params, device, limit_s))
         progress()
@@ -121,14 +123,49 @@ def analyse_all(
         )
         compiled[each] = dict(zip(kernels, results, strict=True))
     found: list[Analysis | SolkitError] = []
-    for run in runs:
+    for run, (make, params) in zip(runs, candidates, strict=True):
         if isinstance(run, _Run):
             deep = run.reached(depth)
-            found.append(_analysis(run, compiled[deep], device, deep))
+            analysis = _analysis(run, compiled[deep], device, deep)
+            again = partial(_attempted, make, params, device, limit_s)
+            found.append(_with_failed_builds(run, analysis, again, device, depth))
         else:
             found.append(run)
         progress()
     return found
+
+
+def _with_failed_builds(
+    run: _Run,
+    analysis: Analysis,
+    again: Callable[[], _Run | Analysis | SolkitError],
+    device: Device,
+    depth: Depth,
+) -> Analysis:
+    """What a candidate does if its extensions that do not compile are not built.
+
+    `load_inline` raises an error where it builds, and many candidates then do without. One that
+    fails all the same keeps its analysis, which names the compiler's error.
+    """
+    failed = {k.launch.name: k.error for k in analysis.kernels if k.facts.registers is None}
+    launches = run.extensions.launches
+    errors = {each.source: failed.get(each.host.kernel) for each in launches}
+    known = {source: error for source, error in errors.items() if error}
+    if not known:
+        return analysis
+    with cuda.failing(known):
+        second = again()
+    if not isinstance(second, _Run) or not second.whole:
+        return analysis
+    if not second.captured.launches and not second.captured.library:
+        return analysis
+    kernels = {id(each.kernel): each.kernel for each in second.captured.launches}
+    results = compile_all(list(kernels.values()), device, depth=depth)
+    told = _analysis(second, dict(zip(kernels, results, strict=True)), device, depth)
+    notes = [
+        f"An extension does not build, and the candidate does without: {e}." for e in known.values()
+    ]
+    return replace(told, notes=(*notes, *told.notes))
 
 
 def captured_only(

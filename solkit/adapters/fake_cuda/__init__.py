@@ -51,6 +51,7 @@ from solkit.adapters.fake_cuda.extensions import (
     WhenImported,
     building_extensions,
     extension_calls,
+    failing_builds,
 )
 from solkit.adapters.fake_cuda.guesses import (
     guess,
@@ -79,6 +80,7 @@ __all__ = [
     "compiling",
     "defer_dynamo",
     "extension_calls",
+    "failing_builds",
     "fake_tensors",
     "forget",
     "guess",

@@ -21,7 +21,14 @@ from solkit.adapters.fake_cuda.attention import flex_attention_of
 from solkit.adapters.fake_cuda.guesses import user_line
 from solkit.errors import SolkitError, UnsupportedError
 
-__all__ = ["BuildError", "Extension", "WhenImported", "building_extensions", "extension_calls"]
+__all__ = [
+    "BuildError",
+    "Extension",
+    "WhenImported",
+    "building_extensions",
+    "extension_calls",
+    "failing_builds",
+]
 
 
 class BuildError(SolkitError):
@@ -73,6 +80,23 @@ def extension_calls(caller: Caller) -> Iterator[None]:
         _callers.pop()
 
 
+_failures: list[Callable[[Extension], str]] = []  # a stack, too
+
+
+@contextlib.contextmanager
+def failing_builds(failure: Callable[[Extension], str]) -> Iterator[None]:
+    """Let the builds of some extensions fail, as they do for a compiler's error.
+
+    Args:
+        failure: the error that an extension's build ends in; empty if it succeeds.
+    """
+    _failures.append(failure)
+    try:
+        yield
+    finally:
+        _failures.pop()
+
+
 _is_building = False
 
 
@@ -122,6 +146,8 @@ def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _
         extension = Extension(_with_headers(texts_of(given), _folders(given, *flags)), *flags)
         _build(module, build, args, kwargs)
         _refuse_undeclared(given)
+        if error := _failures[-1](extension) if _failures else "":
+            raise RuntimeError(f"Error building extension '{given.get('name')}': {error}")
         return _Module(extension)
 
     return load

@@ -6,7 +6,7 @@ to NVRTC for the target.
 """
 
 from solkit.analysis.cuda.compiling import compile_launches
-from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, recording
+from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, failing, recording
 from solkit.analysis.cuda.pipelines import stages_of
 from solkit.analysis.cuda.requests import cuda_requests
 
@@ -15,6 +15,7 @@ __all__ = [
     "CudaRecording",
     "compile_launches",
     "cuda_requests",
+    "failing",
     "recording",
     "stages_of",
 ]

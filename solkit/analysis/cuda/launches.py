@@ -17,7 +17,7 @@ from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
 from solkit.errors import UnsupportedError
 
-__all__ = ["CudaLaunch", "CudaRecording", "recording"]
+__all__ = ["CudaLaunch", "CudaRecording", "failing", "recording"]
 
 _WARP_THREADS = 32
 _MOST_ALIKE = 4
@@ -133,6 +133,18 @@ class CudaRecording:
             self.remarks[f"{told} {_MOST_ALIKE} {counted}"] = None
         index = (same or alike)[-1]
         self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
+
+
+@contextlib.contextmanager
+def failing(errors: Mapping[Source, str]) -> Iterator[None]:
+    """Let the builds of extensions fail.
+
+    Args:
+        errors: the compiler's, by source.
+    """
+    told = lambda each: errors.get(Source.of(each.texts, each.flags), "")  # noqa: E731
+    with fake_cuda.failing_builds(told):
+        yield
 
 
 @contextlib.contextmanager

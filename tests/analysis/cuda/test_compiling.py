@@ -318,3 +318,112 @@ def test_the_same_kernels_in_triton_ask_for_the_same(analysed):
             assert getattr(mine, field) == wanted, (name, field)
         assert mine.operations == pytest.approx(other.operations, rel=0.05)
         assert mine.unevenness == pytest.approx(other.unevenness)
+
+
+HEADER = """#pragma once
+#define DEVICE __device__ __forceinline__
+constexpr int WIDTH = 256;
+DEVICE float twice_of(float x) { return 2 * x; }
+inline int div_up(int a, int b) { return (a + b - 1) / b; }
+"""
+INCLUDING = """#include "parts/sizes.h"
+__global__ void twice(const float* x, float* y, int n) {
+  int i = blockIdx.x * WIDTH + threadIdx.x;
+  if (i < n) y[i] = twice_of(x[i]);
+}
+torch::Tensor f(torch::Tensor x, int64_t n) {
+  auto y = torch::empty_like(x);
+  twice<<<div_up(n, WIDTH), WIDTH>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+  return y;
+}
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("how", ["paths", "option", "beside"])
+def test_headers_of_the_project_are_read(in_child, tmp_path, how):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/sizes.h").write_text(HEADER)
+    (tmp_path / "k.cu").write_text(INCLUDING)
+
+    def child():
+        from torch.utils.cpp_extension import load, load_inline
+
+        given = {
+            "paths": {"extra_include_paths": [str(tmp_path)]},
+            "option": {"extra_cuda_cflags": [f"-I{tmp_path}"]},
+            "beside": {},
+        }[how]
+        if how == "beside":
+            extension = load("mine", [str(tmp_path / "k.cu")])
+        else:
+            extension = load_inline("mine", "torch::Tensor f(torch::Tensor x);", INCLUDING, **given)
+        x = torch.randn(100, 70, device="cuda")
+        workload = Workload((x,), {}, None, lambda x: extension.f(n=x.numel(), x=x))
+        return analyse(workload, devices.find("h100"), {})
+
+    analysis = in_child(child, device="h100")
+    assert analysis.status is AnalysisStatus.COMPLETE, analysis
+    (kernel,) = analysis.kernels
+    assert (kernel.launch.name, kernel.launch.grid) == ("twice", (28, 1, 1))
+    assert [each.requested_bytes for each in kernel.demand.accesses] == [4 * 7000] * 2
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("cpp", "source", "note"),
+    [
+        ("", SOURCE, ""),  # the C++ source that binds it does not declare it
+        ("void f(torch::Tensor x);", BROKEN, "An extension does not build"),
+    ],
+)
+def test_a_candidate_that_copes_with_an_extension_that_does_not_build(in_child, cpp, source, note):
+    def child():
+        from torch.utils.cpp_extension import load_inline
+
+        from solkit.analysis.candidate import analyse_all
+
+        def make():
+            try:
+                extension = load_inline("mine", cpp, cuda_sources=source, functions=["f"])
+            except RuntimeError:
+                extension = None
+            x = torch.randn(64, device="cuda")
+            kernel = torch.sin if extension is None else lambda x: extension.f(x)
+            return Workload((x,), {}, None, kernel)
+
+        return analyse_all([(make, {})], devices.find("h100"))[0]
+
+    analysis = in_child(child, device="h100")
+    assert [kernel.launch.name for kernel in analysis.kernels] == ["aten.sin"]
+    assert [kernel.error for kernel in analysis.kernels] == [None]
+    assert all(note in each for each in analysis.notes)
+    assert bool(analysis.notes) == bool(note)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("include", "expression"),
+    [
+        ("#include <project/atomics.cuh>", "fastAdd(1)"),
+        ("", "at::opmath(1)"),
+        ("", "std::gcd(4, 2)"),
+    ],
+)
+def test_names_of_headers_that_are_not_read_are_no_fault_of_the_kernels(
+    analysed, include, expression
+):
+    source = f"{include}\n{BROKEN.replace('missing', expression)}"
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert [kernel.error for kernel in analysis.kernels] == [None]
+    assert analysis.status is AnalysisStatus.PARTIAL
+    assert "Machine code could not be read" in analysis.notes[-1]
+
+
+def test_a_library_that_the_host_calls_is_named_not_nothing(analysed):
+    source = "void f(torch::Tensor x) { cublasSscal(h, 7, &two, x.data_ptr<float>(), 1); }"
+    analysis = analysed(lambda ext, x: ext.f(x), source=source)
+    assert analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert [note.partition(": ")[2] for note in analysis.notes] == [
+        "calls cublasSscal, which is not analysed."
+    ]
