@@ -140,6 +140,7 @@ import torch
 from torch.utils.cpp_extension import load_inline
 
 SHAPES = [{"N": 1000}]
+DECLARED = "at::Tensor scale(const at::Tensor& x, int threads, bool known);"
 SPACE = {"THREADS": [32, 256], "KNOWN": [True, False]}
 CUDA = """
 __global__ void twice(const float* x, float* out, int n) {
@@ -162,7 +163,7 @@ def reference(x):
     return x * 2
 
 def kernel(x, *, THREADS=32, KNOWN=True):
-    return load_inline("twice", "", CUDA, functions=["scale"]).scale(x, THREADS, KNOWN)
+    return load_inline("twice", DECLARED, CUDA, functions=["scale"]).scale(x, THREADS, KNOWN)
 '''
 
 
@@ -197,7 +198,8 @@ def ahead(tmp_path, in_child):
 def test_extensions_are_built_and_their_launches_told(ahead):
     pytest.importorskip("triton", reason="triton is there on Linux only")
     built, (known, unknown) = ahead()
-    assert built == [("twice", "", True, ["scale"])] * 2
+    declared = "at::Tensor scale(const at::Tensor& x, int threads, bool known);"
+    assert built == [("twice", declared, True, ["scale"])] * 2
     assert known[1] == unknown[1] == ""
     assert unknown[2] == ""  # how many threads is not known: it is tried live
     try:
