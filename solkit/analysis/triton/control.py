@@ -17,8 +17,9 @@ from solkit.analysis.triton.arithmetic import aligned, cornered, lead, scalar
 from solkit.analysis.triton.guessing import Probe, busier, likely_trips, reachable
 from solkit.analysis.triton.loops import Compared, Counts, Skipping
 from solkit.analysis.triton.relevance import from_memory
+from solkit.analysis.triton.shared_values import SharedValues, SharedView
 
-__all__ = ["Control", "Descriptor", "Watcher"]
+__all__ = ["Control", "Descriptor", "Watcher", "choose"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
@@ -86,6 +87,7 @@ class Control:
         storages: of the tensors, by number.
         compared: the comparisons made, while a loop asks for them.
         plans: how to follow each block.
+        shared: values in shared memory.
     """
 
     function: Function
@@ -102,6 +104,7 @@ class Control:
     compared: Compared | None
     plans: dict[Block, list[Callable[[], None]]]
     relevant: frozenset[str]
+    shared: SharedValues
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
         """How to follow an operation; ``None`` if no address depends on it."""
@@ -110,17 +113,20 @@ class Control:
     def would_compare(self, block: Block, values: Mapping[str, Value]) -> Compared:
         """The comparisons that a block would make with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active
+        shared = self.shared.copy()
         found: Compared = {}
         self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), found
         self.env.update(values)
         self._block(block)
         self.counts, self.watcher, self.compared, self.active = kept
+        self.shared.restore(shared)
         return found
 
     def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> Probe:
         """Where code would make its accesses with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active, self.guesses
         served = {each: times.copy() for each, times in self.served.items()}
+        shared = self.shared.copy()
         self.counts, self.compared, self.guesses = Counts(self.counts.programs), None, {}
         self.watcher = probe = Probe()
         self.env.update(values)
@@ -128,6 +134,7 @@ class Control:
             self._block(block)
         self.counts, self.watcher, self.compared, self.active, self.guesses = kept
         self.served = served
+        self.shared.restore(shared)
         return probe
 
     def _block(self, block: Block) -> None:
@@ -173,7 +180,7 @@ class Control:
         self.active = outer
         for i, result in enumerate(operation.results):
             new, old = (side[i] if side else None for side in yielded)
-            self.env[result] = _choose(taken, new, old, both=all(map(bool, yielded)))
+            self.env[result] = choose(taken, new, old, both=all(map(bool, yielded)))
 
     def _yields(self, block: Block, targets: Sequence[str]) -> list[Value]:
         """The values that a block yields to others of these names."""
@@ -200,6 +207,7 @@ class Control:
 
     def _partitions(self, operation: Operation) -> None:
         """Warps that do different things; each partition gets the captured values."""
+        self.shared.forget()
         captured = [self.env.get(name) for name in operation.operands]
         for block in operation.blocks:
             self.env.update(zip(block.arguments, captured, strict=False))
@@ -231,7 +239,7 @@ class Control:
                 for each, results in self.compared.items():
                     compared.setdefault(each, []).extend(results)
             new = self._yields(operation.blocks[0], loop.names)
-            new = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            new = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
             rounds += 1
             index = low + done * step
@@ -310,7 +318,7 @@ class Control:
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
             new = self._yields(after, names)
-            values = [_choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            values = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
             if unknown:
                 for key, amount in self.counts.since(start).items():
                     self.counts.add(key, amount * left)
@@ -359,11 +367,17 @@ class _Blind:
         """See `Watcher`."""
 
 
-def _choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+def choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
     """Per program: `new` where chosen. A missing side was not run."""
     if not both:
         return old if new is None else new
-    if new is None or old is None or isinstance(new, Descriptor) or new is old or where.all():
+    if (
+        new is None
+        or old is None
+        or isinstance(new, Descriptor | SharedView)
+        or new is old
+        or where.all()
+    ):
         return new
     new, old = aligned([new, old])
     return np.where(lead(where, new), new, old)

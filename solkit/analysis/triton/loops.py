@@ -194,6 +194,8 @@ def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
     carried = {n for n in loop.names if n in relevant}
     varying = {loop.variable, *carried}
     for inner in operation.blocks[0].walk():
+        if inner.name == "ttg.local_store" and inner.operands[1] in relevant:
+            return False
         used = varying.intersection(inner.operands)
         if not used or (inner.name in ACCESSES and not relevant.intersection(inner.results)):
             continue

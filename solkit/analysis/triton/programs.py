@@ -39,18 +39,21 @@ from solkit.analysis.triton.arithmetic import (
     make_range,
     scalar,
 )
-from solkit.analysis.triton.control import Control, Descriptor, Watcher
+from solkit.analysis.triton.control import Control, Descriptor, Watcher, choose
 from solkit.analysis.triton.floats import float_constant, on_floats
 from solkit.analysis.triton.loops import PICKS, Compared, Counts, is_linear
 from solkit.analysis.triton.reductions import FOLDS, fold
 from solkit.analysis.triton.relevance import (
     ACCESSES,
     ATOMICS,
+    SHARED_VIEWS,
     TMA_LOADS,
     TMA_STORES,
     Wanted,
     mask_of,
+    other_of,
 )
+from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
 
 __all__ = [
     "Descriptor",
@@ -124,6 +127,7 @@ class Programs(Control):
         self.maps: dict[str, Descriptor] = {}
         self.relevant = wanted.relevant
         self.plans: dict[Block, list[Callable[[], None]]] = {}
+        self.shared = SharedValues(choose)
         self.compared: Compared | None = None  # while a loop asks for it
         self._bind(arguments)
 
@@ -183,9 +187,16 @@ class Programs(Control):
         }
         if name in regions:
             return partial(regions[name], operation)
+        if name == "ttg.local_store":
+            return self._local_store(operation)
         if self.relevant.isdisjoint(operation.results):
             return None
-        return self._assignment(operation)
+        shared: Mapping[str, Callable[[Operation], None]] = {
+            "ttg.local_alloc": self._local_alloc,
+            "ttg.local_load": self._local_load,
+            **dict.fromkeys(SHARED_VIEWS, self._view),
+        }
+        return partial(shared[name], operation) if name in shared else self._assignment(operation)
 
     # -------------------------------------------------------------------------------- accesses
 
@@ -213,6 +224,8 @@ class Programs(Control):
                 elif address is not None:
                     loaded = self._in_turn(operation, address)
                 self.env[operation.results[0]] = loaded
+                if operation.name == "ttg.async_copy_global_to_local":
+                    self._keep(operation.operands[1], operation.results[0])
 
         return access
 
@@ -269,9 +282,9 @@ class Programs(Control):
 
     def _other(self, operation: Operation) -> Array:
         """What a load gives where its mask is off; zero by default."""
-        names = operation.operands[2:3] if operation.name == "tt.load" else ()
-        values = [self.env.get(name) for name in names]
-        return values[0] if values and values[0] is not None else scalar(0)
+        name = other_of(operation)
+        value = self.env.get(name) if name else None
+        return scalar(0) if value is None else value
 
     def _box(self, operation: Operation) -> None:
         target = self.env.get(operation.operands[0])
@@ -302,6 +315,47 @@ class Programs(Control):
         strides = (*lists[2][::-1], scalar(element))
         self.maps[operation.operands[0]] = Descriptor(base, tuple(lists[1][::-1]), strides, element)
 
+    # ----------------------------------------------------------------------------- shared memory
+
+    def _keep(self, target: str, name: str) -> None:
+        """Keep a value in shared memory."""
+        view = self.env.get(target)
+        if isinstance(view, SharedView):
+            value = self.env.get(name)
+            value = value if isinstance(value, np.ndarray) else None
+            stored = Stored(value, self.guessed.get(name), name in self.whole)
+            self.shared.write(view, stored, self.active)
+
+    def _local_store(self, operation: Operation) -> Callable[[], None] | None:
+        value, target = operation.operands[:2]
+        return partial(self._keep, target, value) if target in self.relevant else None
+
+    def _local_alloc(self, operation: Operation) -> None:
+        name = operation.results[0]
+        self.env[name] = SharedView(name)
+        for value in operation.operands[:1]:
+            self._keep(name, value)
+
+    def _local_load(self, operation: Operation) -> None:
+        view, name = self.env.get(operation.operands[0]), operation.results[0]
+        is_view = isinstance(view, SharedView)
+        stored = self.shared.read(view, self.active) if is_view else Stored(None)
+        self.guessed.pop(name, None)
+        if stored.guessed is not None:
+            self.guessed[name] = stored.guessed
+        value, is_cornered = stored.value, self.corners and name not in self.whole
+        self.env[name] = cornered(value) if stored.is_whole and is_cornered else value
+
+    def _view(self, operation: Operation) -> None:
+        """A slot of a buffer; of other parts and forms nothing is known."""
+        view = self.env.get(operation.operands[0])
+        if isinstance(view, SharedView):
+            slots = [self.env.get(name) for name in operation.operands[1:2]]
+            is_slot = operation.name == "ttg.memdesc_index" and view.slot is None
+            is_slot = is_slot and bool(slots) and isinstance(slots[0], np.ndarray)
+            view = SharedView(view.buffer, slots[0] if is_slot else None, is_slot)
+        self.env[operation.results[0]] = view
+
     # -------------------------------------------------------------------------------- arithmetic
 
     def _assignment(self, operation: Operation) -> Callable[[], None]:
@@ -322,7 +376,7 @@ class Programs(Control):
             )
             result: Value = None
             for value in values:
-                if value is None or isinstance(value, Descriptor):
+                if value is None or isinstance(value, Descriptor | SharedView):
                     result = _decided(operation, values)
                     self.is_assuming |= result is not None
                     break

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from solkit.adapters.triton_ir import Block, Operation
+from solkit.adapters.triton_ir import Block, Function, Operation
 
 __all__ = [
     "ACCESSES",
     "ATOMICS",
+    "SHARED_VIEWS",
     "TMA_LOADS",
     "TMA_STORES",
     "Wanted",
     "from_memory",
     "mask_of",
+    "other_of",
+    "scattered_values",
     "steering_values",
     "wanted_values",
 ]
@@ -28,6 +33,13 @@ TMA_STORES = {
     *("ttng.async_tma_copy_local_to_global", "tt.descriptor_store"),
     *("ttng.async_tma_reduce", "tt.descriptor_reduce"),
 }
+_COPY = "ttg.async_copy_global_to_local"
+SHARED_VIEWS = {
+    *("ttg.memdesc_index", "ttg.memdesc_subslice", "ttg.memdesc_subview", "ttg.memdesc_trans"),
+    *("ttg.memdesc_reshape", "ttg.memdesc_reinterpret"),
+}
+"""Operations that give a part, or another form, of a buffer in shared memory: their first operand.
+"""
 ACCESSES = LOADS | _STORES | ATOMICS | TMA_LOADS | TMA_STORES
 
 
@@ -55,12 +67,10 @@ def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that addresses, masks, loop bounds and branches derive from."""
     wanted: set[str] = set()
     operations = [operation for block in blocks for operation in block.walk()]
-    feeds: dict[str, list[str]] = {}
     for operation in operations:
         for name in _steering(operation):
             wanted.add(name)
-        for result, sources in _sources(operation):
-            feeds.setdefault(result, []).extend(sources)
+    feeds = _feeds(operations)
     queue = list(wanted)
     while queue:
         for source in feeds.get(queue.pop(), ()):
@@ -90,11 +100,9 @@ def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozense
         if each.name in ("tt.reduce", "tt.scan") and not relevant.isdisjoint(each.results)
         for name in (*each.operands, *(each.results if each.name == "tt.scan" else ()))
     }
-    feeds: dict[str, list[str]] = {}
+    feeds = _feeds(operations) if wanted else {}
     for operation in operations if wanted else ():
-        for result, sources in _sources(operation):
-            feeds.setdefault(result, []).extend(sources)
-        if operation.name == "tt.load":
+        if operation.name in LOADS:
             mask = mask_of(operation)
             feeds[operation.results[0]] += [operation.operands[0], *([mask] if mask else [])]
     queue = list(wanted)
@@ -108,13 +116,36 @@ def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozense
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that are computed from loaded ones."""
+    loads = (each for block in blocks for each in block.walk() if each.name in LOADS)
+    return _computed_from(blocks, (name for load in loads for name in load.results))
+
+
+def scattered_values(function: Function) -> frozenset[str]:
+    """The values with which an access goes to several places that memory names.
+
+    A number that is loaded once names one place for a whole program, such as an expert's weights:
+    two programs with equal ends touch the same there. Several numbers, or a new one in each
+    iteration of a loop, do not show by their ends what lies between.
+    """
+    return _computed_from(
+        function.blocks,
+        (
+            name
+            for _, each, depth in function.walk()
+            if each.name in LOADS and (depth or each.all_types[0].shape != ())
+            for name in each.results
+        ),
+    )
+
+
+def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
+    """These values and those that are computed from them."""
     operations = [operation for block in blocks for operation in block.walk()]
-    found = {name for each in operations if each.name in LOADS for name in each.results}
+    found = set(names)
     leads: dict[str, list[str]] = {}
-    for operation in operations:
-        for result, sources in _sources(operation):
-            for source in sources:
-                leads.setdefault(source, []).append(result)
+    for result, sources in _feeds(operations).items():
+        for source in sources:
+            leads.setdefault(source, []).append(result)
     queue = list(found)
     while queue:
         for result in leads.get(queue.pop(), ()):
@@ -122,6 +153,59 @@ def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
                 found.add(result)
                 queue.append(result)
     return frozenset(found)
+
+
+def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
+    """What each value is computed from, also through shared memory."""
+    feeds: defaultdict[str, list[str]] = defaultdict(list)
+    for operation in operations:
+        for result, sources in _sources(operation):
+            feeds[result].extend(sources)
+    reads = [each for each in operations if each.name == "ttg.local_load"]
+    if reads:
+        roots = _roots(operations, feeds)
+        written: defaultdict[str, list[str]] = defaultdict(list)
+        for operation in operations:
+            for buffer, sources in _written(operation):
+                for root in roots(buffer):
+                    written[root].extend(sources)
+        for read in reads:
+            for root in roots(read.operands[0]):
+                feeds[read.results[0]].extend(written[root])
+    return feeds
+
+
+def _written(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    """(buffer in shared memory, what a write of it needs and gives); a copy is its token."""
+    if operation.name == _COPY:
+        yield operation.operands[1], [operation.operands[1], operation.results[0]]
+    elif operation.name == "ttg.local_store":
+        yield operation.operands[1], operation.operands[1::-1]
+    elif operation.name == "ttg.local_alloc":
+        yield operation.results[0], [operation.results[0], *operation.operands[:1]]
+
+
+def _roots(
+    operations: Sequence[Operation], feeds: Mapping[str, Sequence[str]]
+) -> Callable[[str], frozenset[str]]:
+    """A function that gives the allocations behind a view of shared memory."""
+    allocations = {each.results[0] for each in operations if each.name == "ttg.local_alloc"}
+    views = {each.results[0]: each.operands[0] for each in operations if each.name in SHARED_VIEWS}
+
+    @functools.cache
+    def roots(name: str) -> frozenset[str]:
+        seen, queue = {name}, [name]
+        while queue:
+            each = queue.pop()
+            if each in allocations:
+                continue
+            for source in [views[each]] if each in views else feeds.get(each, ()):
+                if source not in seen:
+                    seen.add(source)
+                    queue.append(source)
+        return frozenset(seen & allocations)
+
+    return roots
 
 
 def _steering(operation: Operation) -> Iterator[str]:
@@ -158,8 +242,13 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     elif operation.name == "ttg.warp_specialize":
         for block in operation.blocks:
             yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
-    elif operation.name == "tt.load":  # its result if the mask is off
-        yield operation.results[0], operation.operands[2:3]
+    elif operation.name in LOADS:  # its result if the mask is off
+        other = other_of(operation)
+        yield operation.results[0], [other] if other else []
+    elif operation.name == "ttg.local_load":  # its token orders it
+        yield operation.results[0], operation.operands[:1]
+    elif operation.name == "ttg.local_alloc":  # `_feeds` knows what it holds
+        yield operation.results[0], []
     elif operation.name == "tt.atomic_rmw":  # of a counter, what each adds
         yield from ((result, operation.operands[1:2]) for result in operation.results)
     elif operation.name not in ACCESSES:
@@ -178,11 +267,25 @@ def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
 
 def mask_of(operation: Operation) -> str | None:
     """The operand that is the mask: the one of type i1."""
-    if operation.name == "ttg.async_copy_global_to_local":
-        found = re.search(r"\bmask (%[\w$.\-]+(?:#\d+)?)", operation.text)
-        return found.group(1) if found else None
+    if operation.name == _COPY:
+        return _named(operation, "mask")
     if operation.name == "tt.load":
         return operation.operands[1] if len(operation.operands) > 1 else None
     if operation.name in ("tt.store", "tt.atomic_rmw"):
         return operation.operands[2] if len(operation.operands) > 2 else None
     return None
+
+
+def other_of(operation: Operation) -> str | None:
+    """The operand that a load gives where its mask is off."""
+    if operation.name == _COPY:
+        return _named(operation, "other")
+    if operation.name == "tt.load":
+        return operation.operands[2] if len(operation.operands) > 2 else None
+    return None
+
+
+def _named(operation: Operation, word: str) -> str | None:
+    """The operand that stands behind a word."""
+    found = re.search(rf"\b{word} (%[\w$.\-]+(?:#\d+)?)", operation.text)
+    return found.group(1) if found else None

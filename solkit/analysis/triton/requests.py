@@ -36,6 +36,7 @@ from solkit.analysis.triton.programs import Programs
 from solkit.analysis.triton.relevance import (
     Wanted,
     from_memory,
+    scattered_values,
     steering_values,
     wanted_values,
 )
@@ -75,7 +76,7 @@ class _Followed:
         scale: programs of the launch over the many.
         weight: programs of the launch over the wide.
         guesses: assumptions.
-        computed: values computed from loaded ones.
+        scattered: values with which an access goes to several places that memory names.
         phases: of each operation, as `_phases` numbers them.
         depths: loops around each operation.
         outside: of accesses that are known to leave their storage, by how many bytes.
@@ -93,7 +94,7 @@ class _Followed:
     scale: float
     weight: float
     guesses: tuple[str, ...]
-    computed: frozenset[str]
+    scattered: frozenset[str]
     phases: Mapping[Operation, int]
     depths: Mapping[Operation, int]
     outside: Mapping[Operation, int]
@@ -206,7 +207,7 @@ def _follow(
         scale=programs / len(first),
         weight=programs / len(numbers),
         guesses=tuple({**guesses, **fine.guesses}),
-        computed=from_memory(function.blocks),
+        scattered=scattered_values(function),
         phases=_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
         outside={} if uneven or guesses or fine.guesses else _outside(coarse, arguments, values),
@@ -317,7 +318,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
         vector_bytes=followed.watcher.vector_bytes(operation) if path != "tma" else 0,
         phase=followed.phases[operation],
         storage_bytes=storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0,
-        gathered=not followed.computed.isdisjoint(operation.operands),
+        gathered=not followed.scattered.isdisjoint(operation.operands),
         depth=followed.depths[operation],
         scale=followed.scale,
         executions=executions,

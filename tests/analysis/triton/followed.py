@@ -193,6 +193,18 @@ def pipelined_gather_kernel(x, rows, out, n, BLOCK: tl.constexpr, D: tl.constexp
 
 
 @triton.jit
+def named_tiles_kernel(x, y, tiles, out, N, BLOCK: tl.constexpr):
+    tile = tl.load(tiles + tl.program_id(0))
+    row, column = tl.arange(0, 16), tl.arange(0, BLOCK)
+    total = tl.zeros((16, 16), tl.float32)
+    for start in tl.range(0, N, BLOCK, num_stages=3):
+        at = (tile * 16 + row[:, None]) * N + start + column[None, :]
+        other = tl.load(y + row[None, :] * N + start + column[:, None])
+        total += tl.dot(tl.load(x + at), other)
+    tl.store(out + tl.program_id(0) * 256 + row[:, None] * 16 + row[None, :], total)
+
+
+@triton.jit
 def scaled_kernel(a, sa, b, sb, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     row, column = tl.arange(0, M), tl.arange(0, N)
     sums = tl.zeros((M, N), tl.float32)
@@ -324,6 +336,12 @@ def last_one_adds(device, parts=4):
 def pipelined_gather(device, n=128):
     rows = torch.arange(n, device=device) * 31 % 200
     pipelined_gather_kernel[(1,)](cuda(device, 200, 64), rows, cuda(device, 64), n, BLOCK=16, D=64)
+
+
+def named_tiles(device, n=512):
+    tiles = torch.tensor([0, 1, 0, 1], device=device)
+    x, y = cuda(device, 2, 16, n), cuda(device, 16, n)
+    named_tiles_kernel[(4,)](x, y, tiles, cuda(device, 4, 256), n, BLOCK=64)
 
 
 def scaled(device, K=256):

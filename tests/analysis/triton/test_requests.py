@@ -225,9 +225,19 @@ def test_what_an_atomic_gives_back_is_guessed_and_said(launched):
     assert [a.requested_bytes for a in parts] == [4 * 256]  # by one program alone
 
 
-def test_an_address_that_is_not_known_is_said(launched):
-    guesses = launched(followed.pipelined_gather).demand.guesses
-    assert any("an address that is not known" in guess for guess in guesses)
+def test_indices_that_the_pipeline_copies_are_known(launched):
+    demand = launched(followed.pipelined_gather).demand
+    assert not any("not known" in guess for guess in demand.guesses)
+    # 128 rows, no two alike, of 64 floats: whole sectors, each once
+    assert sum(a.requested_bytes for a in demand.accesses if a.argument == "x") == 128 * 64 * 4
+    assert demand.dram_read_bytes == pytest.approx(128 * (64 * 4 + 8), rel=0.02)
+
+
+def test_tiles_that_one_number_names_are_distinct_by_their_ends(launched):
+    # tiles 0, 1, 0, 1 of 16 rows of 512 floats: two of them, each read whole by a loop whose first
+    # steps the pipeline makes before it; and 16 rows that all programs read
+    demand = launched(followed.named_tiles).demand
+    assert demand.dram_read_bytes == pytest.approx((2 + 1) * 16 * 512 * 4, rel=0.02)
 
 
 @pytest.mark.parametrize(("device", "pipe"), [("h100", "tensor.bf16"), ("b200", "tensor.fp8")])
