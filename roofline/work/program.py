@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from solkit.adapters.fake_cuda import known_value, user_line
+from solkit.adapters.fake_cuda import known_value, taken_apart, user_line
 
 __all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace"]
 
@@ -213,6 +213,8 @@ class Recorder(TorchDispatchMode):
     ) -> Any:
         del types
         kwargs = kwargs or {}
+        if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
+            return parts
         before = self.frozen((args, kwargs))
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)

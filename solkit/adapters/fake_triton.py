@@ -10,8 +10,8 @@ What is faked:
   options. It gets a `_Stub`, which records launches and compiles only if a compiled attribute
   (``kernel.n_regs``) is read;
 - `JITFunction.run`: if a run is recorded (`solkit.adapters.recipes`), a launch becomes a step;
-- autotuning: nothing is timed. The requested configuration runs, else the first after pruning;
-  `Recording.spaces` keeps the list;
+- autotuning (`fake_autotuner`): nothing is timed. The requested configuration runs, else the first
+  after pruning; `Recording.spaces` keeps the list;
 - custom ops: their own kernel runs on fake tensors, instead of their fake implementation;
 - other tuners' caches of timings: they are in a private folder.
 """
@@ -23,13 +23,12 @@ import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Union
+from typing import Any
 
-import numpy.typing as npt
 import torch
 import torch._library.custom_ops
 import torch._library.triton
@@ -39,8 +38,20 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as triton_driver
 from triton.runtime.jit import JITFunction
 
-from solkit.adapters import fake_cuda
-from solkit.adapters.recipes import Steps, bare
+from solkit.adapters import fake_cuda, recorded
+from solkit.adapters.fake_autotuner import do_bench, run_autotuned
+from solkit.adapters.recipes import bare
+from solkit.adapters.recorded import (
+    Argument,
+    AutotuneSpace,
+    CapturedLaunch,
+    Choice,
+    Contents,
+    Recording,
+    TensorArgument,
+    recording,
+    remark,
+)
 from solkit.adapters.triton_compiler import (
     Specialisation,
     compile_kernel,
@@ -50,13 +61,14 @@ from solkit.adapters.triton_compiler import (
     warn_if_untested,
 )
 from solkit.adapters.triton_writes import may_write
-from solkit.core import Device, Launch, Value
-from solkit.errors import ParamsError, SolkitError
+from solkit.core import Device
+from solkit.errors import SolkitError
 
 __all__ = [
     "Argument",
     "AutotuneSpace",
     "CapturedLaunch",
+    "Choice",
     "LaunchError",
     "Recording",
     "TensorArgument",
@@ -77,109 +89,8 @@ class LaunchError(SolkitError):
     """A launch that no GPU accepts."""
 
 
-@dataclass(frozen=True, eq=False)
-class TensorArgument:
-    """A tensor that a kernel gets as a pointer or a TMA descriptor.
-
-    Attributes:
-        storage: identifies the storage; views share it.
-        storage_bytes: the storage's size.
-        offset_bytes: of the first element in the storage.
-        shape, strides: in elements.
-        element_bytes: size of an element.
-        contents: the storage's elements, in the tensor's dtype; ``None`` if unknown.
-        block: the descriptor's block shape.
-    """
-
-    storage: int
-    storage_bytes: int
-    offset_bytes: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    element_bytes: int
-    contents: npt.NDArray[Any] | None = None
-    block: tuple[int, ...] = ()
-
-
-Contents = Union[npt.NDArray[Any], None]
-Argument = Union[TensorArgument, int, float, bool, None]
-"""An argument of a launch; ``None`` if it is neither tensor nor scalar."""
-
-
-@dataclass(frozen=True, eq=False)
-class CapturedLaunch:
-    """A launch, with the compiler's input.
-
-    Attributes:
-        launch: the public record.
-        kernel: the launched specialisation; equal launches share the object.
-        arguments: by parameter, from the first of equal launches.
-        storages: of all of their tensors.
-    """
-
-    launch: Launch
-    kernel: Specialisation
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
-    storages: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True)
-class AutotuneSpace:
-    """The configurations of an autotuned kernel.
-
-    Attributes:
-        kernel: the kernel's name.
-        configs: the configurations after pruning.
-        chosen: the one that ran.
-    """
-
-    kernel: str
-    configs: tuple[Mapping[str, Value], ...]
-    chosen: Mapping[str, Value]
-
-    def sentence(self) -> str:
-        """The space and the choice as a sentence."""
-        which = "the first" if self.chosen == self.configs[0] else "the one asked for"
-        values = ", ".join(f"{name}={value}" for name, value in self.chosen.items())
-        return (
-            f"triton.autotune on {self.kernel}: {len(self.configs)} configurations, "
-            f"showing {which}: {values}"
-        )
-
-
-@dataclass
-class Recording:
-    """The record of one `recording`.
-
-    Attributes:
-        params: values that an autotuned kernel's configuration must match.
-        launches: each distinct launch once, in order of first appearance.
-        spaces: the autotuned kernels, by name.
-        remarks: an ordered set of sentences for the reader.
-        steps: records uses of the parameters, if wanted.
-        known: arguments for some tensors by identity, regardless of later launches.
-    """
-
-    params: Mapping[str, Value]
-    launches: list[CapturedLaunch] = field(default_factory=list)
-    spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
-    remarks: dict[str, None] = field(default_factory=dict)
-    steps: Steps | None = None
-    known: Mapping[int, TensorArgument] = field(default_factory=dict)
-
-    def notes(self) -> tuple[str, ...]:
-        """`spaces` and `remarks` as sentences."""
-        tuned = [space.sentence() for space in self.spaces.values() if len(space.configs) > 1]
-        return (*tuned, *self.remarks)
-
-
-_recordings: list[Recording] = []  # a stack; the innermost records
 _launch_kernel = JITFunction.run
 _NOTHING: Mapping[int, TensorArgument] = MappingProxyType({})
-
-
-def _steps() -> Steps | None:
-    return _recordings[-1].steps if _recordings else None
 
 
 def install(device: Device) -> None:
@@ -193,39 +104,14 @@ def install(device: Device) -> None:
         (triton_driver, "_active", driver),
         (JITFunction, "_do_compile", _do_compile),
         (JITFunction, "run", _run_kernel),
-        (Autotuner, "run", _run_autotuned),
-        (triton.testing, "do_bench", _do_bench),
-        (triton.testing, "do_bench_cudagraph", _do_bench),
+        (Autotuner, "run", run_autotuned),
+        (triton.testing, "do_bench", do_bench),
+        (triton.testing, "do_bench_cudagraph", do_bench),
         (torch._library.triton, "is_wrap_triton_enabled", lambda: False),
         # a data descriptor, so that assigning to `register_fake` has no effect
         (torch._library.custom_ops.CustomOpDef, "_abstract_fn", property(_own_kernel, _ignore)),
     ):
         setattr(owner, name, fake)
-
-
-@contextlib.contextmanager
-def recording(params: Mapping[str, Value], steps: Steps | None = None) -> Iterator[Recording]:
-    """Record launches.
-
-    Args:
-        params: values that an autotuned kernel's configuration must match, as far as it tunes them;
-            empty takes the first configuration.
-        steps: also records launches and autotuners that take stand-ins.
-
-    Yields:
-        The record so far.
-    """
-    _recordings.append(Recording(params, steps=steps))
-    try:
-        yield _recordings[-1]
-    finally:
-        _recordings.pop()
-
-
-def remark(sentence: str) -> None:
-    """Add a sentence for the reader to the current recording."""
-    if _recordings:
-        _recordings[-1].remarks.setdefault(sentence)
 
 
 def _private_caches() -> None:
@@ -270,7 +156,7 @@ class _Stub:
 
 
 def _spoil() -> None:
-    steps = _steps()
+    steps = recorded.steps()
     if steps is not None:
         steps.spoil("a kernel is compiled and inspected before its launch")
 
@@ -310,7 +196,7 @@ def _do_compile(
 
 def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
     """`JITFunction.run`, which takes stand-ins if a run is recorded."""
-    steps = _steps()
+    steps = recorded.steps()
     if steps is None:
         args, kwargs, grid = bare((args, kwargs, grid))  # a recorded run may have left stand-ins
         return _launch_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
@@ -339,15 +225,18 @@ def _launch_again(
     kernel: JITFunction, known: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
 ) -> Any:
     """Repeat a recorded launch, with its tensors' contents at that time."""
-    _recordings[-1].known = known
+    seen = recorded.current()
+    assert seen is not None
+    seen.known = known
     try:
         return _launch_kernel(kernel, *args, grid=grid, warmup=False, **kwargs)
     finally:
-        _recordings[-1].known = {}
+        seen.known = {}
 
 
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
-    known = _recordings[-1].known if _recordings else {}
+    seen = recorded.current()
+    known = seen.known if seen else {}
     told = [known.get(id(arg)) or argument_of(arg, known) for arg in args]
     arguments = dict(zip(kernel.signature, told, strict=False))
     names = [*kernel.signature, *[""] * len(args)]
@@ -356,23 +245,28 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
             tensor = getattr(arg, "base", arg)
             if id(tensor) not in known and may_write(kernel.function, name):
                 fake_cuda.forget(tensor)
-    if not _recordings:
+    if seen is None:
         return
     if math.prod(grid) <= 0:  # Triton's `_launch` does nothing
         if min(grid) < 0:
             remark = f"{fake_cuda.user_line()}: a grid of {grid} launches nothing"
-            _recordings[-1].remarks.setdefault(remark)
+            seen.remarks.setdefault(remark)
         return
     if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
-    launches = _recordings[-1].launches
+    if kernel.function.is_gluon():
+        told = f"not analysed: {kernel.function.__name__} is a kernel in Gluon"
+        seen.unanalysed.setdefault(f"{told} ({fake_cuda.user_line()})")
+        return
+    launches = seen.launches
     storages = frozenset(each.storage for each in told if isinstance(each, TensorArgument))
-    for index, seen in enumerate(launches):
-        if seen.kernel is kernel and seen.launch.grid == grid:
-            again = replace(seen.launch, count=seen.launch.count + 1)
-            launches[index] = replace(seen, launch=again, storages=seen.storages | storages)
+    for index, same in enumerate(launches):
+        if same.kernel is kernel and same.launch.grid == grid:
+            again = replace(same.launch, count=same.launch.count + 1)
+            launches[index] = replace(same, launch=again, storages=same.storages | storages)
             return
-    launches.append(CapturedLaunch(describe_launch(kernel, grid), kernel, arguments, storages))
+    launch = describe_launch(kernel, grid)
+    launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
 
 
 def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
@@ -409,99 +303,6 @@ def _contents(tensor: torch.Tensor) -> Contents:
         return None
     value = fake_cuda.presumed_value(tensor)
     return None if value is None else value.reshape(-1)
-
-
-# ------------------------------------------------------------------------------ autotuning
-
-
-def _run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
-    """`Autotuner.run` that chooses without a benchmark."""
-    self.nargs = dict(zip(self.arg_names, args, strict=False))
-    pruned = _pruned(self, kwargs)
-    config = self.best_config = _chosen(self, pruned, _recordings[-1].params if _recordings else {})
-    tuned, steps = config.all_kwargs(), _steps()
-    if steps is not None:
-        tuned = steps.mapping(lambda params: _chosen(self, pruned, params).all_kwargs())
-        steps.relies_on(lambda params: id(_chosen(self, pruned, params).pre_hook))
-        self.best_config = _Unread(steps)
-        steps.later(lambda: setattr(self, "best_config", config))
-    if config.pre_hook is not None:
-        config.pre_hook({**self.nargs, **kwargs, **tuned})
-    result = self.fn.run(*args, **kwargs, **tuned)
-    self.nargs = None
-    return result
-
-
-class _Unread:
-    """An autotuner's choice during a recorded run; reading it spoils the recording."""
-
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
-
-    def __getattr__(self, name: str) -> Any:
-        self._steps.spoil("the launcher reads an autotuner's choice")
-        raise AttributeError(name)
-
-
-def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
-    """The configurations that its own pruning keeps."""
-    matching = self.configs
-    self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
-    pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
-    self.configs = matching
-    return list(pruned)
-
-
-def _chosen(self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value]) -> Any:
-    """The configuration that runs; the recording keeps all."""
-    name, every = self.base_fn.__name__, getattr(self, "every_config", self.configs)
-    wanted = {key for config in every for key in config.all_kwargs()} & params.keys()
-    matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in wanted)]
-    if len(matching) == 1 and matching[0] not in pruned:
-        pruned = [*pruned, *matching]  # a single match runs on a GPU without pruning
-    config = _choose(name, pruned, params) if _recordings else pruned[0]
-    if _recordings:
-        listed = tuple(each.all_kwargs() for each in pruned)
-        _recordings[-1].spaces[name] = AutotuneSpace(name, listed, config.all_kwargs())
-    return config
-
-
-def _choose(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> Any:
-    """The first configuration with the requested values of the parameters that it tunes.
-
-    Raises:
-        ParamsError: there is none, and the request names the kernel's own parameters. Warps and
-            stages may be meant for another kernel.
-    """
-    for config in configs:
-        tuned = config.all_kwargs()
-        if all(params[key] == value for key, value in tuned.items() if key in params):
-            return config
-    if not params.keys() & configs[0].kwargs.keys():
-        return configs[0]
-    asked, *listed = (
-        ", ".join(f"{key}={value}" for key, value in values.items())
-        for values in (params, *(config.all_kwargs() for config in configs))
-    )
-    raise ParamsError(
-        f"no configuration of the autotuned {name} has {asked}; it has: {'; '.join(listed)}"
-    )
-
-
-def _do_bench(
-    fn: Any,  # noqa: ARG001 - Triton's signature
-    *_: Any,
-    quantiles: Sequence[float] | None = None,
-    return_mode: str = "mean",
-    **__: Any,
-) -> Any:
-    """`triton.testing.do_bench`: returns 1 ms and runs nothing."""
-    if _recordings:
-        remark = "times measured on the way (do_bench) were all taken as equal"
-        _recordings[-1].remarks.setdefault(f"{fake_cuda.user_line()}: {remark}")
-    if quantiles is not None:
-        return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
-    return [1.0] if return_mode == "all" else 1.0
 
 
 # ------------------------------------------------------------------------------ custom ops
@@ -557,7 +358,7 @@ def _driver(device: Device) -> SimpleNamespace:
         "get_device_capability": device.compute_capability,
         "get_active_torch_device": torch.device("cuda", 0),
         "get_device_interface": torch.cuda,
-        "get_benchmarker": _do_bench,
+        "get_benchmarker": do_bench,
         "clear_cache": None,
     }
     return SimpleNamespace(

@@ -32,7 +32,7 @@ from triton.backends.nvidia.compiler import get_ptx_version_from_options
 from triton.compiler import ASTSource, CompiledKernel
 from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
-from triton.compiler.errors import CompilationError
+from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources, PTXASError
 
@@ -94,6 +94,7 @@ class Compiled:
     Attributes:
         error: why the kernel cannot run on the device; ``None`` if it can. Without a binary the
             figures below are ``None``.
+        is_skipped: whether `triton.autotune` passes over a configuration with this error.
         registers: per thread.
         spills: spilled 32-bit words per thread.
         shared_bytes: shared memory per block.
@@ -109,6 +110,7 @@ class Compiled:
     """
 
     error: str | None = None
+    is_skipped: bool = False
     registers: int | None = None
     spills: int | None = None
     shared_bytes: int | None = None
@@ -174,9 +176,11 @@ def lower_for(kernel: Specialisation, device: Device) -> Compiled:
         try:
             ttgir, metadata = _lowered(kernel, gpu_target(device))
         except Exception as error:  # any error of the compiler is the kernel's failure
-            return Compiled(error=_explain(error, kernel, console()))
+            return _refused(error, kernel, console())
+    why = _does_not_load(metadata, device)
     return Compiled(
-        error=_does_not_load(metadata, device),
+        error=why,
+        is_skipped=why is not None,
         shared_bytes=metadata.shared,
         num_warps=metadata.num_warps,
         tensor_cores=any(name in ttgir for name in _TENSOR_CORE_LAYOUTS),
@@ -267,10 +271,11 @@ def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, Compile
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
         except Exception as error:  # any error of the compiler is the kernel's failure
-            return Compiled(error=_explain(error, kernel, console())), None
-    usage = resource_usage(binary)
+            return _refused(error, kernel, console()), None
+    usage, why = resource_usage(binary), _does_not_load(binary.metadata, device)
     compiled = Compiled(
-        error=_does_not_load(binary.metadata, device),
+        error=why,
+        is_skipped=why is not None,
         registers=usage.registers,
         spills=usage.stack_bytes // 4,
         shared_bytes=binary.metadata.shared,
@@ -368,6 +373,15 @@ def _does_not_load(metadata: Any, device: Device) -> str | None:
 
 
 # ---------------------------------------------------------------------------------- errors
+
+
+_SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+"""Errors that give a configuration an infinite time: `Autotuner._bench`."""
+
+
+def _refused(error: Exception, kernel: Specialisation, console: str) -> Compiled:
+    """The result of a compilation that failed."""
+    return Compiled(_explain(error, kernel, console), isinstance(error, _SKIPPED))
 
 
 def _explain(error: Exception, kernel: Specialisation, console: str) -> str:

@@ -6,13 +6,15 @@ Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from solkit.adapters.triton_compiler import Compiled
+from solkit.adapters.fake_triton import Choice
+from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
+from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.recipes import Recipes
 from solkit.analysis.written import outputs_written
@@ -105,31 +107,24 @@ def analyse_all(
         For each an analysis, whose status says how far it got and whose notes say why; or an error,
         such as `ParamsError` if no configuration of an autotuned kernel matches.
     """
-    runs: list[_Run | Analysis | SolkitError] = []
-    candidates = list(candidates)
-    for make, params in candidates:
-        runs.append(_attempted(make, params, device, limit_s))
-        progress()
-    compiled: dict[Depth, Mapping[int, Compiled]] = {}
-    for each in dict.fromkeys((depth, Depth.COMPILED)):
-        kernels = {
-            id(launch.kernel): launch.kernel
-            for run in runs
-            if isinstance(run, _Run) and run.reached(depth) is each
-            for launch in run.captured.launches
-        }
-        results = compile_all(
-            list(kernels.values()), device, jobs, isolated, progress=progress, depth=each
-        )
-        compiled[each] = dict(zip(kernels, results, strict=True))
+    listed = [_Attempt(make, params) for make, params in candidates]
+    kernels = _Kernels(device, jobs, isolated, progress)
+    waiting = listed
+    while waiting:
+        for each in waiting:
+            each.run = _attempted(each, device, limit_s)
+            progress()
+        kernels.compile([each.run for each in waiting if isinstance(each.run, _Run)], depth)
+        waiting = [each for each in waiting if each.passes_over(kernels, depth)]
     found: list[Analysis | SolkitError] = []
-    for run, (make, params) in zip(runs, candidates, strict=True):
+    for each in listed:
+        run = each.run
         if isinstance(run, _Run):
             deep = run.reached(depth)
-            analysis = _analysis(run, compiled[deep], device, deep)
-            again = partial(_attempted, make, params, device, limit_s)
+            analysis = _analysis(run, kernels.compiled[deep], device, deep)
+            again = partial(_attempted, each, device, limit_s)
             found.append(_with_failed_builds(run, analysis, again, device, depth))
-        else:
+        elif run is not None:
             found.append(run)
         progress()
     return found
@@ -168,6 +163,64 @@ def _with_failed_builds(
     return replace(told, notes=(*notes, *told.notes))
 
 
+@dataclass(eq=False)
+class _Attempt:
+    """A candidate on its way.
+
+    Attributes:
+        make: its workload.
+        params: for `capture`.
+        skipped: configurations that its autotuned kernels pass over, since they do not run.
+        run: the latest, or the result without one.
+    """
+
+    make: Callable[[], Workload]
+    params: Mapping[str, Value]
+    skipped: frozenset[Choice] = frozenset()
+    run: _Run | Analysis | SolkitError | None = None
+
+    def passes_over(self, kernels: _Kernels, depth: Depth) -> bool:
+        """Whether another run shows configurations that Triton takes in place of failing ones."""
+        if not isinstance(self.run, _Run):
+            return False
+        launches, compiled = self.run.captured.launches, kernels.compiled[self.run.reached(depth)]
+        more = passed_over(launches, compiled) - self.skipped
+        self.skipped |= more
+        return bool(more)
+
+
+@dataclass(eq=False)
+class _Kernels:
+    """Triton kernels of all candidates, compiled once; arguments as for `analyse_all`."""
+
+    device: Device
+    jobs: int
+    isolated: bool
+    progress: Callable[[], None]
+    compiled: dict[Depth, dict[int, Compiled]] = field(default_factory=dict)
+    _alive: list[Specialisation] = field(default_factory=list)  # so that identities stay
+
+    def compile(self, runs: Sequence[_Run], depth: Depth) -> None:
+        """Compile or lower what runs launch."""
+        for deep in dict.fromkeys((depth, Depth.COMPILED)):
+            kernels = {
+                id(launch.kernel): launch.kernel
+                for run in runs
+                if run.reached(depth) is deep
+                for launch in run.captured.launches
+            }
+            self._alive += kernels.values()
+            results = compile_all(
+                list(kernels.values()),
+                self.device,
+                self.jobs,
+                self.isolated,
+                progress=self.progress,
+                depth=deep,
+            )
+            self.compiled.setdefault(deep, {}).update(zip(kernels, results, strict=True))
+
+
 def captured_only(
     recipes: Recipes, params: Mapping[str, Value], device: Device
 ) -> Analysis | SolkitError:
@@ -178,7 +231,7 @@ def captured_only(
         params: as for `analyse_all`.
         device: the target.
     """
-    run = _recorded(lambda _: recipes.capture(params))
+    run = _recorded(lambda seen: recipes.capture(params, seen))
     if not isinstance(run, _Run):
         return run
     own = [each.launch for each in run.extensions.launches if each.launch is not None]
@@ -198,22 +251,20 @@ def captured_only(
 
 
 def _attempted(
-    make: Callable[[], Workload],
-    params: Mapping[str, Value],
-    device: Device,
-    limit_s: float | None,
+    attempt: _Attempt, device: Device, limit_s: float | None
 ) -> _Run | Analysis | SolkitError:
     """A run, or the result without one."""
     try:
         with cuda.recording():  # what a constructor launches, to warm up, is no part of a run
-            workload = make()
+            workload = attempt.make()
     except SolkitError as error:
         return error
     if workload.kernel is None:
         return Analysis(AnalysisStatus.NO_KERNEL)
     if device.vendor != "NVIDIA" or device.compute_capability < _OLDEST:
         return Analysis(AnalysisStatus.UNSUPPORTED_DEVICE, notes=(_unsupported(device),))
-    return _recorded(lambda seen: capture(workload, params, limit_s, lambda: len(seen.launches)))
+    params, skipped = attempt.params, attempt.skipped
+    return _recorded(lambda seen: capture(workload, params, limit_s, seen, skipped))
 
 
 def _recorded(run: Callable[[cuda.CudaRecording], Captured]) -> _Run | SolkitError:
@@ -222,7 +273,9 @@ def _recorded(run: Callable[[cuda.CudaRecording], Captured]) -> _Run | SolkitErr
             return _Run(run(extensions), extensions, True)
         except CaptureError as error:
             note = f"The candidate could not be run on fake tensors: {error}"
-            return _Run(Captured((), (note,), ""), extensions, False, error.failure)
+            note = str(error) if error.is_unanalysed else note
+            captured = Captured((), (note,), "", is_unanalysed=error.is_unanalysed)
+            return _Run(captured, extensions, False, error.failure)
         except SolkitError as error:
             return error
 
@@ -255,10 +308,12 @@ def _analysis(
 
 def _nothing(run: _Run) -> Analysis:
     """The analysis of a run without a visible launch."""
-    seen = run.whole and run.captured.is_whole and not run.extensions.unseen
-    told = (*run.captured.notes, *run.extensions.remarks)
+    captured, extensions = run.captured, run.extensions
+    seen = run.whole and captured.is_whole and not extensions.unseen
+    told = (*captured.notes, *extensions.remarks)
     notes = (_NOTHING, *told) if seen else told
-    status, outputs = AnalysisStatus.NOT_CAPTURED, run.captured.outputs
+    is_unanalysed, outputs = captured.is_unanalysed or extensions.unseen, captured.outputs
+    status = AnalysisStatus.NOT_ANALYSED if is_unanalysed else AnalysisStatus.NOT_CAPTURED
     return Analysis(status, (), notes, outputs, failure=run.failure)
 
 

@@ -36,6 +36,7 @@ class Workload:
         tolerance: of this shape, if it differs from the problem's.
         assumptions: about the inputs, each a sentence.
         destinations: makes the tensors that the candidate writes, its arguments after the inputs.
+        again: makes the same workload on other inputs; ``None`` if that is not known.
     """
 
     args: tuple[Any, ...]
@@ -47,6 +48,7 @@ class Workload:
     tolerance: Tolerance | None = None
     assumptions: tuple[str, ...] = ()
     destinations: Callable[[], tuple[torch.Tensor, ...]] | None = None
+    again: Callable[[], Workload] | None = None
 
     def run_reference(self) -> list[torch.Tensor]:
         """Call the reference; its returned tensors, then its written arguments."""

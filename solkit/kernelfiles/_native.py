@@ -122,6 +122,12 @@ class NativeKernel(LoadedKernel):
             check=getattr(self._problem_module, "check", None),
         )
 
+    def drawn(
+        self, workload: Workload, shape: Mapping[str, Value], device: str = "cuda"
+    ) -> Workload:
+        """See `LoadedKernel.drawn`."""
+        return workload.with_inputs(*self._make_inputs(self.full_shape(shape), device))
+
     def with_params(self, workload: Workload, params: Mapping[str, Value]) -> Workload:
         """See `LoadedKernel.with_params`."""
         return replace(workload, kernel=self._bind(dict(params)))

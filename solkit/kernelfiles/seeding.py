@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -41,4 +42,10 @@ def seeded_workload(
         InputError: as `LoadedKernel.workload`.
     """
     seed_everything(_SEED)
-    return loaded.workload(shape, params)
+    workload = loaded.workload(shape, params)
+
+    def again() -> Workload:
+        other = loaded.drawn(workload, shape)
+        return workload.with_inputs(other.args, other.kwargs)
+
+    return replace(workload, again=again)

@@ -18,6 +18,7 @@ Each module fakes one thing:
 - ``sparse``: sparse matrices as tuples of dense tensors;
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
+- ``composites``: operators that arrive whole are taken apart, as autograd does;
 - ``extensions``: nothing is built; ``dynamo``: nothing is compiled, unless `compiling` does it.
 """
 
@@ -41,6 +42,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from solkit.adapters.fake_cuda.attention import fake_attention
 from solkit.adapters.fake_cuda.autograd import backward, fake_hooks, grad_of, tensor_backward
+from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import forget, known_value, presumed_value
 from solkit.adapters.fake_cuda.convolution import convolution_layout
 from solkit.adapters.fake_cuda.device import CudaAsCpu, ensure_guard, guard_works
@@ -91,6 +93,7 @@ __all__ = [
     "placed",
     "prepare",
     "presumed_value",
+    "taken_apart",
     "user_line",
     "watching_guesses",
 ]

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from solkit.adapters.fake_cuda.composites import taken_apart
 from solkit.adapters.fake_cuda.contents import Known, asked, really, recall, remember, share_of
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.shortcuts import at_once
@@ -46,6 +47,8 @@ class KnownValues(TorchDispatchMode):
         answer = _ANSWERS.get(func)
         if answer is not None:
             return answer(*args, **kwargs)
+        if (parts := taken_apart(self, func, args, kwargs)) is not NotImplemented:
+            return parts
         if func is _aten.index.Tensor:
             out = func(args[0], _without_masks(args[1]))
         else:

@@ -80,6 +80,10 @@ class CudaRecording:
     files: dict[str, None] = field(default_factory=dict)
     unseen: bool = False
 
+    def take(self, other: CudaRecording) -> None:
+        """Hold what another recording saw, in place of this one's."""
+        self.__dict__.update(other.__dict__)
+
     def answer(
         self,
         extension: fake_cuda.Extension,
@@ -148,9 +152,9 @@ def failing(errors: Mapping[Source, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[CudaRecording]:
-    """Follow the functions of CUDA extensions that are called inside."""
-    seen = CudaRecording()
+def recording(into: CudaRecording | None = None) -> Iterator[CudaRecording]:
+    """Follow the functions of CUDA extensions that are called inside; into a new record or one."""
+    seen = CudaRecording() if into is None else into
     with fake_cuda.extension_calls(seen.answer):
         yield seen
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from solkit.adapters import fake_triton
+from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.recipes import Steps
 from solkit.analysis.library.inductor import compiling
 from solkit.analysis.library.touched import accesses
@@ -153,6 +153,8 @@ class _Watch(Recorder):
     ) -> Any:
         del types
         kwargs = kwargs or {}
+        if (parts := fake_cuda.taken_apart(self, func, args, kwargs)) is not NotImplemented:
+            return parts
         if _launches_nothing(func):
             return func(*args, **kwargs)
         before = self.frozen((args, kwargs))

@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -25,8 +25,9 @@ import triton
 from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda, fake_triton
-from solkit.adapters.fake_triton import CapturedLaunch
-from solkit.analysis import library
+from solkit.adapters.fake_triton import CapturedLaunch, Choice
+from solkit.analysis import cuda, library
+from solkit.analysis.languages import language_of
 from solkit.analysis.library import LibraryLaunch
 from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
@@ -47,10 +48,11 @@ class CaptureError(SolkitError):
 
     Attributes:
         failure: as in `solkit.core.Analysis`.
+        is_unanalysed: as in `Captured`.
     """
 
-    def __init__(self, message: str, failure: str = "") -> None:
-        self.failure = failure
+    def __init__(self, message: str, failure: str = "", is_unanalysed: bool = False) -> None:
+        self.failure, self.is_unanalysed = failure, is_unanalysed
         super().__init__(message)
 
 
@@ -83,7 +85,8 @@ class Captured:
         outputs: number, dtypes and shapes of its output tensors.
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
         made: its outputs in the GPU's memory, without those that it was given.
-        is_whole: whether it started no thread, whose work is not seen.
+        is_whole: whether all of its work is seen: it started no thread, say.
+        is_unanalysed: whether it launches kernels in a language that is not analysed.
     """
 
     launches: tuple[CapturedLaunch, ...]
@@ -92,33 +95,89 @@ class Captured:
     library: tuple[LibraryLaunch, ...] = ()
     made: tuple[Output, ...] = ()
     is_whole: bool = True
+    is_unanalysed: bool = False
 
 
 def capture(
     workload: Workload,
     params: Mapping[str, Value],
     limit_s: float | None = None,
-    others: Callable[[], int] = lambda: 0,
+    extensions: cuda.CudaRecording | None = None,
+    skipped: frozenset[Choice] = frozenset(),
 ) -> Captured:
-    """Call the candidate once and record its Triton launches and PyTorch operators.
+    """Call the candidate and record what it launches, at a later call than the first.
+
+    The first call may set things up: compile, pack weights, fill tables. Timed calls come later.
+    Each call has inputs of its own, so that no answer is remembered. If the later call fails, or
+    there is no time for it, or it launches nothing, the first is taken.
 
     Args:
         workload: with inputs that are fake tensors.
         params: what an autotuned kernel's configuration must match.
         limit_s: seconds that the candidate may run; only in a process's main thread.
-        others: the number of distinct launches so far that are recorded elsewhere.
+        extensions: gets its launches of CUDA C++.
+        skipped: configurations that autotuned kernels pass over.
 
     Raises:
         CaptureError: the candidate's own code failed, or ran for too long.
         ParamsError: no configuration of an autotuned kernel matches `params`.
     """
+    into = cuda.CudaRecording() if extensions is None else extensions
+    start = time.perf_counter()
+    if workload.again is None:
+        return _called(workload, params, limit_s, into, skipped)
+    with fake_cuda.fake_tensors():
+        earlier = workload.again()
+    first_into = cuda.CudaRecording()
+    try:
+        first = _called(earlier, params, limit_s, first_into, skipped)
+    finally:
+        into.take(first_into)
+    spent_s = time.perf_counter() - start
+    if limit_s is not None and spent_s > limit_s / 2:
+        return first
+    rest_s = None if limit_s is None else limit_s - spent_s
+    later_into = cuda.CudaRecording()
+    try:
+        later = _called(workload, params, rest_s, later_into, skipped)
+    except CaptureError:
+        return first
+    counts = _count(first, first_into), _count(later, later_into)
+    if counts[0] and not counts[1]:
+        return first
+    into.take(later_into)
+    if counts[0] == counts[1]:
+        return later
+    note = f"The first call makes {counts[0]} launches, later ones {counts[1]}: {_LATER}"
+    return replace(later, notes=(*later.notes, note))
+
+
+_LATER = "a later call is analysed."
+
+
+def _count(captured: Captured, extensions: cuda.CudaRecording) -> int:
+    """All launches of a call."""
+    own = sum(each.launch.count for each in captured.launches)
+    others = sum(each.count for each in (*captured.library, *extensions.launches))
+    return own + others
+
+
+def _called(
+    workload: Workload,
+    params: Mapping[str, Value],
+    limit_s: float | None,
+    into: cuda.CudaRecording,
+    skipped: frozenset[Choice],
+) -> Captured:
+    """One call, its launches of CUDA C++ in `into`."""
     with fake_cuda.fake_tensors():
         workload = workload.with_destinations()  # made outside of the candidate's time
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
-        fake_triton.recording(params) as seen,
-        library.recording(lambda: len(seen.launches) + others()) as operators,
+        fake_triton.recording(params, skipped=skipped) as seen,
+        cuda.recording(into),
+        library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,
         _watching_threads() as threads,
     ):
         try:
@@ -127,15 +186,17 @@ def capture(
         except InputError:  # the params, which are not the candidate's fault
             raise
         except BaseException as error:  # the user's code may raise anything, and sys.exit
-            raise CaptureError(_blame(error), "" if guesses else _failure(error)) from error
+            raise _capture_error(error, bool(guesses)) from error
     unseen = (f"{line}: starts a thread: what it launches is not seen" for line in threads)
+    is_whole = not threads and not seen.unanalysed
     return Captured(
         tuple(seen.launches),
         (*seen.notes(), *guesses, *unseen),
         described(outputs),
         operators.launches,
-        () if threads else tuple(_made(workload, outputs, operators.written)),
-        not threads,
+        tuple(_made(workload, outputs, operators.written)) if is_whole else (),
+        is_whole,
+        bool(seen.unanalysed),
     )
 
 
@@ -222,6 +283,14 @@ def _blame(error: BaseException) -> str:
     kind = "" if isinstance(error, _OutOfTimeError) else f"{type(error).__name__}: "
     told = f"{kind}{message[0]}"
     return told if place == "unknown line" else f"{place}: {told}"
+
+
+def _capture_error(error: BaseException, has_guesses: bool) -> CaptureError:
+    """What went wrong, and whether that says anything about the candidate."""
+    language = language_of(error)
+    if language and not isinstance(error, _OutOfTimeError):
+        return CaptureError(f"not analysed: it uses {language} ({_blame(error)})", "", True)
+    return CaptureError(_blame(error), "" if has_guesses else _failure(error))
 
 
 def _failure(error: BaseException) -> str:

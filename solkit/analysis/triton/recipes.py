@@ -83,8 +83,12 @@ class Recipes:
         """How many runs are recorded."""
         return len(self._recipes)
 
-    def capture(self, params: Params) -> Captured:
+    def capture(self, params: Params, extensions: cuda.CudaRecording | None = None) -> Captured:
         """What the candidate launches, the same as `solkit.analysis.triton.capture.capture`.
+
+        Args:
+            params: of the candidate.
+            extensions: gets its launches of CUDA C++.
 
         Raises:
             CaptureError, ParamsError: as `capture` does.
@@ -92,7 +96,7 @@ class Recipes:
         recipe, found = self._replayed(params)
         if recipe is not None and found is not None:
             return self._trusted(recipe, found, params)
-        found = self._run(params)
+        found = self._run(params, extensions)
         if not self.why and found.is_whole:
             self._learn(params, found)
         return found
@@ -108,8 +112,8 @@ class Recipes:
                 return recipe, found
         return None, None
 
-    def _run(self, params: Params) -> Captured:
-        return capture(self._workload(params), params)
+    def _run(self, params: Params, extensions: cuda.CudaRecording | None = None) -> Captured:
+        return capture(self._workload(params), params, extensions=extensions)
 
     def _workload(self, params: Params) -> Workload:
         """With the same inputs each time: contents of index tensors are part of a launch."""

@@ -21,10 +21,12 @@ from typing import Any
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, triton_compiler
+from solkit.adapters.fake_triton import Choice
 from solkit.analysis import cuda, library, worker
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.capture import Captured, capture
+from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
 from solkit.core import Case, Depth, Device, Facts, Params
 from solkit.datasets.facts import facts_to_json
@@ -129,9 +131,7 @@ def compile_ahead(
             start = time.perf_counter()
             # the process ends, within a pass of the compiler too
             with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
-                captured, error, log = _compile(
-                    loaded, shape, params, device, lambda: len(extensions.launches)
-                )
+                captured, error, log = _compile(loaded, shape, params, device, extensions)
             seconds = time.perf_counter() - start
             known = captured if wants_facts else None
             facts = "" if known is None else _facts(known, extensions.launches, device)
@@ -150,20 +150,25 @@ def _compile(
     shape: Params,
     params: Params,
     device: Device,
-    others: Callable[[], int],
+    extensions: cuda.CudaRecording,
 ) -> tuple[Captured | None, str, str]:
     """What a configuration launches, if known; its compile error, in short and in full."""
-    try:
-        captured = capture(seeded_workload(loaded, shape, params), params, others=others)
-    except Exception as error:  # a launcher may raise anything on fake tensors
-        if isinstance(error.__cause__, fake_cuda.BuildError):
-            return None, str(error.__cause__), error.__cause__.log
-        return None, "", ""  # it is tried live
-    for launch in captured.launches:
-        compiled = triton_compiler.fill_cache(launch.kernel, device)
-        if compiled.error is not None:
-            return None, compiled.error, compiled.error
-    return captured, "", ""
+    skipped: frozenset[Choice] = frozenset()
+    while True:
+        try:
+            workload = seeded_workload(loaded, shape, params)
+            captured = capture(workload, params, extensions=extensions, skipped=skipped)
+        except Exception as error:  # a launcher may raise anything on fake tensors
+            if isinstance(error.__cause__, fake_cuda.BuildError):
+                return None, str(error.__cause__), error.__cause__.log
+            return None, "", ""  # it is tried live
+        kernels = {id(each.kernel): each.kernel for each in captured.launches}
+        made = {at: triton_compiler.fill_cache(kernel, device) for at, kernel in kernels.items()}
+        more = passed_over(captured.launches, made) - skipped
+        skipped |= more
+        if not more:
+            why = next((each.error for each in made.values() if each.error is not None), "")
+            return (None, why, why) if why else (captured, "", "")
 
 
 def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device) -> str:

@@ -1,0 +1,144 @@
+"""Run autotuned kernels without timing them; see `fake_triton`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from triton.runtime.autotuner import Autotuner
+
+from solkit.adapters import fake_cuda, recorded
+from solkit.adapters.recipes import Steps
+from solkit.adapters.recorded import AutotuneSpace, Choice
+from solkit.core import Value
+from solkit.errors import ParamsError
+
+__all__ = ["do_bench", "run_autotuned"]
+
+
+def run_autotuned(self: Autotuner, *args: Any, **kwargs: Any) -> Any:
+    """`Autotuner.run` that chooses without a benchmark."""
+    self.nargs = dict(zip(self.arg_names, args, strict=False))
+    pruned = _pruned(self, kwargs)
+    seen, key = recorded.current(), _key(self, kwargs)
+    config = self.best_config = _chosen(self, pruned, seen.params if seen else {}, key)
+    tuned, steps = config.all_kwargs(), recorded.steps()
+    if steps is not None:
+        tuned = steps.mapping(lambda params: _chosen(self, pruned, params, key).all_kwargs())
+        steps.relies_on(lambda params: id(_chosen(self, pruned, params, key).pre_hook))
+        self.best_config = _Unread(steps)
+        steps.later(lambda: setattr(self, "best_config", config))
+    if config.pre_hook is not None:
+        config.pre_hook({**self.nargs, **kwargs, **tuned})
+    with _choosing(_choice(self, key, config)):
+        result = self.fn.run(*args, **kwargs, **tuned)
+    self.nargs = None
+    return result
+
+
+@contextlib.contextmanager
+def _choosing(choice: Choice) -> Iterator[None]:
+    """Note in the recording which choice its launches come from."""
+    seen = recorded.current()
+    if seen is None:
+        yield
+        return
+    before, seen.choice = seen.choice, choice
+    try:
+        yield
+    finally:
+        seen.choice = before
+
+
+def _key(self: Autotuner, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """What it tells calls apart by, as in `Autotuner.run`."""
+    given = {**self.nargs, **kwargs}
+    named = [str(given[name]) for name in self.keys if name in given]
+    return (*named, *(str(arg.dtype) for arg in given.values() if hasattr(arg, "dtype")))
+
+
+def _choice(self: Autotuner, key: tuple[str, ...], config: Any) -> Choice:
+    return Choice(self.base_fn.__name__, key, str(config))
+
+
+class _Unread:
+    """An autotuner's choice during a recorded run; reading it spoils the recording."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        self._steps.spoil("the launcher reads an autotuner's choice")
+        raise AttributeError(name)
+
+
+def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
+    """The configurations that its own pruning keeps."""
+    matching = self.configs
+    self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
+    pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+    self.configs = matching
+    return list(pruned)
+
+
+def _chosen(
+    self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value], key: tuple[str, ...]
+) -> Any:
+    """The configuration that runs; the recording keeps all."""
+    seen, name = recorded.current(), self.base_fn.__name__
+    every = getattr(self, "every_config", self.configs)
+    wanted = {each for config in every for each in config.all_kwargs()} & params.keys()
+    matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in wanted)]
+    if len(matching) == 1 and matching[0] not in pruned:
+        pruned = [*pruned, *matching]  # a single match runs on a GPU without pruning
+    if seen is None:
+        return pruned[0]
+    fitting = _matching(name, pruned, params)
+    runnable = [c for c in fitting if _choice(self, key, c) not in seen.skipped]
+    config = (runnable or fitting)[0]
+    listed = tuple(each.all_kwargs() for each in pruned)
+    skipped = fitting.index(config)
+    seen.tuners[name] = self
+    seen.spaces[name] = AutotuneSpace(name, listed, config.all_kwargs(), skipped)
+    return config
+
+
+def _matching(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> list[Any]:
+    """The configurations with the requested values of the parameters that they tune.
+
+    Raises:
+        ParamsError: there is none, and the request names the kernel's own parameters. Warps and
+            stages may be meant for another kernel.
+    """
+    found = [
+        config
+        for config in configs
+        if all(params[key] == value for key, value in config.all_kwargs().items() if key in params)
+    ]
+    if found:
+        return found
+    if not params.keys() & configs[0].kwargs.keys():
+        return list(configs)
+    asked, *listed = (
+        ", ".join(f"{key}={value}" for key, value in values.items())
+        for values in (params, *(config.all_kwargs() for config in configs))
+    )
+    raise ParamsError(
+        f"no configuration of the autotuned {name} has {asked}; it has: {'; '.join(listed)}"
+    )
+
+
+def do_bench(
+    fn: Any,  # noqa: ARG001 - Triton's signature
+    *_: Any,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+    **__: Any,
+) -> Any:
+    """`triton.testing.do_bench`: returns 1 ms and runs nothing."""
+    told = "times measured on the way (do_bench) were all taken as equal"
+    recorded.remark(f"{fake_cuda.user_line()}: {told}")
+    if quantiles is not None:
+        return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
+    return [1.0] if return_mode == "all" else 1.0

@@ -1,0 +1,64 @@
+"""Languages of GPU kernels that are not analysed, by the packages that bring them.
+
+What fails inside such a package on a fake GPU says nothing about the candidate.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = ["language_of"]
+
+_LANGUAGES = {
+    "helion": "Helion",
+    "tilelang": "TileLang",
+    "tvm": "TVM",
+    "cutlass": "CuTe DSL",
+    "cuda.tile": "cuTile",
+    "cuda.core": "cuda.core",
+    "warp": "Warp",
+    "numba": "Numba",
+    "cupy": "CuPy",
+    "pycuda": "PyCUDA",
+    "taichi": "Taichi",
+    "quack": "CuTe DSL",
+    "jax": "JAX",
+    "hidet": "Hidet",
+    "max": "Mojo",
+}
+"""By package."""
+
+
+def language_of(error: BaseException) -> str:
+    """The language that an error comes from; empty if it comes from none of them.
+
+    It was raised inside its package, or by C code that a line of the user's called, whose file uses
+    the package.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = [name for frame in frames if (name := _language(frame.f_globals.get("__name__")))]
+    if not names and frames:
+        names = list(_used(frames[-1]))
+    return names[-1] if names else ""
+
+
+def _used(frame: FrameType) -> Iterator[str]:
+    """Languages among the values of a frame's module."""
+    for value in list(frame.f_globals.values()):
+        name = getattr(value, "__name__", "") if type(value) is type(sys) else _module(value)
+        if language := _language(name):
+            yield language
+
+
+def _module(value: Any) -> str:
+    return str(getattr(type(value), "__module__", ""))
+
+
+def _language(module: Any) -> str:
+    """The language of a module's package."""
+    parts = str(module or "").split(".")
+    return _LANGUAGES.get(parts[0]) or _LANGUAGES.get(".".join(parts[:2]), "")

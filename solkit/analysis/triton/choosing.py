@@ -1,0 +1,29 @@
+"""Configurations that `triton.autotune` passes over, since they cannot run on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from solkit.adapters.fake_triton import CapturedLaunch, Choice
+from solkit.adapters.triton_compiler import Compiled
+from solkit.processes.faults import is_machine_fault
+
+__all__ = ["passed_over"]
+
+
+def passed_over(
+    launches: Sequence[CapturedLaunch], compiled: Mapping[int, Compiled]
+) -> frozenset[Choice]:
+    """The choices behind launches of autotuned kernels that do not compile or do not fit.
+
+    Args:
+        launches: of one run.
+        compiled: the result for each of their kernels, by identity.
+    """
+    found = set()
+    for launch in launches:
+        if launch.choice is not None:
+            result = compiled[id(launch.kernel)]
+            if result.is_skipped and not is_machine_fault(result.error or ""):
+                found.add(launch.choice)
+    return frozenset(found)
