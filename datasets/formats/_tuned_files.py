@@ -1,7 +1,9 @@
 """Files of tuned configurations from vLLM and SGLang: the best configuration by batch size.
 
 The file's name has the rest: ``E=128,N=192,device_name=NVIDIA_H100_80GB_HBM3,dtype=fp8_w8a8.json``
-is a fused mixture of experts, ``N=...,K=...`` a quantised matrix product. They hold no times.
+is a fused mixture of experts, ``N=...,K=...`` a quantised matrix product. Files of other kernels,
+such as ``headdim=64,dstate=128,device_name=...,cache_dtype=float16.json``, lie in a folder with the
+kernel's name. They hold no times.
 """
 
 from __future__ import annotations
@@ -55,8 +57,9 @@ def folder_name(triton_version: str) -> str:
 
 def is_tuned(document: Document) -> bool:
     """Whether name and content are those of a tuned file."""
-    named = settings(document).keys()
-    return "device_name" in named and "N" in named and isinstance(document.json, dict)
+    if "device_name" not in settings(document) or not isinstance(document.json, dict):
+        return False
+    return any(key.isdecimal() for key in document.json)
 
 
 def read(document: Document, labels: Labels, origin: str) -> Imported:
@@ -69,11 +72,13 @@ def read(document: Document, labels: Labels, origin: str) -> Imported:
         sizes["projection"] = "down"
     triton = document.json.get("triton_version") or _folder_version(document)
 
+    rows = "M" if "N" in named else "batch"
+
     def row(entry: tuple[str, dict[str, Any]]) -> Outcome:
         batch, choice = entry
         if not isinstance(choice, dict):
             raise ValueError(f"expected a configuration, not {choice!r:.80}")
-        return _row(document, labels, origin, {**sizes, "M": int(batch)}, choice, triton)
+        return _row(document, labels, origin, {**sizes, rows: int(batch)}, choice, triton)
 
     entries = ((f"batch size {k}", (k, v)) for k, v in document.json.items() if k.isdecimal())
     return converted(document.path, entries, row)
@@ -88,7 +93,7 @@ def _row(
     triton: str | None,
 ) -> Outcome:
     gpu = settings(document)["device_name"].replace("_", " ")
-    family = "fused_moe" if "E" in shape else "scaled_matmul"
+    family = _family(document, shape)
     return imported_row(
         origin,
         labels,
@@ -103,6 +108,14 @@ def _row(
         chosen_by="tuned",
         message="the best that a tuner found; its time is not known",
     )
+
+
+def _family(document: Document, shape: Mapping[str, Value]) -> str:
+    """What the kernel computes: a product by its sizes, others by the folder's name."""
+    if "E" in shape:
+        return "fused_moe"
+    folder = document.path.resolve().parent.name
+    return "scaled_matmul" if "N" in shape else folder.removesuffix("_kernel")
 
 
 def _folder_version(document: Document) -> str | None:

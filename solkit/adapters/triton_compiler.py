@@ -12,6 +12,7 @@ requests.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib
 import os
 import re
@@ -301,14 +302,39 @@ def _build_launcher(binary: CompiledKernel) -> None:
 
 
 def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
-    """Triton's compiled kernel; raises whatever its compiler raises."""
-    return triton_compile(_source(kernel), target=target, options=dict(kernel.options))
+    """Triton's compiled kernel; raises whatever its compiler raises.
+
+    Triton's cache does not tell copies of a file apart, so it may give one with another's name.
+    """
+    binary = triton_compile(_source(kernel), target=target, options=dict(kernel.options))
+    if _names_its_file(binary.asm["ttgir"], kernel):
+        return binary
+    placed = _PlacedSource(*_source_arguments(kernel))
+    return triton_compile(placed, target=target, options=dict(kernel.options))
+
+
+class _PlacedSource(ASTSource):
+    """A source with a place of its own in Triton's cache for each file."""
+
+    def hash(self) -> str:
+        """The key, with the file's name."""
+        told = f"{super().hash()}-{self.fn.fn.__code__.co_filename}"
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
+    """Whether locations are of the kernel's file, or there are none of files."""
+    named = set(re.findall(r'loc\("([^"]+)":\d+:\d+', ttgir))
+    return not named or kernel.function.fn.__code__.co_filename in named
 
 
 def _source(kernel: Specialisation) -> ASTSource:
-    return ASTSource(
-        kernel.function, dict(kernel.signature), dict(kernel.constexprs), dict(kernel.attrs)
-    )
+    return ASTSource(*_source_arguments(kernel))
+
+
+def _source_arguments(kernel: Specialisation) -> tuple[Any, ...]:
+    told = kernel.signature, kernel.constexprs, kernel.attrs
+    return (kernel.function, *map(dict, told))
 
 
 def uses_tensor_cores(ptx: str) -> bool:

@@ -25,7 +25,7 @@ from solkit.errors import InputError, UnknownDeviceError
 if TYPE_CHECKING:
     import polars
 
-    from solkit.datasets.formats import Imported
+    from solkit.datasets.formats import Imported, Labels
     from solkit.datasets.store import Added, Store
 
 __all__ = ["app", "opened"]
@@ -104,7 +104,7 @@ def import_(
 
         target = Store(store, create=True)
         labels = formats.Labels(_key(device) if device else None, family, kind)
-        found = [_with_keys(formats.read(file, format, labels)) for file in files]
+        found = [_imported(file, format, labels) for file in files]
         for fault in (fault for each in found for fault in each.faults):
             _base.complain(fault)
         refused = [
@@ -119,6 +119,16 @@ def import_(
             _base.complain(f"{file}: no row could be imported")
     if refused:  # for `import && rm`
         raise typer.Exit(Exit.BAD_INPUT)
+
+
+def _imported(file: Path, format: str | None, labels: Labels) -> Imported:  # noqa: A002
+    """A file's rows; a file that cannot be read is a fault, and the others are imported."""
+    from solkit.datasets import formats
+
+    try:
+        return _with_keys(formats.read(file, format, labels))
+    except InputError as error:
+        return formats.Imported((), faults=(str(error),))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from typing import Any
 
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["FUNCTIONS", "Expression", "evaluate"]
+__all__ = ["FUNCTIONS", "Expression", "evaluate", "names_in"]
 
 Names = Mapping[str, Any]
 _Function = Callable[[Names], Any]
@@ -261,3 +261,12 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
         raise ValueError(f"no size is named {error}") from error
     except (TypeError, ZeroDivisionError, OverflowError) as error:
         raise ValueError(str(error)) from error
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The names in an expression; none if the text is not one."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))

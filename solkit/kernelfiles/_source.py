@@ -58,7 +58,9 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     file = Path(path)
     if not file.is_file():
         raise KernelFileError("no such file", path)
-    name = name or _name_for(str(file.resolve()))
+    package = _package_of(file.resolve()) if name is None else ""
+    unique = _name_for(str(file.resolve()))
+    name = name or (f"{package}.{unique}" if package else unique)  # for relative imports
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise KernelFileError("not a Python file: expected a name that ends in .py", path)
@@ -66,9 +68,21 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
     _paths[name] = path
     sys.modules[name] = module  # dataclasses and pickle look a module up by its name
     sys.path.insert(0, str(file.resolve().parent))
+    if package:  # the folder above it comes behind what is installed
+        sys.path.append(str(file.resolve().parents[package.count(".") + 1]))
     with blaming(path, "importing it"):
         spec.loader.exec_module(module)
     return module
+
+
+def _package_of(file: Path) -> str:
+    """The package that a file lies in, by the ``__init__.py`` files; empty if in none."""
+    names: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(names)
 
 
 def import_text(text: str, path: str) -> ModuleType:

@@ -6,7 +6,7 @@ same keys in ``<stem>.launch.toml`` beside it::
     sizes = { N = 1048576 }                 # what --shape may override
     args = { x_ptr = "fp32[N]", idx_ptr = "int64[N] < 1000", out_ptr = "fp32[N]", n = "N" }
     outputs = ["out_ptr"]                   # written; allocated afresh for each call
-    constants = { BLOCK = 1024, num_warps = 4 }   # what --params may override
+    constants = { BLOCK = 1024, HEAD = "N" }        # what --params may override; sizes by name
     grid = ["cdiv(N, BLOCK)"]
     kernel = "add_kernel"                   # where the module has several
     shapes = [{ N = 4096 }]                 # optional workloads
@@ -28,7 +28,7 @@ from typing import Any
 import torch
 
 from solkit.core import Candidate, KernelFile, Problem, Value
-from solkit.core.arithmetic import FUNCTIONS, evaluate
+from solkit.core.arithmetic import FUNCTIONS, evaluate, names_in
 from solkit.errors import KernelFileError, ParamsError, ShapeError
 from solkit.kernelfiles._base import LoadedKernel, Workload
 from solkit.kernelfiles._native import to_dtype, tolerance_of
@@ -144,7 +144,7 @@ class TritonKernel(LoadedKernel):
     ) -> Workload:
         """See `LoadedKernel.workload`."""
         sizes = self.full_shape(shape)
-        constants = self._constants(dict(params or {}))
+        constants = self._constants(dict(params or {}), sizes)
         specs = {k: v for k, v in self._launch["args"].items() if k not in self._outputs}
         made = {name: self._make(name, spec, sizes, device) for name, spec in specs.items()}
         if self._reference is not None:
@@ -158,7 +158,7 @@ class TritonKernel(LoadedKernel):
             kernel=self._launcher(tuple(made), sizes, constants, device),
         )
 
-    def _constants(self, params: dict[str, Value]) -> dict[str, Value]:
+    def _constants(self, params: dict[str, Value], sizes: Mapping[str, Value]) -> dict[str, Value]:
         known = dict(self._launch.get("constants", {}))
         options = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
         tuned = restrict_autotuners(self._module, params)
@@ -169,7 +169,18 @@ class TritonKernel(LoadedKernel):
                     f"it has: {', '.join(known) or 'none'}"
                 )
         given = {k: v for k, v in params.items() if k not in tuned}  # the tuner passes the others
-        return {**known, **given}
+        listed = {**known, **given}
+        return {name: self._constant(value, sizes, listed) for name, value in listed.items()}
+
+    def _constant(
+        self, value: Value, sizes: Mapping[str, Value], constants: Mapping[str, Value]
+    ) -> Value:
+        """A constant's value: text that names sizes or constants is evaluated, other text stays."""
+        scope = {**{k: v for k, v in constants.items() if not isinstance(v, str)}, **sizes}
+        if not isinstance(value, str) or not names_in(value) & scope.keys():
+            return value
+        found: Value = _evaluate(value, scope, self._path)
+        return found
 
     def _launcher(
         self,

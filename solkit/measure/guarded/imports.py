@@ -25,6 +25,6 @@ class Imports:
         """Forget kernel files imported since then. Libraries stay: importing them takes long."""
         sys.path[:] = self.path
         for name in sys.modules.keys() - self.modules:
-            if name.startswith("solkit_kernel_"):
+            if name.rpartition(".")[2].startswith("solkit_kernel_"):  # it may lie in a package
                 del sys.modules[name]
         linecache.clearcache()
