@@ -40,7 +40,7 @@ class AnalysisStatus(str, enum.Enum):
     NOT_CAPTURED = "not_captured"
     """The candidate could not be run on fake tensors, or launched nothing."""
     NOT_ANALYSED = "not_analysed"
-    """Its kernels are in a language that is not analysed; the notes name it."""
+    """What it launches is in a language, or a library, that is not analysed; the notes name it."""
     UNSUPPORTED_DEVICE = "unsupported_device"
     """Older than sm_80: bounds only."""
 

@@ -54,7 +54,7 @@ _STATUS = {
     AnalysisStatus.PARTIAL: "not every launch could be analysed",
     AnalysisStatus.NO_KERNEL: "none: the file has only a reference",
     AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
-    AnalysisStatus.NOT_ANALYSED: "none: kernels in this language are not analysed",
+    AnalysisStatus.NOT_ANALYSED: "none: what it launches is not analysed",
     AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for NVIDIA GPUs from sm_80 on",
 }
 

@@ -423,7 +423,7 @@ def test_names_of_headers_that_are_not_read_are_no_fault_of_the_kernels(
 def test_a_library_that_the_host_calls_is_named_not_nothing(analysed):
     source = "void f(torch::Tensor x) { cublasSscal(h, 7, &two, x.data_ptr<float>(), 1); }"
     analysis = analysed(lambda ext, x: ext.f(x), source=source)
-    assert analysis.status is AnalysisStatus.NOT_CAPTURED
+    assert analysis.status is AnalysisStatus.NOT_ANALYSED
     assert [note.partition(": ")[2] for note in analysis.notes] == [
         "calls cublasSscal, which is not analysed."
     ]
