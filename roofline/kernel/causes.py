@@ -37,6 +37,7 @@ MATTERS = 1.05
 
 _WORK_MATTERS = 1.2  # below, partial tiles and online rescaling
 _TWICE = 2.0  # what the problem needs
+_TAKES_TIME = 0.3  # of the time of the longest resource, from which operations are a burden
 _REUSE_MATTERS = 1.15  # below, no kernel reuses more
 _FEW_BLOCKS = 0.75  # of the SMs
 _OCCUPANCY_MATTERS = 1.15  # below, any occupancy may be as good as possible
@@ -89,22 +90,33 @@ def _on_work(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause 
     if first.pipe == "int32":
         return _indices(first)
     if needs.operations and _times_needed(kernels, needs) <= MATTERS:
-        return None
+        return None  # of the kinds that take time
     return named("unneeded work", first, times=factor)
 
 
 def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
-    """The most that the launches do of any kind of operation, over what the problem needs."""
+    """The most that the launches do of any kind of operation, over what the problem needs.
+
+    Kinds that take little of the launches' time are left out: more or less of them changes nothing.
+    """
     asked: dict[str, float] = {}
+    taken: dict[str, float] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
-            asked[_kind(pipe)] = asked.get(_kind(pipe), 0.0) + done * kernel.count
+            kind, taken_ms = _kind(pipe), kernel.pipes.get(pipe, 0.0) * kernel.count
+            asked[kind] = asked.get(kind, 0.0) + done * kernel.count
+            taken[kind] = taken.get(kind, 0.0) + taken_ms
+    least_ms = _TAKES_TIME * sum(kernel.longest(even=True) * kernel.count for kernel in kernels)
     needed: dict[str, float] = {}
     for pipe, least in needs.operations.items():
         needed[_kind(pipe)] = needed.get(_kind(pipe), 0.0) + least
     if not asked.get("tensor"):  # the products are among the scalar operations
         needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
-    times = [done / max(needed.get(kind, 0.0), 1.0) for kind, done in asked.items()]
+    times = (
+        done / max(needed.get(kind, 0.0), 1.0)
+        for kind, done in asked.items()
+        if taken[kind] >= least_ms
+    )
     return max(times, default=0.0)
 
 

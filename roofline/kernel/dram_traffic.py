@@ -15,7 +15,7 @@ import numpy as np
 
 from solkit.core import Reuse, Stream
 
-__all__ = ["Traffic", "dram_traffic", "lost_share"]
+__all__ = ["Traffic", "crossing_bytes", "dram_traffic", "lost_share"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -52,13 +52,14 @@ def dram_traffic(reuse: Reuse, l2_bytes: float) -> Traffic:
     """Bytes between DRAM and an initially cold L2, with the final write-back."""
     completed = sum(max(each - l2_bytes, 0.0) for each in reuse.partial_bytes)
     read, written = (
-        sum(_crossing(stream, l2_bytes) for stream in streams)
+        sum(crossing_bytes(stream, l2_bytes) for stream in streams)
         for streams in (reuse.reads, reuse.writes)
     )
     return Traffic(read + completed, written)
 
 
-def _crossing(stream: Stream, l2_bytes: float) -> float:
+def crossing_bytes(stream: Stream, l2_bytes: float) -> float:
+    """What one tensor moves between DRAM and an L2 in one direction."""
     lost = lost_share(np.array(stream.distances_bytes, float), l2_bytes)
     crossing = _with_lost(stream.cold_bytes, stream.again_bytes, lost)
     if not stream.distinct_bytes:

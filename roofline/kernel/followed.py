@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from solkit.core import Demand, Device, KernelAnalysis, Term
+from solkit.roofline.kernel.dram_traffic import crossing_bytes
 from solkit.roofline.kernel.model import ahead, executed, rate, resident, together
 
 __all__ = ["Followed"]
@@ -72,6 +73,33 @@ class Followed:
     def dram_bytes(self) -> float:
         """From and to DRAM."""
         return self.demand.dram_read_bytes + self.demand.dram_write_bytes
+
+    def distinct_bytes(self, argument: str, kind: str) -> float:
+        """Bytes of an argument that a launch reads or writes, each once; 0 if unknown.
+
+        Several lines may touch parts of it, or the same. A library's operator touches it in one.
+
+        Args:
+            argument: as in `solkit.core.Access`.
+            kind: ``"load"`` or ``"store"``.
+        """
+        reuse = self.demand.reuse
+        streams = reuse.reads if kind == "load" else reuse.writes
+        first = [s for s in streams if argument and s.argument == argument]
+        if first:
+            return sum(min(s.cold_bytes, s.most_bytes or s.cold_bytes) for s in first)
+        sizes = (a.unique_bytes for a in self.demand.accesses
+                 if (a.argument, a.kind) == (argument, kind))  # fmt: skip
+        return max(sizes, default=0)
+
+    def read_again_bytes(self) -> Mapping[str, float]:
+        """By argument, bytes that it reads from DRAM after their first time."""
+        found: dict[str, float] = {}
+        for stream in self.demand.reuse.reads:
+            read = crossing_bytes(stream, self.device.l2_bytes)
+            first = min(stream.cold_bytes, stream.most_bytes or stream.cold_bytes)
+            found[stream.argument] = found.get(stream.argument, 0.0) + max(read - first, 0.0)
+        return found
 
     @property
     def is_cuda(self) -> bool:

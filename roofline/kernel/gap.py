@@ -285,10 +285,10 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
     shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
     least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)
-    banks = (
-        f"; {count(shared, 'wavefronts')} of shared memory, {count(least)} without bank conflicts"
-    )
     first = kernels[0]
+    banks = f"; {count(shared, 'wavefronts')} of shared memory"
+    if shared > least:
+        banks += f", {count(least)} without bank conflicts"
     others = sum(
         (k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count
         for k in kernels
@@ -298,10 +298,24 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     return (
         f"{amount(dram, 'B')} from and to DRAM{by_torch}, "
         f"{amount(_needed_bytes(bound), 'B')} needed; "
-        f"{amount(l2, 'B')} between L2 and the SMs{banks if shared > least else ''}"
-        f"; {first.name} is limited by {_MEMORIES.get(first.memory, first.memory)}."
+        f"{amount(l2, 'B')} between L2 and the SMs{banks if shared > least or first.memory == 'shared' else ''}"
+        f"; {first.name} is limited by {_MEMORIES.get(first.memory, first.memory)}"
+        f"{_in_sectors(first) if first.memory in ('l1', 'l2', 'dram') else ''}."
     )
 
+
+def _in_sectors(kernel: Followed) -> str:
+    """The bytes of the sectors that lanes touch, where they request much less of them."""
+    accesses = kernel.demand.accesses
+    touched = sum(access.sector_bytes for access in accesses)
+    requested = sum(access.requested_bytes for access in accesses)
+    if touched <= _SPARSE * requested:
+        return ""
+    return f", whose lanes touch {amount(touched, 'B')} of sectors for {amount(requested, 'B')}"
+
+
+_SPARSE = 1.2
+"""Bytes of sectors over those requested, from which accesses waste some."""
 
 _MEMORIES = {"dram": "DRAM", "l2": "L2", "l1": "L1", "shared": "shared memory"}
 _TOLD_KINDS = 3

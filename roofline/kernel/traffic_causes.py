@@ -34,6 +34,7 @@ CAUSES = (
 
 _MATTERS = 1.05
 _TELLING = 0.2  # of the bytes of the memory that limits
+_ALSO = 0.1  # of the bytes that the worst access wastes
 _COALESCED = 0.6  # of the bytes in a request's sectors
 _MUCH = 0.3  # of a launch's time
 _AGAIN = 1.5  # times its own size
@@ -54,7 +55,8 @@ class _Use:
 
     @property
     def moved(self) -> float:
-        return self.access.unique_bytes * self.kernel.count
+        one = self.kernel.distinct_bytes(self.access.argument, self.access.kind)
+        return one * self.kernel.count
 
 
 def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
@@ -152,14 +154,28 @@ def in_memory(kernel: Followed, memory: str) -> Cause | None:
     known = [access for access in kernel.demand.accesses if access.argument]
     if not known:  # its location and so its sectors
         return None
-    wasteful = max(known, key=lambda access: _wasted(access, memory))
-    if _wasted(wasteful, memory) > _TELLING * moved:
-        cause = _of_waste(wasteful, kernel, memory)
+    wasteful = sorted(known, key=lambda access: -_wasted(access, memory))
+    if _wasted(wasteful[0], memory) > _TELLING * moved:
+        cause = _of_waste(wasteful[0], kernel, memory)
         if cause is not None:
-            return cause
+            alike = [
+                access
+                for access in wasteful
+                if _wasted(access, memory) > _ALSO * _wasted(wasteful[0], memory)
+                and (found := _of_waste(access, kernel, memory))
+                and found.name == cause.name
+            ]
+            return Cause(cause.name, {**cause.figures, **_also(cause, alike)})
     if memory == "dram":
-        return _lost(kernel, known)
+        return _lost(kernel)
     return _repeated(kernel, known, moved) if memory == "l2" else narrowest(kernel, known)
+
+
+def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
+    """A sentence on further lines of the same cause; empty if there are none."""
+    lines = dict.fromkeys(access.line for access in alike if access.line)
+    others = [line for line in lines if line != cause.figures["place"]]
+    return {"also": f"The same holds for {', '.join(others)}. " if others else ""}
 
 
 def _moved(kernel: Followed, memory: str) -> float:
@@ -217,30 +233,23 @@ def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
     return named("narrow requests", kernel, most, kind=most.kind, **figures)
 
 
-def _lost(kernel: Followed, known: Sequence[Access]) -> Cause | None:
-    """Reads from DRAM of what L2 held before."""
-    if len(known) < len(kernel.demand.accesses):
+def _lost(kernel: Followed) -> Cause | None:
+    """Reads from DRAM of what L2 held before: of the argument with most of these bytes."""
+    again = kernel.read_again_bytes()
+    first = kernel.demand.dram_read_bytes - sum(again.values())
+    argument = max(again, key=lambda each: again[each], default="")
+    loads = [a for a in kernel.demand.accesses if a.kind == "load" and a.argument == argument]
+    if sum(again.values()) <= (_AGAIN - 1) * first or not argument or not loads:
         return None
-    if kernel.demand.dram_read_bytes <= _AGAIN * _distinct(known):
-        return None
-    loads = [access for access in known if access.kind == "load"]
-    most = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
-    if most is not None and most.requested_bytes > _AGAIN * most.unique_bytes:
-        times = most.requested_bytes / most.unique_bytes
-        return named("order of blocks", kernel, most, argument=most.argument, times=times)
-    most = max(loads, key=lambda access: access.unique_bytes, default=None)
-    if most is None:
-        return None
-    return named("lost from L2", kernel, most, argument=most.argument)
-
-
-def _distinct(accesses: Sequence[Access]) -> int:
-    """Bytes of all arguments, each by the access that reads most of it."""
-    most: dict[str, int] = {}
-    for access in accesses:
-        if access.kind != "store":
-            most[access.argument] = max(most.get(access.argument, 0), access.unique_bytes)
-    return sum(most.values())
+    of_blocks = max(loads, key=lambda access: access.requested_bytes - access.unique_bytes)
+    by_blocks = of_blocks.requested_bytes - of_blocks.unique_bytes
+    by_passes = _of_passes(kernel, loads)
+    if max(by_blocks, by_passes) <= (_AGAIN - 1) * of_blocks.unique_bytes:
+        return named("lost from L2", kernel, loads[-1], argument=argument)
+    if by_passes > by_blocks:
+        return _passes(kernel, loads)
+    times = of_blocks.requested_bytes / of_blocks.unique_bytes
+    return named("order of blocks", kernel, of_blocks, argument=argument, times=times)
 
 
 def _repeated(kernel: Followed, known: Sequence[Access], moved: float) -> Cause | None:
@@ -249,25 +258,28 @@ def _repeated(kernel: Followed, known: Sequence[Access], moved: float) -> Cause 
     again = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
     if again is None:
         return None
-    argument = again.argument
     if again.requested_bytes - again.unique_bytes > _TELLING * moved:
         times = again.requested_bytes / again.unique_bytes
-        return named("repeated reads", kernel, again, argument=argument, times=times)
+        return named("repeated reads", kernel, again, argument=again.argument, times=times)
     by_argument: dict[str, list[Access]] = {}
     for access in loads:
         by_argument.setdefault(access.argument, []).append(access)
-    passes = max(by_argument.values(), key=_of_passes)
-    if _of_passes(passes) <= _TELLING * moved:
-        return None
-    times = sum(a.unique_bytes for a in passes) / max(a.unique_bytes for a in passes)
-    argument = passes[0].argument
-    return named("several passes", kernel, passes[-1], argument=argument, times=times)
+    passes = max(by_argument.values(), key=lambda each: _of_passes(kernel, each))
+    return _passes(kernel, passes) if _of_passes(kernel, passes) > _TELLING * moved else None
 
 
-def _of_passes(accesses: Sequence[Access]) -> float:
-    """Bytes that further loads of an argument read again."""
-    read = [access.unique_bytes for access in accesses]
-    return sum(read) - max(read)
+def _passes(kernel: Followed, loads: Sequence[Access]) -> Cause:
+    """Several loads of one argument that read the same bytes, one after the other."""
+    argument = loads[0].argument
+    distinct = kernel.distinct_bytes(argument, "load")
+    times = sum(access.unique_bytes for access in loads) / max(distinct, 1.0)
+    return named("several passes", kernel, loads[-1], argument=argument, times=times)
+
+
+def _of_passes(kernel: Followed, loads: Sequence[Access]) -> float:
+    """Bytes that further loads of an argument read again; parts that differ are read once."""
+    read = sum(access.unique_bytes for access in loads)
+    return max(read - kernel.distinct_bytes(loads[0].argument, "load"), 0.0)
 
 
 def spills(kernel: Followed) -> Cause:

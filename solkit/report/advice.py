@@ -27,10 +27,7 @@ _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
 _WHOLE = 0.9  # of an output: figures of large grids are scaled from some blocks
 _MOSTLY = 0.5  # of the modelled time
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
-_NO_CAUSE = (
-    "Neither the compiled code nor the timing shows a cause: a profiler (Nsight Compute) is the "
-    "next step."
-)
+_PROFILERS = {"NVIDIA": "Nsight Compute", "AMD": "rocprof-compute"}
 
 
 Rule = Callable[["_Case"], Iterator[str]]
@@ -42,7 +39,20 @@ def advise(result: Result, device: Device) -> tuple[str, ...]:
     tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
     rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
     sentences = itertools.chain.from_iterable(rule(case) for rule in rules)
-    return tuple(itertools.islice(sentences, _MOST)) or (_NO_CAUSE,)
+    return tuple(itertools.islice(sentences, _MOST)) or (_no_cause(case),)
+
+
+def _no_cause(case: _Case) -> str:
+    """Advice where no rule has any: the profiler of the device's vendor."""
+    profiler = _PROFILERS.get(case.device.vendor)
+    tool = f"a profiler ({profiler})" if profiler else "a profiler of its vendor"
+    measurement = case.result.measurement
+    if case.result.analysis.status is AnalysisStatus.UNSUPPORTED_DEVICE and measurement is None:
+        return (
+            f"Kernels are not analysed for {case.device.key}: on that GPU {tool} shows what "
+            "limits them."
+        )
+    return f"Neither the compiled code nor the timing shows a cause: {tool} is the next step."
 
 
 def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:

@@ -15,6 +15,7 @@ _CONFLICTS = (
 )
 _SCATTERED = (
     "{place}: this {kind} touches {per_request:.3g} sectors a request where {least:.3g} would do. "
+    "{also}"
 )
 _NARROW = "{place}: this {kind} moves {wide} a lane and request, in {requests:,} requests"
 _LITTLE = (
@@ -140,7 +141,7 @@ REMEDIES = {
     "spills": ("{kernel} {what}, to local memory: use smaller tiles, or more warps to share them."),
     "uncoalesced": (
         "{place}: this {kind} is not coalesced: it moves {sectors:,} sectors for "
-        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. Let neighbouring lanes access "
+        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. {also}Let neighbouring lanes access "
         "neighbouring addresses."
     ),
     "uneven blocks": (
@@ -244,4 +245,4 @@ def advice_on(cause: Cause | None) -> str:
     template = REMEDIES[cause.name]
     if cause.figures.get("language") == "CUDA C++":
         template = IN_CUDA.get(cause.name, template)
-    return template.format_map(cause.figures)
+    return template.format_map({"also": "", **cause.figures})
