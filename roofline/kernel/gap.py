@@ -289,6 +289,8 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     banks = f"; {count(shared, 'wavefronts')} of shared memory"
     if shared > least:
         banks += f", {count(least)} without bank conflicts"
+    elif first.memory != "shared":
+        banks = ""
     others = sum(
         (k.demand.dram_read_bytes + k.demand.dram_write_bytes) * k.count
         for k in kernels
@@ -298,7 +300,7 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     return (
         f"{amount(dram, 'B')} from and to DRAM{by_torch}, "
         f"{amount(_needed_bytes(bound), 'B')} needed; "
-        f"{amount(l2, 'B')} between L2 and the SMs{banks if shared > least or first.memory == 'shared' else ''}"
+        f"{amount(l2, 'B')} between L2 and the SMs{banks}"
         f"; {first.name} is limited by {_MEMORIES.get(first.memory, first.memory)}"
         f"{_in_sectors(first) if first.memory in ('l1', 'l2', 'dram') else ''}."
     )

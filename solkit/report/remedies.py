@@ -141,8 +141,8 @@ REMEDIES = {
     "spills": ("{kernel} {what}, to local memory: use smaller tiles, or more warps to share them."),
     "uncoalesced": (
         "{place}: this {kind} is not coalesced: it moves {sectors:,} sectors for "
-        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. {also}Let neighbouring lanes access "
-        "neighbouring addresses."
+        "{megabytes:.4g} MB, {percent:.0f} % of what they hold. {also}"
+        "Let neighbouring lanes access neighbouring addresses."
     ),
     "uneven blocks": (
         "{kernel}'s blocks differ in length: start the longest first, or balance them."

@@ -6,6 +6,7 @@ import pytest
 
 from solkit.core import Analysis, AnalysisStatus, Score, Verdict
 from solkit.report.advice import advise
+from solkit.roofline import devices
 
 MEMORY_BOUND = {"limiter": "dram"}
 
@@ -191,3 +192,13 @@ def test_live_launches_stand_in_for_those_not_captured(make, says):
     live = make.measurement(launches=(make.kernel(spills=24),))
     missed = Analysis(AnalysisStatus.NOT_CAPTURED)
     assert "spills 24 words" in says(make.measured(analysis=missed, measurement=live))
+
+
+def test_where_kernels_are_not_analysed_the_vendors_profiler_is_named(make):
+    result = make.result(
+        analysis=Analysis(AnalysisStatus.UNSUPPORTED_DEVICE), verdict=Verdict.NOT_MEASURED, gap=None
+    )
+    (told,) = advise(result, devices.find("mi300x"))
+    assert "rocprof-compute" in told
+    assert "Nsight" not in told
+    assert "compiled code" not in told

@@ -121,7 +121,7 @@ def test_demand_model_gap_and_advice(make):
         "requests": 2**20, "sectors": 2**25, "block_sectors": 2**24, "requested_bytes": 2**29,
         "unique_bytes": 2 * 4096**2, "vector_bytes": 16, "cache": "", "eviction": "",
         "is_volatile": False, "semantics": "", "scope": "", "operation": "", "is_returned": False,
-        "contention": None,
+        "contention": None, "outside_bytes": 0,
     }  # fmt: skip
     assert [term["name"] for term in launch["model"]["terms"]] == [
         "tensor.bf16", "l2", "latency", "launch",

@@ -326,3 +326,13 @@ def test_an_output_that_is_written_in_part_comes_first(make):
     analysis = Analysis(AnalysisStatus.COMPLETE, (make.kernel(),), is_whole=True, written=written)
     text = page(make.report(make.result(analysis=analysis)), width=120)
     assert "next         Output 1 is written in part, at most 1.00 MB of 4.00 MB" in text
+
+
+def test_an_access_outside_of_its_tensor_comes_first_and_once(make):
+    kernel = make.kernel(demand=make.demand(), model=make.model())
+    first = replace(kernel.demand.accesses[0], outside_bytes=1780, line="k.py:7", argument="x")
+    demand = replace(kernel.demand, accesses=(first, *kernel.demand.accesses[1:]))
+    analysis = Analysis(AnalysisStatus.COMPLETE, (replace(kernel, demand=demand),) * 2)
+    text = page(make.report(make.result(analysis=analysis)), width=120)
+    assert "next         k.py:7: this load reaches 1,780 bytes outside of the memory of x" in text
+    assert text.count("1,780 bytes") == 1
