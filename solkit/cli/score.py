@@ -63,6 +63,13 @@ _Ncu = Annotated[
         "--ncu", help="Read hardware counters of each launch with Nsight Compute: docs/analysis.md."
     ),
 ]
+_Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Run what is not measured in Triton's interpreter at small sizes: needs no GPU.",
+    ),
+]
 _Verbose = Annotated[
     bool, typer.Option("--verbose", help="Show every shape in full, and tracebacks.")
 ]
@@ -91,6 +98,7 @@ def score(
     html: _outputs.Html = None,
     figures: _outputs.Figures = None,
     fail_under: _FailUnder = None,
+    check: _Check = False,
     verbose: _Verbose = False,
 ) -> None:
     """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
@@ -125,7 +133,7 @@ def score(
             pipeline.score,
             device=device, shapes=shapes, params=chosen, settings=settings, measure=measure,
         )  # fmt: skip
-        page = _Page(outputs, verbose, explain, fail_under, hinting=not sandbox)
+        page = _Page(outputs, verbose, explain, fail_under, hinting=not sandbox, checking=check)
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
 
@@ -156,6 +164,7 @@ class _Page:
     explain: bool
     fail_under: float | None
     hinting: bool = True
+    checking: bool = False
 
     def one(self, run: _Run, candidate: str, problem: str | None) -> Exit:
         """Report one kernel."""
@@ -201,6 +210,13 @@ class _Page:
         start = time.perf_counter()
         with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
             report = run(candidate, reference=problem)
+            told: tuple[str, ...] = ()
+            if self.checking:
+                from solkit.pipeline.interpreting import checked
+
+                report, told = checked(report)
+        for each in told:
+            _base.complain(f"{candidate}: {each}")
         took_s = time.perf_counter() - start
         if not self.outputs.silent:
             console = _base.console()

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 from solkit.analysis.study import describe
 from solkit.core import (
+    Checked,
     Configuration,
     Depth,
     Device,
@@ -47,6 +48,7 @@ from solkit.roofline.score import sol_score
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Ranked
 from solkit.surrogate.ranking import RankSettings
+from solkit.tuner.proposers.checking import Checker
 
 __all__ = ["Evaluator", "Graded", "Grading", "Reward", "Stage"]
 
@@ -146,6 +148,7 @@ class Evaluator:
                 self._baseline_ms = recording.baseline_ms(text_of(path), whole)
             self._reader = Reader(self._prepared, path, given, recording)
             self._forecasts = Forecaster(self._prepared, path, given, surrogate)
+            self._checker = stack.enter_context(Checker()) if recording is None else None
             self._stack = stack.pop_all()
 
     @classmethod
@@ -368,11 +371,22 @@ class Evaluator:
         except InputError as error:
             why = named(error, configuration.path)
             return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)
+        kind, wrong = self._interpreted(configuration)
+        if kind is Checked.WRONG:
+            why = f"It is wrong in Triton's interpreter, {named(wrong, configuration.path)}."
+            return refused(Verdict.WRONG, why, params=configuration.params)
         result = prospect.result
         if result.verdict is Verdict.DOES_NOT_COMPILE:
             errors = (named(each, configuration.path) for each in result.errors)
             return refused(result.verdict, *errors, params=configuration.params)
         return self._explained(graded, result, configuration.path)
+
+    def _interpreted(self, configuration: Configuration) -> tuple[Checked, str]:
+        """Run a candidate at small sizes, without a GPU; a recording knows what is right."""
+        if self._checker is None:
+            return Checked.UNCHECKED, ""
+        files = configuration.path, configuration.reference
+        return self._checker.check_alone(*files, configuration.params, configuration.shape)
 
     def _explained(self, graded: Graded, result: Result, path: str) -> Graded:
         known = grading.known_of(result.analysis, self.device)

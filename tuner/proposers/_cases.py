@@ -13,13 +13,16 @@ from dataclasses import dataclass
 
 from solkit.core import Value
 
-__all__ = ["Sized", "sizes_to_try"]
+__all__ = ["Sized", "even_sizes", "sizes_to_try"]
 
 _SIDE = 128
 """What sizes shrink to on average: two tiles of most kernels."""
 _MOST_SIDES = 3
 _TINY, _KEPT = 1 << 11, 1 << 20
 """Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
+
+_EVEN = 256
+"""What each size of a candidate that is tried alone shrinks to: one block of most kernels fits."""
 
 _LEAST = 16
 """No size shrinks below: the least that `tl.dot` takes."""
@@ -64,6 +67,36 @@ def sizes_to_try(
     for each in _all(shape, list(held_out)):
         found.setdefault((tuple(each.shape.items()), each.offset), each)
     return tuple(found.values())
+
+
+def even_sizes(
+    shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
+) -> tuple[Sized, ...]:
+    """Sizes at which a kernel that needs divisible ones works as well: halved, never made odd.
+
+    The last two keep the largest sizes as they are, one at a time.
+    """
+    small = _halved(shape)
+    found = [Sized(small, "scaled down")]
+    for name in sorted(_sizes(shape), key=lambda name: -_sizes(shape)[name])[:2]:
+        found.append(Sized({**small, name: shape[name]}, f"with {name} as it is"))
+    found += [
+        Sized(_halved({**shape, **other}), "at a held-out shape, scaled down")
+        for other in list(held_out)[:1]
+    ]
+    unlike: dict[tuple[tuple[str, Value], ...], Sized] = {}
+    for each in found:
+        unlike.setdefault(tuple(each.shape.items()), each)
+    return tuple(unlike.values())
+
+
+def _halved(shape: Mapping[str, Value]) -> dict[str, Value]:
+    """The shape with sizes halved while they are even and above `_EVEN`."""
+    sizes = _sizes(shape)
+    for name in sizes:
+        while sizes[name] > _EVEN and sizes[name] % 2 == 0:
+            sizes[name] //= 2
+    return {**shape, **sizes}
 
 
 def _all(shape: Mapping[str, Value], held_out: list[Mapping[str, Value]]) -> Iterator[Sized]:

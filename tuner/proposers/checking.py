@@ -13,18 +13,20 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from solkit.core import Brief, Checked
+from solkit.core import Brief, Checked, Value
 from solkit.errors import JobDiedError, SolkitError, UnsupportedError
 from solkit.processes.jobs import Jobs, SandboxedJobs
 
 __all__ = ["Checker"]
 
 _WORKER = "solkit.tuner.proposers._trial"
+_ALONE = "solkit.tuner.proposers._alone:check"
 _ENVIRONMENT = {"TRITON_INTERPRET": "1"}
 _PREPARE_S = 60.0
 
@@ -96,6 +98,33 @@ class Checker:
         except SolkitError as error:
             return Checked.WRONG, str(error)
         kind, why = answer
+        return Checked(kind), str(why)
+
+    def check_alone(
+        self,
+        kernel: str,
+        problem: str | None,
+        params: Mapping[str, Value],
+        shape: Mapping[str, Value],
+    ) -> tuple[Checked, str]:
+        """Whether a file's candidate is plainly wrong, without a parent to judge it by.
+
+        Args:
+            kernel: its path.
+            problem: the file with the reference, if it is another.
+            params: of the candidate.
+            shape: sizes of the problem.
+        """
+        files = problem or kernel, kernel
+        with self._preparing:
+            if self._jobs is None:
+                self._jobs = _jobs()
+        try:
+            kind, why = self._jobs.call(
+                _ALONE, *files, dict(params), dict(shape), timeout_s=self._limit_s, shown=files
+            )
+        except SolkitError as error:  # of a kernel that needs a GPU, or of this check
+            return Checked.UNCHECKED, str(error)
         return Checked(kind), str(why)
 
     def prepare(self, brief: Brief) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from solkit.core import Brief, Checked
 from solkit.roofline import devices
-from solkit.tuner.proposers._cases import sizes_to_try
+from solkit.tuner.proposers._cases import even_sizes, sizes_to_try
 from solkit.tuner.proposers.checking import Checker
 
 sys.path.insert(0, str(Path(__file__).parent / "rewriter"))
@@ -169,3 +169,50 @@ def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
     assert any(shape["M"] == 16384 for shape in shapes)
     assert any(shape["N"] == 4096 for shape in shapes)
     assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
+
+
+# ----------------------------------------------------------------------------- without a parent
+
+WHOLE_BLOCKS = """
+@triton.jit
+def _doubled(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + places, tl.load(x_ptr + places) * 2)
+
+def reference(x):
+    return x * 2
+
+def inputs(N=4096, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def kernel(x, *, BLOCK=256):
+    out = torch.empty_like(x)
+    _doubled[(x.numel() // BLOCK,)](x, out, BLOCK=BLOCK)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        ("", "", Checked.RIGHT),  # it needs sizes that 256 divides: no other is tried
+        ("    return out", "    return x", Checked.WRONG),
+        ("    return out", "    return out[1:]", Checked.WRONG),
+        ("* 2)", "* 2.2)", Checked.WRONG),
+        ("* 2)", "* 2.002)", Checked.RIGHT),  # as far off as tensor cores may be
+        ("return x * 2", "return torch.nn.functional.dropout(x)", Checked.UNCHECKED),
+        ("    return out", "    return out.nothing_of_this_name", Checked.UNCHECKED),
+    ],
+)
+def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, tmp_path, old, new, want):
+    path = tmp_path / "alone.py"
+    path.write_text(HEADER + WHOLE_BLOCKS.replace(old, new, 1), encoding="utf-8")
+    found, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 4096})
+    assert found is want, why
+
+
+def test_sizes_of_a_candidate_alone_stay_divisible():
+    shapes = [dict(each.shape) for each in even_sizes({"M": 4096, "N": 1001, "causal": True})]
+    assert shapes[0] == {"M": 256, "N": 1001, "causal": True}
+    assert {"M": 4096, "N": 1001, "causal": True} in shapes
+    assert len(shapes) == 2
