@@ -6,6 +6,7 @@ result; after ``wait_s`` seconds, or at once for a long one, the answer is 202 w
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Collection
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import solkit
-from solkit.errors import InputError
+from solkit.errors import InputError, UnsupportedError
 from solkit.extras import needed
-from solkit.service import answers, page, requests
+from solkit.service import answers, page, reports, requests
 from solkit.service.answers import STATUS_OF, answer_of, error_of
 from solkit.service.desk import REUSED, Desk
 from solkit.service.guard import COOKIE, Guard
@@ -247,7 +248,8 @@ def _add_pages(app: FastAPI) -> None:
             return answer
         desk: Desk = request.app.state.desk
         jobs = desk.store.latest(_MOST_LISTED, request.state.owner)
-        text = page.overview(_queues(desk), jobs, solkit.__version__)
+        points = {each.id: desk.store.points(each) for each in jobs}
+        text = page.overview(_queues(desk), jobs, solkit.__version__, points)
         return HTMLResponse(text, headers=page.HEADERS)
 
     @app.get("/jobs/{name}", include_in_schema=False)
@@ -257,7 +259,18 @@ def _add_pages(app: FastAPI) -> None:
             found = desk.store.get(name, request.state.owner)
         except InputError as error:
             return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
-        return HTMLResponse(page.job_page(found), headers=page.HEADERS)
+        text = page.job_page(found, desk.store.points(found))
+        return HTMLResponse(text, headers=page.HEADERS)
+
+    @app.get("/jobs/{name}/report", include_in_schema=False)
+    async def report(name: str, request: Request) -> Response:
+        store = request.app.state.desk.store
+        try:
+            found = store.get(name, request.state.owner)
+            text = await asyncio.to_thread(reports.report_of, found, store)
+        except (InputError, UnsupportedError) as error:
+            return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
+        return HTMLResponse(text, headers=reports.HEADERS)
 
 
 # ------------------------------------------------------------------------------------------ errors

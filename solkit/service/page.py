@@ -5,32 +5,60 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
-from solkit.service.store import Job, Status
+from solkit.service.curves import curve, sparkline
+from solkit.service.naming import headline, title
+from solkit.service.reports import has_report
+from solkit.service.store import Job, Point, Status
 from solkit.service.telling import told
 
 __all__ = ["HEADERS", "job_page", "missing_page", "overview"]
 
 _MOST_JSON = 200_000
+_OVERVIEW_S, _JOB_S = 5, 3
+"""Seconds after which a browser loads a page again."""
 
 _STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 70rem;
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; --muted: #59626d;
+        --measured: #d55e00; --sol: #0072b2; }
+* { box-sizing: border-box; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 75rem;
        padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 1.6rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; min-width: 30rem; }
-th, td { text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid var(--line); }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+h1 { font-size: 1.35rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 1.6rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .3rem .9rem .3rem 0; vertical-align: top;
+         border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th { white-space: nowrap; } td.short { overflow-wrap: normal; white-space: nowrap; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+table.facts { width: auto; } table.facts td:first-child { color: var(--muted); }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; white-space: pre-wrap;
-      overflow-wrap: anywhere; }
+      overflow-wrap: anywhere; font-size: 13px; }
+.muted { color: var(--muted); } a { color: var(--sol); }
 .failed { color: #c0392b; } .done { color: #1e8449; } .running { color: #b9770e; }
+svg.curve { width: 100%; max-width: 34rem; height: auto; display: block; }
+svg.spark { width: 7.5rem; height: 1.75rem; display: block; }
+svg text { font: 11px system-ui, sans-serif; fill: var(--muted); }
+svg path { fill: none; stroke-width: 1.5; }
+svg .axis { stroke: var(--line); } svg .best { stroke: var(--measured); stroke-width: 2; }
+svg .dot { fill: var(--measured); } svg .sol { stroke: var(--sol); stroke-dasharray: 5 4; }
 @media (prefers-color-scheme: dark) {
+  :root { --muted: #9aa5b1; --sol: #56b4e9; }
   .failed { color: #ff8a7a; } .done { color: #6fdc9b; } .running { color: #ffc56b; } }
+@media (max-width: 640px) {
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  table.cards, table.cards tbody, table.cards tr, table.cards td { display: block; }
+  table.cards tr { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem;
+                   margin-bottom: .6rem; }
+  table.cards td { border: 0; padding: .1rem 0; text-align: left; }
+  table.cards td:first-child { font-weight: 600; }
+  table.cards td:empty { display: none; }
+  table.cards td[data-head]::before { content: attr(data-head) " "; color: var(--muted);
+                                      font-weight: 400; }
+  table.cards td.number, table.cards td.short { display: inline-block; margin-right: .9rem; } }
 """
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
@@ -46,51 +74,75 @@ HEADERS = {
 """Of every page: nothing is loaded, run or embedded."""
 
 
-def overview(queues: Sequence[Mapping[str, Any]], jobs: Sequence[Job], version: str) -> str:
+def overview(
+    queues: Sequence[Mapping[str, Any]],
+    jobs: Sequence[Job],
+    version: str,
+    points: Mapping[str, Sequence[Point]],
+) -> str:
     """The first page.
 
     Args:
         queues: as in `solkit.service.answers.OneQueue`.
         jobs: the newest first.
         version: of SolKit.
+        points: how far each search was, by job.
     """
     names = ("queued", "running", "done", "failed", "cancelled")
     rows = [
         [escape(each["name"]), *(str(each[name]) for name in names), _worker(each)]
         for each in queues
     ]
-    heads = ["job", "kind", "status", "queue", "created", "took", ""]
-    listed = _table(heads, map(_row, jobs)) if jobs else "<p>There are none yet.</p>"
+    heads = ["kernel", "kind", "status", "answer", "report", "created", "took", "queue"]
+    listed = (
+        _table(heads, (_row(job, points.get(job.id, ())) for job in jobs), wide=(0, 3))
+        if jobs
+        else "<p>There are none yet.</p>"
+    )
     body = (
         f"<h1>SolKit {escape(version)}</h1>"
         f"<h2>Queues</h2>{_table(['queue', *names, 'worker'], rows, numbers=range(1, 6))}"
-        f"<h2>Jobs</h2>{listed}"
+        f"<h2>Jobs</h2>{listed}{_again(_OVERVIEW_S)}"
     )
-    return _page("SolKit", body, refresh_s=5)
+    return _page("SolKit", body, _OVERVIEW_S)
 
 
-def job_page(job: Job) -> str:
-    """The page of one job."""
+def job_page(job: Job, points: Sequence[Point]) -> str:
+    """The page of one job.
+
+    Args:
+        job: to show.
+        points: how far it was, if it is a search.
+    """
     rows = [
-        ["kind", escape(job.kind)],
         ["status", _status(job)],
-        ["queue", escape(job.queue)],
         ["created", _when(job.created_s)],
-        ["took", _took(job)],
+        ["queue", escape(job.queue)],
     ]
-    if job.progress:
-        rows.append(["progress", escape(job.progress)])
-    parts = [f"<h1>Job {escape(job.id)}</h1>", _table([], rows)]
+    rows += [["took", _took(job)]] if _took(job) else []
+    rows += [["progress", escape(job.progress)]] if job.progress else []
+    if has_report(job):
+        rows.append(["report", _report_link(job)])
+    name = title(job)
+    parts = [
+        f"<h1>{escape(job.kind)}: {escape(name)}</h1>",
+        f'<p class="muted">Job {escape(job.id)}</p>',
+        _facts(rows),
+    ]
+    if figure := curve(points):
+        parts.append(f"<h2>Best time so far</h2>{figure}")
     if job.error is not None:
         fault = json.loads(job.error)
         parts.append(f"<h2>{escape(fault['type'])}</h2><pre>{escape(fault['message'])}</pre>")
     if job.result is not None:
         result = json.loads(job.result)
         whole = json.dumps(result, indent=2)[:_MOST_JSON]
-        parts.append(f"<h2>Result</h2><pre>{escape(told(job.kind, result))}</pre>")
+        parts.append(f'<h2 id="result">Result</h2><pre>{escape(told(job.kind, result))}</pre>')
         parts.append(f"<details><summary>JSON</summary><pre>{escape(whole)}</pre></details>")
     parts.append('<p><a href="/">All jobs</a></p>')
-    return _page(f"Job {job.id}", "".join(parts), None if job.status.is_over else 3)
+    again_s = None if job.status.is_over else _JOB_S
+    parts.append("" if again_s is None else _again(again_s))
+    return _page(f"{job.kind}: {name}", "".join(parts), again_s)
 
 
 def missing_page(message: str) -> str:
@@ -98,38 +150,81 @@ def missing_page(message: str) -> str:
     return _page("SolKit", f'<h1>{escape(message)}</h1><p><a href="/">All jobs</a></p>', None)
 
 
-def _page(title: str, body: str, refresh_s: int | None) -> str:
+def _page(name: str, body: str, refresh_s: int | None) -> str:
     again = "" if refresh_s is None else f'<meta http-equiv="refresh" content="{refresh_s}">'
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'{again}<link rel="icon" href="data:,"><title>{escape(title)}</title>'
+        f'{again}<link rel="icon" href="data:,"><title>{escape(name)}</title>'
         f"<style>{_STYLE}</style></head><body>{body}</body></html>"
     )
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
-    """A table of cells that are HTML already."""
-    right = set(numbers)
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
+def _again(refresh_s: int) -> str:
+    return f'<p class="muted">This page refreshes itself every {refresh_s} s.</p>'
+
+
+def _table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers: Container[int] = (),
+    wide: Container[int] = (0,),
+) -> str:
+    """A table of cells that are HTML already; a narrow screen shows a card a row.
+
+    Args:
+        heads: of the columns.
+        rows: of cells.
+        numbers: columns that are numbers.
+        wide: columns whose text may wrap, and that need no head on a card.
+    """
+    kinds = [
+        "number" if at in numbers else "" if at in wide else "short" for at in range(len(heads))
+    ]
+    head = "".join(_cell("th", kind, escape(name)) for kind, name in zip(kinds, heads))
     lines = "".join(
         "<tr>"
         + "".join(
-            f'<td class="number">{cell}</td>' if place in right else f"<td>{cell}</td>"
-            for place, cell in enumerate(row)
+            _cell("td", kind, cell, name if kind else "")
+            for kind, name, cell in zip(kinds, heads, row)
         )
         + "</tr>"
         for row in rows
     )
-    top = f"<thead><tr>{head}</tr></thead>" if heads else ""
-    return f'<div class="scroll"><table>{top}<tbody>{lines}</tbody></table></div>'
+    return f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>'
 
 
-def _row(job: Job) -> list[str]:
-    link = f'<a href="/jobs/{escape(job.id)}">{escape(job.id)}</a>'
-    note = job.progress or (json.loads(job.error)["message"][:80] if job.error else "")
-    told_job = [link, escape(job.kind), _status(job), escape(job.queue)]
-    return [*told_job, _when(job.created_s), _took(job), escape(note)]
+def _cell(tag: str, kind: str, cell: str, head: str = "") -> str:
+    attributes = (f' class="{kind}"' if kind else "") + (
+        f' data-head="{escape(head)}"' if head else ""
+    )
+    return f"<{tag}{attributes}>{cell}</{tag}>"
+
+
+def _facts(rows: Iterable[Sequence[str]]) -> str:
+    lines = "".join(f"<tr><td>{name}</td><td>{cell}</td></tr>" for name, cell in rows)
+    return f'<table class="facts"><tbody>{lines}</tbody></table>'
+
+
+def _row(job: Job, points: Sequence[Point]) -> list[str]:
+    link = f'<a href="/jobs/{escape(job.id)}">{escape(title(job))}</a>'
+    report = "" if job.result is None else _report_link(job)
+    line = [link, escape(job.kind), _status(job), _answer(job, points), report]
+    return [*line, _when(job.created_s), _took(job), escape(job.queue)]
+
+
+def _answer(job: Job, points: Sequence[Point]) -> str:
+    """The answer in short, or how far a search is, or why there is none."""
+    note = headline(job) or job.progress
+    if job.error:
+        note = json.loads(job.error)["message"][:80]
+    return escape(note) + sparkline(points)
+
+
+def _report_link(job: Job) -> str:
+    """A link to the report of its own, or to the result on the job's page."""
+    place = "/report" if has_report(job) else "#result"
+    return f'<a href="/jobs/{escape(job.id)}{place}">report</a>'
 
 
 def _status(job: Job) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 from solkit.errors import InputError, StorageError
 
-__all__ = ["ConflictError", "Job", "JobStore", "QueueFullError", "Status", "new_job"]
+__all__ = ["ConflictError", "Job", "JobStore", "Point", "QueueFullError", "Status", "new_job"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS jobs (
@@ -49,6 +49,19 @@ CREATE TABLE IF NOT EXISTS keys (
     digest TEXT NOT NULL,
     job TEXT NOT NULL,
     PRIMARY KEY (owner, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS points (
+    job TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    gpu_s REAL NOT NULL,
+    budget_s REAL NOT NULL,
+    best_ms REAL,
+    sol_ms REAL
+);
+CREATE INDEX IF NOT EXISTS by_job ON points (job, attempt);
+CREATE TABLE IF NOT EXISTS pages (
+    job TEXT PRIMARY KEY,
+    html TEXT NOT NULL
 ) WITHOUT ROWID;
 """
 _WAIT_S = 30.0  # for the lock of another process
@@ -116,6 +129,22 @@ class Job:
     started_s: float | None
     finished_s: float | None
     number: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """How far a search was at one time.
+
+    Attributes:
+        gpu_s, budget_s: seconds spent of the budget.
+        best_ms: the best time; ``None`` before that.
+        sol_ms: the speed of light; ``None`` if unknown.
+    """
+
+    gpu_s: float
+    budget_s: float = 0.0
+    best_ms: float | None = None
+    sol_ms: float | None = None
 
 
 _FIELDS = tuple(each.name for each in fields(Job))
@@ -217,6 +246,24 @@ class JobStore:
             ).fetchone()
         return int(found)
 
+    def points(self, job: Job) -> list[Point]:
+        """How far a search was, of its latest claim, oldest first."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT gpu_s, budget_s, best_ms, sol_ms FROM points "
+                "WHERE job = ? AND attempt = ? ORDER BY rowid",
+                (job.id, job.attempt),
+            ).fetchall()
+        return [Point(*row) for row in rows]
+
+    def page(self, name: str) -> str | None:
+        """The report that a job's worker made; ``None`` if it made none."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT html FROM pages WHERE job = ?", (name,)
+            ).fetchone()
+        return None if row is None else str(row[0])
+
     def cancel(self, name: str, owner: str | None = None) -> Job:
         """Cancel an unfinished job; a running one is given up, its answer is dropped.
 
@@ -240,18 +287,31 @@ class JobStore:
             ).fetchone()
         return None if row is None else _job(row)
 
-    def tell(self, job: Job, progress: str) -> bool:
-        """Say how far a job is; whether it is still wanted, and still the caller's."""
+    def tell(self, job: Job, progress: str, point: Point | None = None) -> bool:
+        """Say how far a job is; whether it is still wanted, and still the caller's.
+
+        Args:
+            job: as claimed.
+            progress: in words.
+            point: in numbers, of a search; kept where the best time changes, and the latest.
+        """
         with self._writing() as connection:
             done = connection.execute(
                 "UPDATE jobs SET progress = ? WHERE id = ? AND status = 'running' AND attempt = ?",
                 (progress, job.id, job.attempt),
             )
-            return done.rowcount == 1
+            is_wanted = done.rowcount == 1
+            if is_wanted and point is not None:
+                _add_point(connection, job, point)
+            return is_wanted
 
-    def finish(self, job: Job, result: str) -> bool:
-        """Answer a job; whether the answer counts."""
-        return self._finished(job.id, job.attempt, Status.DONE, result, None)
+    def finish(self, job: Job, result: str, page: str | None = None) -> bool:
+        """Answer a job, with its report if there is one; whether the answer counts."""
+        counts = self._finished(job.id, job.attempt, Status.DONE, result, None)
+        if counts and page is not None:
+            with self._writing() as connection:
+                connection.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (job.id, page))
+        return counts
 
     def fail(self, job: Job, kind: str, message: str) -> bool:
         """Say why a job has no answer; whether that counts."""
@@ -306,7 +366,8 @@ class JobStore:
                 f"DELETE FROM jobs WHERE status NOT IN {_UNFINISHED} AND finished_s < ?",
                 (time.time() - older_s,),
             )
-            connection.execute("DELETE FROM keys WHERE job NOT IN (SELECT id FROM jobs)")
+            for table in ("keys", "points", "pages"):
+                connection.execute(f"DELETE FROM {table} WHERE job NOT IN (SELECT id FROM jobs)")
 
     # ------------------------------------------------------------------------------------- insides
 
@@ -396,6 +457,19 @@ def new_job(owner: str, kind: str, queue: str, digest: str, request: str) -> Job
     name, now_s = secrets.token_hex(8), time.time()
     told = (name, owner, kind, queue, digest, request, Status.QUEUED)
     return Job(*told, 0, 0, "", None, None, now_s, None, None, 0)
+
+
+def _add_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
+    """Add a point; the one before it goes if neither its best time nor the one before differs."""
+    last = connection.execute(
+        "SELECT rowid, best_ms FROM points WHERE job = ? AND attempt = ? "
+        "ORDER BY rowid DESC LIMIT 2",
+        (job.id, job.attempt),
+    ).fetchall()
+    if len(last) == 2 and last[0][1] == last[1][1] == point.best_ms:
+        connection.execute("DELETE FROM points WHERE rowid = ?", (last[0][0],))
+    values = (job.id, job.attempt, point.gpu_s, point.budget_s, point.best_ms, point.sol_ms)
+    connection.execute("INSERT INTO points VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def _first(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> Job | None:

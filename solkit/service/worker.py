@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from solkit.errors import SolkitError
 from solkit.service.settings import QueueSettings
-from solkit.service.store import Job, JobStore
+from solkit.service.store import Job, JobStore, Point
 from solkit.service.workshop import Workshop
 
 __all__ = ["main"]
@@ -62,12 +62,13 @@ class _Worker:
                 self._queued.wait(_POLL_S)
 
     def _do(self, job: Job) -> None:
-        def tell(progress: str) -> None:
-            if not self._store.tell(job, progress):
+        def tell(progress: str, point: Point | None) -> None:
+            if not self._store.tell(job, progress, point):
                 raise _UnwantedError
 
         try:
-            self._store.finish(job, self._workshop.perform(job.kind, job.request, job.owner, tell))
+            done = self._workshop.perform(job.kind, job.request, job.owner, tell)
+            self._store.finish(job, done.result, done.page)
         except _UnwantedError:
             pass  # it was cancelled: nobody waits for an answer
         except SolkitError as error:

@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from solkit.core import (
     Comparison,
     ComparisonReport,
     Configuration,
+    EvolveStatus,
     FailedShape,
     Report,
     Result,
     TuneSettings,
+    TuneStatus,
     Value,
 )
 from solkit.core import EvolveSettings as EvolvingSettings
@@ -39,9 +42,9 @@ from solkit.profiling import profile
 from solkit.report import bounds as bounds_page
 from solkit.report import comparison as comparison_page
 from solkit.report import evolution as evolution_page
+from solkit.report import html, schema
 from solkit.report import profile as profile_page
 from solkit.report import ranking as ranking_page
-from solkit.report import schema
 from solkit.report import tuning as tuning_page
 from solkit.report.advice import advise
 from solkit.roofline.cases import unmeasured
@@ -49,18 +52,33 @@ from solkit.service import requests
 from solkit.service.labs import Labs, measure_settings
 from solkit.service.requests import KINDS
 from solkit.service.settings import QueueSettings
+from solkit.service.store import Point
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.ranking import RankSettings, Request, rank
 from solkit.tuner.final import head_to_head
 
-__all__ = ["Tell", "Workshop"]
+__all__ = ["Done", "Tell", "Workshop"]
 
-Tell = Callable[[str], None]
-"""Receives how far a job is; raises if nobody wants it any more."""
+Tell = Callable[[str, Point | None], None]
+"""Receives how far a job is, in words and numbers; raises if nobody wants it any more."""
 
 Settings = Mapping[str, Value]
 
 _COLD = "cold"  # L2, for the bound
+_SHOWN = 20  # candidates of a ranking's report
+
+
+@dataclass(frozen=True)
+class Done:
+    """The answer to a request.
+
+    Attributes:
+        result: as JSON.
+        page: the report as HTML; ``None`` if the result has all that a report needs.
+    """
+
+    result: str
+    page: str | None = None
 
 
 @dataclass
@@ -70,6 +88,19 @@ class _Job:
     owner: str
     tell: Tell
     names: dict[str, str] = field(default_factory=dict)
+    page: str | None = None
+
+    def show(self, line: str, status: TuneStatus | EvolveStatus) -> None:
+        """Tell how far a search is."""
+        sol_ms = None
+        if status.best_ms is not None and status.gap:
+            sol_ms = status.best_ms / status.gap
+        self.tell(line, Point(status.gpu_s, status.budget_s, status.best_ms, sol_ms))
+
+    def keep(self, make: Callable[[], str]) -> None:
+        """Keep a report for the web page, if this machine can make one."""
+        with contextlib.suppress(UnsupportedError):  # there is no Jinja: the page says so
+            self.page = make()
 
     def named(self, text: str) -> str:
         """Text without private paths."""
@@ -109,8 +140,8 @@ class Workshop:
         self._labs.close()
         self._texts.close()
 
-    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> str:
-        """The answer to a request, as JSON.
+    def perform(self, kind: str, request: str, owner: str, tell: Tell) -> Done:
+        """The answer to a request.
 
         Args:
             kind: of `solkit.service.requests.KINDS`.
@@ -124,7 +155,8 @@ class Workshop:
         ask = KINDS[kind].model_validate_json(request)
         job = _Job(owner, tell)
         try:
-            return _compact(job.named(self._doing[kind](ask, job)))
+            result = _compact(job.named(self._doing[kind](ask, job)))
+            return Done(result, None if job.page is None else job.named(job.page))
         except InputError as error:
             if not job.names or job.named(str(error)) == str(error):
                 raise
@@ -176,7 +208,9 @@ class Workshop:
                 how,
             )
             (plan,) = rank(request, analyser, self._model())
-        return ranking_page.dumps([replace(plan, ranked=plan.ranked[: ask.most])])
+        plan = replace(plan, ranked=plan.ranked[: ask.most])
+        job.keep(lambda: html.ranking_page([plan], _SHOWN, written=_now()))
+        return ranking_page.dumps([plan])
 
     # ------------------------------------------------------------------------------- in a Lab
 
@@ -291,7 +325,7 @@ class Workshop:
                 shape=ask.shape,
                 bench=bench,
                 settings=settings,
-                show=lambda status: job.tell(tuning_page.line(status)),
+                show=lambda status: job.show(tuning_page.line(status), status),
             )
         return tuning_page.dumps(tuned)
 
@@ -303,7 +337,7 @@ class Workshop:
         parts = EvolveParts(
             advise=advise,
             surrogate=self._model(),
-            show=lambda status: job.tell(evolution_page.line(status)),
+            show=lambda status: job.show(evolution_page.line(status), status),
         )
         with self._alone(bench):
             evolved = evolve(
@@ -316,6 +350,7 @@ class Workshop:
                 settings=settings,
                 parts=parts,
             )
+        job.keep(lambda: html.lineage_page(evolved, written=_now()))
         return evolution_page.dumps(evolved)
 
     def _profile(self, ask: requests.Profile, _: _Job) -> str:
@@ -369,6 +404,10 @@ class Workshop:
             for at, each in enumerate(ask.candidates)
         ]
         return [base, *others]
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _compact(text: str) -> str:

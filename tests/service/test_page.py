@@ -12,7 +12,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
-from serving import PROBLEM, SHAPE, TOKEN, asked  # noqa: E402 - httpx may be missing
+from serving import FAST, PROBLEM, SHAPE, TOKEN, asked  # noqa: E402 - httpx may be missing
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,7 @@ def test_queues_and_results_in_a_browser(browser, served, scripts):
     assert page.url == f"{served.url}/"  # the token is not in the history
     assert "Queues" in page.inner_text("body")
     assert "recorded" in page.inner_text("table >> nth=0")
+    assert page.locator("meta[http-equiv=refresh]").get_attribute("content") == "5"
     page.goto(f"{served.url}/jobs/{job}")
     told = page.inner_text("body")
     assert "the speed of light on" in told
@@ -59,4 +60,36 @@ def test_queues_and_results_in_a_browser(browser, served, scripts):
     assert all(url.startswith((served.url, "data:")) for url in asked_for)
     width = page.evaluate("document.documentElement.scrollWidth") if scripts else 390
     assert width <= 390  # wide tables scroll by themselves
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, width):
+    with served.client() as client:
+        common = {"source": FAST, "problem": PROBLEM}
+        scored = asked(client, "analyse", shapes=[SHAPE], **common)["job"]
+        tuned = asked(client, "tune", "one", shape=SHAPE, gpu_seconds=5, **common)["job"]
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    page = context.new_page()
+    complaints = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{served.url}/?token={TOKEN}")
+    assert "whole_row_kernel M=8192,N=4096" in page.inner_text(f'a[href="/jobs/{scored}"]')
+    for place in ("/", f"/jobs/{tuned}", f"/jobs/{scored}"):
+        page.goto(served.url + place)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto(f"{served.url}/jobs/{tuned}")
+    assert "whole_row_kernel" in page.title()
+    assert "speed of light" in page.locator("svg.curve").text_content()
+    page.goto(f"{served.url}/jobs/{scored}")
+    page.click("text=report")
+    page.wait_for_selector("text=Launches")
+    assert "whole_row_kernel" in page.inner_text("body")
+    assert page.goto(f"{served.url}/jobs/{tuned}/report").status == 404
+    assert "is shown on its own page" in page.inner_text("body")
+    page.goto(f"{served.url}/")
+    page.click(f'a[href="/jobs/{tuned}#result"]')
+    assert "configurations measured" in page.inner_text("pre >> nth=0")
+    assert [each for each in complaints if "404" not in each] == []
     context.close()

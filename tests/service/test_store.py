@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 
 from solkit.errors import InputError, StorageError
-from solkit.service.store import ConflictError, JobStore, QueueFullError, Status, new_job
+from solkit.service.store import (
+    ConflictError,
+    JobStore,
+    Point,
+    QueueFullError,
+    Status,
+    new_job,
+)
 
 LIMITS = 100, 100
 
@@ -158,3 +165,31 @@ def test_a_failed_write_leaves_no_transaction(store):
     with pytest.raises(sqlite3.IntegrityError):
         store.submit(job, None, LIMITS, False)
     assert submitted(store).status is Status.QUEUED
+
+
+def test_the_points_of_a_search_are_where_its_best_time_changes(store):
+    submitted(store)
+    job = store.claim("cpu")
+    told = [(0.0, None), (1.0, 5.0), (2.0, 5.0), (3.0, 5.0), (4.0, 3.0), (5.0, 3.0), (6.0, 3.0)]
+    for gpu_s, best_ms in told:
+        assert store.tell(job, "searching", Point(gpu_s, 10.0, best_ms, 2.0))
+    points = [(each.gpu_s, each.best_ms) for each in store.points(job)]
+    assert points == [(0.0, None), (1.0, 5.0), (3.0, 5.0), (4.0, 3.0), (6.0, 3.0)]
+    store.release("cpu", died=True)
+    again = store.claim("cpu")
+    assert store.points(again) == []  # the dead worker's are not this one's
+    assert not store.tell(job, "late", Point(7.0))
+    assert store.points(again) == []
+
+
+def test_reports_and_points_go_with_their_job(store):
+    submitted(store)
+    job = store.claim("cpu")
+    store.tell(job, "searching", Point(1.0, 10.0, 5.0))
+    assert store.finish(job, "{}", "<p>report</p>")
+    assert store.page(job.id) == "<p>report</p>"
+    assert not store.finish(job, "{}", "<p>late</p>")
+    assert store.page(job.id) == "<p>report</p>"
+    store.prune(-1.0)
+    assert store.page(job.id) is None
+    assert store.points(job) == []
