@@ -83,8 +83,8 @@ def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, widt
     assert "whole_row_kernel" in page.title()
     assert "speed of light" in page.locator("svg.curve").text_content()
     page.goto(f"{served.url}/jobs/{scored}")
-    page.click("text=report")
-    page.wait_for_selector("text=Launches")
+    page.click("a:text-is('report')")
+    page.wait_for_url("**/report")
     assert "whole_row_kernel" in page.inner_text("body")
     assert page.goto(f"{served.url}/jobs/{tuned}/report").status == 404
     assert "is shown on its own page" in page.inner_text("body")

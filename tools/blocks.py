@@ -1,0 +1,238 @@
+"""Python blocks of the documentation, and commands of the README, run as a reader would run them.
+
+::
+
+    python -m tools.blocks README.md docs/*.md
+
+The ``python`` blocks of a page run in their order in one process, in a folder that holds a file for
+each placeholder (`tools.placeholders.files`). ``tools/placeholders/PAGE.py`` runs first: it
+defines the names that the page leaves to the reader, such as an objective. So do the ``bash``
+blocks' ``solkit`` commands of the README. `NOT_RUN` and `COMMANDS` list what does not run, and
+why; of such a block the imports run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_PLACEHOLDERS = Path(__file__).parent / "placeholders"
+_BLOCK = re.compile(r"^```(?P<kind>python|bash)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+_LIMIT_S = 600  # of a page, or of a command
+
+_GPU = "it times on a GPU"
+NOT_RUN = {
+    "docs/evolving.md": {"found = solkit.evolve(": _GPU},
+    "docs/measuring.md": {"lab.measure(path": _GPU, "solkit.compare(": _GPU},
+    "docs/surrogate.md": {
+        'LanguageRegressor(backbone="folder"': "a backbone comes from a network",
+        "chat_for(": "it asks a language model behind an endpoint",
+    },
+    "docs/tuning.md": {
+        "solkit.tune(": _GPU,
+        "solkit.tune_call(": _GPU,
+        "solkit.batch(": _GPU,
+        "gpus_named(": _GPU,
+        "open_storage(": "it asks a PostgreSQL server",
+    },
+}
+"""By page: a text that a block holds, and why the block does not run."""
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What stands in for a command.
+
+    Attributes:
+        why: it cannot run as it is.
+        command: runs in its place; ``None``: the command itself, which must end with exit code 2
+            and say that it needs a GPU.
+    """
+
+    why: str
+    command: str | None = None
+
+
+COMMANDS = {
+    "solkit tune kernel.py": Instead(_GPU),
+    "solkit batch manifest.toml": Instead(_GPU),
+    "solkit evolve kernel.py": Instead(_GPU),
+    "solkit evolve reference.py": Instead(_GPU),
+    "solkit train": Instead(
+        "200,000 rows take minutes", "solkit train --out mine.solkit my-data --members 1"
+    ),
+    "solkit evaluate": Instead(
+        "200,000 rows take minutes",
+        "solkit evaluate my-data --split problems --members 1 --no-baselines",
+    ),
+}
+"""Commands of the README that do not run as they are, by their first words."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block.
+
+    Attributes:
+        page: its file, from the root of the repository.
+        line: of its first line, from 1.
+        kind: ``"python"`` or ``"bash"``.
+        text: its lines.
+    """
+
+    page: str
+    line: int
+    kind: str
+    text: str
+
+    @property
+    def why_not(self) -> str | None:
+        """Why it does not run; ``None`` if it does."""
+        reasons = NOT_RUN.get(self.page, {})
+        return next((why for text, why in reasons.items() if text in self.text), None)
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The blocks of a page, in its order."""
+    text = page.read_text(encoding="utf-8")
+    name = page.resolve().relative_to(ROOT).as_posix()
+    return [
+        Block(name, text.count("\n", 0, at.start()) + 2, at["kind"], at["text"])
+        for at in _BLOCK.finditer(text)
+    ]
+
+
+def commands_of(blocks: Sequence[Block]) -> Iterator[str]:
+    """The ``solkit`` commands of ``bash`` blocks, without comments."""
+    for block in blocks:
+        for line in block.text.splitlines() if block.kind == "bash" else ():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["solkit"]:
+                yield shlex.join(words)
+
+
+# ------------------------------------------------------------------------------------- in a child
+
+
+def run_page(page: Path) -> None:
+    """Run a page's Python blocks in this process, in the current folder."""
+    before = _PLACEHOLDERS / f"{page.stem.lower()}.py"
+    names: dict[str, object] = {"__name__": "docs"}
+    if before.exists():
+        exec(compile(before.read_text(encoding="utf-8"), str(before), "exec"), names)
+    for block in blocks_of(page):
+        if block.kind == "python":
+            _run(block, names)
+
+
+def _run(block: Block, names: dict[str, object]) -> None:
+    where = f"{block.page}:{block.line}"
+    tree = ast.parse(block.text, where)
+    if block.why_not is not None:
+        tree.body = [each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+    ast.increment_lineno(tree, block.line - 1)
+    try:
+        exec(compile(tree, block.page, "exec"), names)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(f"{where} fails")
+
+
+# ---------------------------------------------------------------------------------- in the parent
+
+
+def _checked(page: Path, files: Path) -> str | None:
+    """What is wrong with a page's Python; ``None`` if it runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(files, folder, dirs_exist_ok=True)
+        command = [sys.executable, "-m", "tools.blocks", "--here", str(page.resolve())]
+        return _failure(command, folder)
+
+
+def _commanded(command: str, files: Path) -> str | None:
+    """What is wrong with a command; ``None`` if it works, or says that it needs a GPU."""
+    instead = next((it for words, it in COMMANDS.items() if command.startswith(words)), None)
+    runs = command if instead is None or instead.command is None else instead.command
+    needs_gpu = instead is not None and instead.command is None
+    words = [sys.executable, "-m", *shlex.split(runs)]
+    if not needs_gpu:
+        return _failure(words, str(files))
+    done = _ran(words, str(files))
+    refuses = done.returncode == 2 and "GPU" in done.stderr
+    return None if refuses else f"exit code {done.returncode}, not 2:\n{done.stderr[-2000:]}"
+
+
+def _failure(words: Sequence[str], folder: str) -> str | None:
+    done = _ran(words, folder)
+    return None if done.returncode == 0 else (done.stdout + done.stderr)[-4000:]
+
+
+def _ran(words: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
+    data = dict.fromkeys(("XDG_DATA_HOME", "SOLKIT_TRACES", "SOLKIT_CALIBRATIONS"), folder)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    try:
+        return subprocess.run(
+            words,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            env={**os.environ, **data, "PYTHONPATH": path, "MPLBACKEND": "Agg"},
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(words, 124, "", f"no end after {_LIMIT_S} s")
+
+
+def check(pages: Sequence[Path]) -> bool:
+    """Run all, print what ran and what did not, and say whether all is well."""
+    from tools.placeholders import files
+
+    with tempfile.TemporaryDirectory() as folder:
+        files.make(Path(folder))
+        blocks = {page: blocks_of(page) for page in pages}
+        python = [page for page in pages if any(b.kind == "python" for b in blocks[page])]
+        readme = next((page for page in pages if page.name == "README.md"), None)
+        with ThreadPoolExecutor(2) as two:
+            told = {str(p): two.submit(_checked, p, Path(folder)) for p in python}
+            commands = commands_of(blocks[readme]) if readme is not None else ()
+            told |= {c: two.submit(_commanded, c, Path(folder)) for c in commands}
+            faults = {what: fault for what, each in told.items() if (fault := each.result())}
+    listed = [b for page in python for b in blocks[page] if b.kind == "python" and b.why_not]
+    ran = sum(b.kind == "python" for page in python for b in blocks[page]) - len(listed)
+    for block in listed:
+        print(f"{block.page}:{block.line} imports alone: {block.why_not}")
+    for what, fault in faults.items():
+        print(f"-- {what}\n{fault}")
+    count = len(told) - len(python)
+    print(f"{ran} blocks ran, {len(listed)} did not; {count} commands; {len(faults)} faults")
+    return not faults
+
+
+def main() -> None:
+    """Run the blocks of pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--here", action="store_true", help="in this process and folder")
+    options = parser.parse_args()
+    if options.here:
+        for page in options.pages:
+            run_page(page)
+        return
+    sys.exit(0 if check(options.pages) else 1)
+
+
+if __name__ == "__main__":
+    main()
