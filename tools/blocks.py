@@ -67,13 +67,14 @@ class Instead:
 
 
 COMMANDS = {
-    "solkit tune kernel.py": Instead(_GPU),
-    "solkit batch manifest.toml": Instead(_GPU),
+    "solkit tune kernel.py": Instead(
+        _GPU,
+        "solkit tune softmax/whole_row --recorded my-data --gpu-seconds 5 --json tune.json",
+    ),
+    "solkit batch manifest.toml": Instead(_GPU, "solkit batch manifest.toml --triage"),
     "solkit evolve kernel.py": Instead(_GPU),
     "solkit evolve reference.py": Instead(_GPU),
-    "solkit train": Instead(
-        "200,000 rows take minutes", "solkit train --out mine.solkit my-data --members 1"
-    ),
+    "solkit train": Instead("200,000 rows take minutes", "solkit train --out mine.solkit my-data"),
     "solkit evaluate": Instead(
         "200,000 rows take minutes",
         "solkit evaluate my-data --split problems --members 1 --no-baselines",
@@ -164,7 +165,7 @@ def _checked(page: Path, files: Path) -> str | None:
 
 def _commanded(command: str, files: Path) -> str | None:
     """What is wrong with a command; ``None`` if it works, or says that it needs a GPU."""
-    instead = next((it for words, it in COMMANDS.items() if command.startswith(words)), None)
+    instead = _instead(command)
     runs = command if instead is None or instead.command is None else instead.command
     needs_gpu = instead is not None and instead.command is None
     words = [sys.executable, "-m", *shlex.split(runs)]
@@ -173,6 +174,10 @@ def _commanded(command: str, files: Path) -> str | None:
     done = _ran(words, str(files))
     refuses = done.returncode == 2 and "GPU" in done.stderr
     return None if refuses else f"exit code {done.returncode}, not 2:\n{done.stderr[-2000:]}"
+
+
+def _instead(command: str) -> Instead | None:
+    return next((it for words, it in COMMANDS.items() if command.startswith(words)), None)
 
 
 def _failure(words: Sequence[str], folder: str) -> str | None:
@@ -201,14 +206,17 @@ def check(pages: Sequence[Path]) -> bool:
     from tools.placeholders import files
 
     with tempfile.TemporaryDirectory() as folder:
-        files.make(Path(folder))
+        work = Path(folder, "commands")
+        files.make(Path(folder, "files"))
+        shutil.copytree(Path(folder, "files"), work)
         blocks = {page: blocks_of(page) for page in pages}
         python = [page for page in pages if any(b.kind == "python" for b in blocks[page])]
         readme = next((page for page in pages if page.name == "README.md"), None)
-        with ThreadPoolExecutor(2) as two:
-            told = {str(p): two.submit(_checked, p, Path(folder)) for p in python}
-            commands = commands_of(blocks[readme]) if readme is not None else ()
-            told |= {c: two.submit(_commanded, c, Path(folder)) for c in commands}
+        commands = list(commands_of(blocks[readme])) if readme is not None else []
+        # a command may read what the one before it wrote, so these stay in order
+        with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+            told = {str(page): one.submit(_checked, page, Path(folder, "files")) for page in python}
+            told |= {c: other.submit(_commanded, c, work) for c in commands}
             faults = {what: fault for what, each in told.items() if (fault := each.result())}
     listed = [b for page in python for b in blocks[page] if b.kind == "python" and b.why_not]
     ran = sum(b.kind == "python" for page in python for b in blocks[page]) - len(listed)
@@ -216,8 +224,12 @@ def check(pages: Sequence[Path]) -> bool:
         print(f"{block.page}:{block.line} imports alone: {block.why_not}")
     for what, fault in faults.items():
         print(f"-- {what}\n{fault}")
-    count = len(told) - len(python)
-    print(f"{ran} blocks ran, {len(listed)} did not; {count} commands; {len(faults)} faults")
+    for command in commands:
+        if (instead := _instead(command)) is not None:
+            print(f"{command}: {instead.why}; {instead.command or 'it says so'}")
+    print(
+        f"{ran} blocks ran, {len(listed)} did not; {len(commands)} commands; {len(faults)} faults"
+    )
     return not faults
 
 

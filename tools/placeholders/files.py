@@ -28,7 +28,8 @@ _MOST_ROWS = 200
 
 
 def make(folder: Path) -> None:
-    """Fill a folder."""
+    """Make a folder, and fill it."""
+    folder.mkdir()
     for name, example in KERNELS.items():
         shutil.copy(EXAMPLES / example, folder / name)
     shutil.copytree(EXAMPLES, folder / "examples")
@@ -47,13 +48,13 @@ def _measured(folder: Path) -> None:
     """``my-data``, a store of measured rows, and ``run.jsonl`` and ``runs.jsonl``, logs of some."""
     import polars as pl
 
+    from solkit.core.outcomes import StoredFacts
+
     whole = shipped("h100")
     frame = whole.where(_RECORDED).head(_MOST_ROWS)
     rows = list(whole.rows(frame))
     ids = {row.facts_id for row in rows}
     stored = whole.facts().filter(pl.col("id").is_in(list(ids))).collect()
-    from solkit.core.outcomes import StoredFacts
-
     facts = [StoredFacts(**row) for row in stored.iter_rows(named=True)]
     Store(folder / "my-data", create=True).add(rows, facts=facts)
     for name in ("run.jsonl", "runs.jsonl"):
