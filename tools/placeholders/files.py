@@ -37,7 +37,7 @@ def make(folder: Path) -> None:
     _measured(folder)
     _recorded_space(folder / "conv_A100.json.gz")
     _trace(folder / "trace.json.gz")
-    shutil.copy(ROOT / "datasets/data/surrogate.solkit", folder / "my.solkit")
+    shutil.copy(ROOT / "surrogate/surrogate.solkit", folder / "my.solkit")
     for name in ("manifest.toml", "batch.toml"):
         (folder / name).write_text('device = "h100"\n[[kernels]]\npath = "kernel.py"\n')
     configs = [{"shape": {"M": 4096}, "params": {"num_warps": 8}}]
