@@ -40,6 +40,7 @@ from triton.runtime.jit import JITFunction
 
 from solkit.adapters import fake_cuda, recorded
 from solkit.adapters.fake_autotuner import do_bench, run_autotuned
+from solkit.adapters.languages import launching_language
 from solkit.adapters.recipes import bare
 from solkit.adapters.recorded import (
     Argument,
@@ -254,8 +255,9 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         return
     if any(size > most for size, most in zip(grid, _MOST_BLOCKS)) or min(grid) < 0:
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
-    if kernel.function.is_gluon():
-        told = f"not analysed: {kernel.function.__name__} is a kernel in Gluon"
+    language = "Gluon" if kernel.function.is_gluon() else launching_language()
+    if language:
+        told = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
         seen.unanalysed.setdefault(f"{told} ({fake_cuda.user_line()})")
         return
     launches = seen.launches

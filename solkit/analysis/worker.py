@@ -24,6 +24,7 @@ from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton, triton_compiler
 from solkit.analysis.candidate import analyse_all, captured_only
 from solkit.analysis.content import Reads
+from solkit.analysis.launched import find_launched_space
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
@@ -78,7 +79,9 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
     """
     fake(device)
     with fake_cuda.fake_tensors():
-        return kernelfiles.load(path, reference).description
+        loaded = kernelfiles.load(path, reference)
+        find_launched_space(loaded)
+        return loaded.description
 
 
 def serve(device: Device, path: str, reference: str | None, niceness: int, descriptor: int) -> None:
@@ -140,6 +143,7 @@ class _File:
     @cached_property
     def _loaded(self) -> LoadedKernel:
         loaded = kernelfiles.load(self.path, self.reference)
+        find_launched_space(loaded)
         round_to_tf32(loaded.description.problem.allows_tf32)  # as where it is measured
         return loaded
 

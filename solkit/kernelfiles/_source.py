@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,10 +26,12 @@ __all__ = [
     "blaming",
     "check_call",
     "definition_line",
+    "elsewhere",
     "file_of",
     "import_file",
     "import_text",
     "restrict_autotuners",
+    "space_of_tuners",
 ]
 
 
@@ -179,8 +181,8 @@ def check_call(
 def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[str]:
     """Keep, in each `triton.autotune` of a file, only the configurations that match `params`.
 
-    Modules beside the file count too. An autotuner with a single configuration launches it without
-    timing. ``every_config`` keeps them all.
+    Modules beside the file count too, and those of packages, whatever it imports. An autotuner with
+    a single configuration launches it without timing. ``every_config`` keeps them all.
 
     Returns:
         The parameters that some autotuner knows.
@@ -191,7 +193,15 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     known: set[str] = set()
     lacking: list[str] = []
     matched = False
-    for name, tuner in _autotuners(module).items():
+    own = _autotuners(module)
+    for tuner in elsewhere(own.values()):  # a launch says which of these are used, and what is odd
+        tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
+        every = [(config, config.all_kwargs()) for config in tuner.configs]
+        wanted = {key: params[key] for key in params if any(key in kw for _, kw in every)}
+        kept = [c for c, kw in every if all(kw.get(k) == v for k, v in wanted.items())]
+        known |= set(wanted)
+        tuner.configs = kept or tuner.configs
+    for name, tuner in own.items():
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
         wanted = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
@@ -217,10 +227,13 @@ def autotuned_space(module: ModuleType) -> Space:
     autotuners are combined: each combination that gives shared names the same value is a point. If
     there is none, or there are over 10,000, nothing is tuned.
     """
-    if "triton" not in sys.modules:
-        return Space()
+    return space_of_tuners(_autotuners(module).values()) if "triton" in sys.modules else Space()
+
+
+def space_of_tuners(tuners: Iterable[Any]) -> Space:
+    """The combined configurations of autotuners, as `autotuned_space` describes."""
     points: list[Params] = [{}]
-    for tuner in _autotuners(module).values():
+    for tuner in tuners:
         listed = _points(tuner)
         if len(points) * len(listed) > _MOST_COMBINED:
             return Space()
@@ -244,6 +257,25 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
     named = [item for each in (module, *beside) for item in list(vars(each).items())]
     found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
     return dict(found.values())
+
+
+def elsewhere(own: Iterable[Any]) -> list[Any]:
+    """The autotuners of all packages, without some."""
+    apart = {id(tuner) for tuner in own}
+    every = _tuners_of_packages(len(sys.modules)) if "triton" in sys.modules else ()
+    return [tuner for tuner in every if id(tuner) not in apart]
+
+
+@functools.lru_cache(maxsize=1)
+def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
+    """Repeated only if the number of modules changed, as `_names_in`."""
+    found: dict[int, Any] = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in ("torch", "triton", "solkit"):
+            for value in list(getattr(module, "__dict__", {}).values()):
+                if type(value).__name__ in ("Autotuner", "Heuristics"):
+                    found[id(value)] = autotuner_of(value)
+    return tuple({id(tuner): tuner for tuner in found.values() if tuner is not None}.values())
 
 
 @functools.lru_cache(maxsize=16)

@@ -26,8 +26,8 @@ from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch, Choice
+from solkit.adapters.languages import language_of
 from solkit.analysis import cuda, library
-from solkit.analysis.languages import language_of
 from solkit.analysis.library import LibraryLaunch
 from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
@@ -143,10 +143,10 @@ def capture(
     except CaptureError:
         return first
     counts = _count(first, first_into), _count(later, later_into)
-    if counts[0] and not counts[1]:
+    if counts[0] and not counts[1] and not later.is_unanalysed:
         return first
     into.take(later_into)
-    if counts[0] == counts[1]:
+    if counts[0] == counts[1] or later.is_unanalysed:
         return later
     note = f"The first call makes {counts[0]} launches, later ones {counts[1]}: {_LATER}"
     return replace(later, notes=(*later.notes, note))

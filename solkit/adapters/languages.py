@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["language_of"]
+__all__ = ["language_of", "launching_language"]
 
 _LANGUAGES = {
     "helion": "Helion",
@@ -44,6 +44,16 @@ def language_of(error: BaseException) -> str:
     if not names and frames:
         names = list(_used(frames[-1]))
     return names[-1] if names else ""
+
+
+def launching_language() -> str:
+    """The language whose package is calling now; empty if none is.
+
+    What it generates on a fake GPU may differ from what it generates on a real one.
+    """
+    frames = (frame for frame, _ in traceback.walk_stack(None))
+    names = (_language(frame.f_globals.get("__name__")) for frame in frames)
+    return next(filter(None, names), "")
 
 
 def _used(frame: FrameType) -> Iterator[str]:
