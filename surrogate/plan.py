@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.core import Configuration, Depth, Value
+from solkit.core import Configuration, Depth, Forecast, Value
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import Push
 
@@ -36,24 +36,6 @@ class Action(str, enum.Enum):
     """It may be faster than expected: measuring it also teaches the model most."""
     SKIP = "skip"
     """It is expected to be slower than those, or cannot run."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What is expected of one candidate.
-
-    Attributes:
-        time_ms: the kernel model's where the surrogate abstains; ``None`` if neither knows.
-        low_ms, high_ms: 90 % interval; ``None`` if there is none.
-        p_fail: chance that it does not compile in reasonable time or does not run, 0 to 1.
-        abstains: whether the surrogate does not trust itself.
-    """
-
-    time_ms: float | None
-    low_ms: float | None
-    high_ms: float | None
-    p_fail: float
-    abstains: bool
 
 
 @dataclass(frozen=True)
@@ -122,7 +104,7 @@ def actions(
         p_fail: the chance that a candidate cannot run, (candidates,).
         kept: incumbents, which are always measured.
         budget: how many may be measured.
-        enough: how many suffice; the rest of the budget explores.
+        enough: how many of the first suffice; what is left of the budget explores.
 
     Returns:
         The order, (candidates,), and the action and the reason of each in the original order.
@@ -135,13 +117,9 @@ def actions(
     order = np.argsort(score, kind="stable")
     able = [int(place) for place in order if not fails[place]]
     kept = [place for place in kept if not fails[place]]
-    explored = min(round(EXPLORED * budget), max(len(able) - 1, 0)) if budget > 1 else 0
-    measured = budget - explored
-    if enough is not None:
-        measured = max(min(measured, enough), 1)
-    rest = [place for place in able if place not in kept]
-    chosen = rest[: max(measured - len(kept), 0)]
-    left = rest[len(chosen) :]
+    first = able[: _measured(able, kept, budget, enough)]
+    left = [place for place in able if place not in first and place not in kept]
+    explored = max(budget - len({*first, *kept}), 0)
     hopeful = sorted(left, key=lambda place: _or(float(low_ms[place]), float(score[place])))[
         :explored
     ]
@@ -149,7 +127,7 @@ def actions(
     best = float(np.nanmin(time_ms)) if not np.isnan(time_ms).all() else np.nan
     for place in left:
         told[place] = Action.SKIP, _slower(time_ms[place], best, budget)
-    for place in chosen:
+    for place in first:
         told[place] = Action.MEASURE, _expected(time_ms[place], best)
     for place in hopeful:
         told[place] = Action.EXPLORE, _hope(low_ms[place], best)
@@ -158,6 +136,22 @@ def actions(
     for place in kept:
         told[place] = Action.MEASURE, "It is what you have: everything is compared with it."
     return order, told
+
+
+def _measured(able: Sequence[int], kept: Sequence[int], budget: int, enough: int | None) -> int:
+    """How many of the first are measured because they are expected to be fastest.
+
+    As many as are enough, if the budget allows that beside the incumbents; else a share of it is
+    left to explore. Incumbents among the first take no place of their own.
+    """
+
+    def spent(number: int) -> int:
+        return len({*able[:number], *kept})
+
+    if enough is not None and spent(enough) <= budget:
+        return enough
+    most = budget - (round(EXPLORED * budget) if budget > 1 else 0)
+    return max((number for number in range(len(able) + 1) if spent(number) <= most), default=0)
 
 
 def _apart(time_ms: Array, low_ms: Array) -> Array:

@@ -11,8 +11,9 @@ surrogate forecasts costs (`solkit.surrogate.costs`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -20,10 +21,10 @@ from solkit.analysis.analyser import Analyser
 from solkit.core import Analysis, Case, Configuration, Depth, Device, KernelFile, Value, canonical
 from solkit.datasets.facts import reached
 from solkit.datasets.kernels import Kernel, kernel_of
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
 from solkit.roofline.cases import bound_of_case
-from solkit.roofline.kernel.described import described
 from solkit.surrogate.costs import Costs
+from solkit.surrogate.expected import entry, expected, problem_from
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Push, Surrogate
 from solkit.surrogate.overload import P_OVERLOAD, overloads
@@ -162,6 +163,7 @@ class _Candidate:
     error: str = ""
     overload: str = ""  # what it asks too much of, as far as its text tells
     is_own: bool = False  # the parameters that are in use
+    own_params: Shape | None = None  # as they stand, if the configuration spells out more
 
     @property
     def fails(self) -> bool:
@@ -203,11 +205,13 @@ def _ranked(
         for path, file in zip(request.files, loaded, strict=True)
         for each in _candidates(request, analyser, path, file, shape)
     ]
-    captured = _analysed(found, analyser, Depth.CAPTURED)
+    captured = _without_twins(_analysed(found, analyser, Depth.CAPTURED))
     if all(each.analysis is None for each in captured):
         raise InputError(f"nothing can be ranked: {captured[0].error}")
     cascade = _Cascade(request, analyser, surrogate, problem)
     plan = cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
+    if request.points is None:
+        plan = replace(plan, notes=(*_without_space(request.files, loaded, captured), *plan.notes))
     of = {id(each.configuration): each for each in captured}
 
     def entries() -> list[Entry | None]:
@@ -221,16 +225,7 @@ def problem_of(
     case: Case, device: Device, precision: str = "tolerance", protocol: str = "cold"
 ) -> Problem:
     """What the surrogate knows of a case's problem."""
-    found = bound_of_case(case, device, precision, protocol)
-    work = case.work
-    return Problem(
-        found.time_ms,
-        found.limiter,
-        dict(found.flops_by_pipe),
-        work.dram_read_bytes,
-        work.dram_write_bytes,
-        case.shape,
-    )
+    return problem_from(bound_of_case(case, device, precision, protocol), case.work, case.shape)
 
 
 def _candidates(
@@ -274,6 +269,56 @@ def _analysed(
     return list(candidates)
 
 
+def _without_space(
+    files: Sequence[str], loaded: Sequence[KernelFile], found: Sequence[_Candidate]
+) -> Iterator[str]:
+    """Files that leave nothing to choose, and how to add it."""
+    for path, file in zip(files, loaded, strict=True):
+        assert file.candidate is not None
+        if sum(each.configuration.path == path for each in found) > 1:
+            continue
+        sizes = [
+            (name, value)
+            for name, value in file.candidate.params.items()
+            if isinstance(value, int) and not isinstance(value, bool)
+        ] or [("BLOCK", 1024), ("num_warps", 4)]
+        example = ", ".join(
+            f'"{name}": {sorted({max(n // 2, 1), n, 2 * n})}' for name, n in sizes[:2]
+        )
+        how = "" if file.candidate.params else ", and these keyword parameters to the kernel"
+        yield (
+            f"{Path(path).name} has no SPACE, so there is only one configuration to rank: add, "
+            f"for example, SPACE = {{{example}}}{how}."
+        )
+
+
+def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
+    """One candidate for what is in use, though a point of the space spells the same out.
+
+    A point does if it has these parameters, maybe more, and makes the same launches. A launch says
+    all of a kernel only in Triton.
+    """
+    twins = set()
+    for own in candidates:
+        same = next((each for each in candidates if own.is_own and _is_twin(each, own)), None)
+        if same is not None:
+            own.own_params = own.configuration.params
+            own.configuration = same.configuration
+            twins.add(id(same))
+    return [each for each in candidates if id(each) not in twins]
+
+
+def _is_twin(other: _Candidate, own: _Candidate) -> bool:
+    if other is own or other.analysis is None or own.analysis is None:
+        return False
+    mine, theirs = own.configuration, other.configuration
+    if mine.path != theirs.path or not mine.params.items() <= theirs.params.items():
+        return False
+    launches = [[kernel.launch for kernel in each.analysis.kernels] for each in (own, other)]
+    written = [launch for launch in launches[0] if not launch.library]
+    return bool(written) and all(x.signature for x in written) and launches[0] == launches[1]
+
+
 @dataclass(frozen=True)
 class _Cascade:
     """One problem's candidates, analysed as deeply as they deserve."""
@@ -296,6 +341,7 @@ class _Cascade:
             told, notes = self._believed(candidates)
             told = _level(candidates, before, told)
         enough = self._enough(candidates, told)
+        told, notes = self._as_scored(candidates, told, notes)
         p_fail = np.array([each.p_fail for each in candidates])
         kept = [place for place, each in enumerate(candidates) if each.is_own]
         order, acts = actions(told.time_ms, told.low_ms, p_fail, kept, self.request.budget, enough)
@@ -317,23 +363,32 @@ class _Cascade:
             notes += (f"The surrogate abstains on {share:.0%} of the candidates.",)
         return Plan(shape, ranked, self.problem.sol_ms, enough, (*notes, *stuck))
 
+    def _as_scored(
+        self, candidates: Sequence[_Candidate], told: Forecasts, notes: tuple[str, ...]
+    ) -> tuple[Forecasts, tuple[str, ...]]:
+        """Forecasts on the level of what is in use, which `solkit score` compiles.
+
+        So both name the same time for it. The order stays, as all change alike.
+        """
+        own = [each for each in candidates if each.is_own and not each.fails]
+        if Depth(self.request.settings.depth) is not Depth.LOWERED or not own:
+            return told, notes
+        _analysed(own, self.analyser, Depth.COMPILED)
+        if any(each.fails or each.known != {Depth.COMPILED} for each in own):
+            return self._believed(candidates)
+        scored, notes = self._believed(candidates)
+        return _level(candidates, told, scored), notes
+
     def _entries(self, candidates: Sequence[_Candidate]) -> list[Entry]:
-        device = self.analyser.device
         found = []
         for each in candidates:
             assert each.analysis is not None
-            kernels = [described(k.facts, device) for k in each.analysis.kernels]
-            kernel, shape = each.kernel, each.configuration.shape
-            about = {
-                "kernel_id": kernel.kernel_id,
-                "problem_id": kernel.problem_id(shape),
-                "family": kernel.family,
-                "kind": kernel.kind,
-                "origin": kernel.origin,
-                "implementation": kernel.name,
-            }
-            params, source = each.configuration.params, kernel.source.text
-            found.append(Entry(self.problem, device, kernels, params, about, source=source))
+            shape, params = each.configuration.shape, each.configuration.params
+            if each.is_own and each.own_params is not None:
+                params = each.own_params
+            found.append(
+                entry(self.problem, self.analyser.device, each.kernel, shape, params, each.analysis)
+            )
         return found
 
     def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
@@ -355,25 +410,20 @@ class _Cascade:
             if depth is Depth.CAPTURED:
                 for at, why in zip(places, overloads(table, self.analyser.device), strict=True):
                     candidates[at].overload = why
-            try:
-                part = self._model(depth).forecast(table, depth)
-            except UnsupportedError as error:
-                notes[f"Ranked by the kernel model alone: {error}."] = None
-                part = Forecasts.of(table.modelled_ms)
+            part, why = expected(table, depth, self._model(depth))
+            if why:
+                notes[f"Ranked by the kernel model alone: {why}."] = None
             told = told.with_(places, part)
         return told, tuple(notes)
 
-    def _model(self, depth: Depth) -> Surrogate:
-        """What forecasts at a depth.
+    def _model(self, depth: Depth) -> Surrogate | None:
+        """What forecasts at a depth; ``None`` if there is none.
 
         The language regressor takes seconds to load. So it counts only at the deepest depth that is
         asked for.
-
-        Raises:
-            UnsupportedError: there is none.
         """
         if self.surrogate is None:
-            raise UnsupportedError("no trained surrogate is installed")
+            return None
         is_last = depth is Depth(self.request.settings.depth)
         return self.surrogate if is_last else self.surrogate.without_language()
 
@@ -430,7 +480,9 @@ class _Cascade:
         known = places[~np.isnan(told.time_ms[places])]
         if self.surrogate is None or not len(known) or np.isnan(told.size[known]).any():
             return len(places)
-        return self._model(depth).number(told[known], depth)
+        model = self._model(depth)
+        assert model is not None
+        return model.number(told[known], depth)
 
     def _enough(self, candidates: Sequence[_Candidate], told: Forecasts) -> int | None:
         deepest = max((_DEPTHS.index(each.depth) for each in candidates), default=0)
@@ -441,7 +493,9 @@ class _Cascade:
         )
         if self.surrogate is None or np.isnan(told.size[places]).any() or not len(places):
             return None
-        return self._model(depth).number(told[places], depth)
+        model = self._model(depth)
+        assert model is not None
+        return model.number(told[places], depth)
 
     def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Push, ...]]:
         """Of the first candidates, what made their forecasts, by place."""

@@ -19,6 +19,7 @@ __all__ = [
     "Counters",
     "Demand",
     "FailedShape",
+    "Forecast",
     "Gap",
     "GapFactor",
     "KernelAnalysis",
@@ -124,6 +125,24 @@ class Gap:
     time_ms: float
     measured: bool
     factors: tuple[GapFactor, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is expected of one candidate's time, before it is measured.
+
+    Attributes:
+        time_ms: the kernel model's where the surrogate abstains; ``None`` if neither knows.
+        low_ms, high_ms: 90 % interval; ``None`` if there is none.
+        p_fail: chance that it does not compile in reasonable time or does not run, 0 to 1.
+        abstains: whether the surrogate does not trust itself.
+    """
+
+    time_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    p_fail: float
+    abstains: bool
 
 
 @dataclass(frozen=True)

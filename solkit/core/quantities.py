@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["PREFIXES", "amount", "binary_bytes", "count", "duration", "significant"]
+__all__ = ["PREFIXES", "amount", "binary_bytes", "count", "duration", "interval", "significant"]
 
 _DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -18,6 +18,14 @@ def duration(time_ms: float | None, digits: int = 3) -> str:
         return "-"
     size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
     return f"{significant(time_ms / size, digits)} {unit}"
+
+
+def interval(low_ms: float | None, high_ms: float | None) -> str:
+    """Two times in the unit of the longer, e.g. ``"70.6 to 102 µs"``; empty if one is unknown."""
+    if low_ms is None or high_ms is None:
+        return ""
+    size, unit = next((s, u) for s, u in _DURATIONS if high_ms >= s or u == "ns")
+    return f"{significant(low_ms / size)} to {significant(high_ms / size)} {unit}"
 
 
 def amount(value: float, unit: str) -> str:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from solkit.core.analysis import Analysis, FailedShape, Gap
+from solkit.core.analysis import Analysis, FailedShape, Forecast, Gap
 from solkit.core.devices import Device
 from solkit.core.measurement import Measurement, Protocol, Score, Verdict
 from solkit.core.problems import KernelFile, Tolerance
@@ -18,7 +18,12 @@ __all__ = ["Comparison", "ComparisonReport", "Difference", "Ratio", "Report", "R
 
 @dataclass(frozen=True)
 class Result:
-    """All that is known of one candidate on one shape."""
+    """All that is known of one candidate on one shape.
+
+    Attributes:
+        gap: of the measured time, else of the kernel model's.
+        forecast: the surrogate's; ``None`` if no model is installed or the launches are not known.
+    """
 
     shape: Mapping[str, Value]
     params: Mapping[str, Value]
@@ -33,6 +38,7 @@ class Result:
     fusion: Fusion | None = None
     gap: Gap | None = None
     tolerance: Tolerance | None = None
+    forecast: Forecast | None = None
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def chosen(
     if not asked:
         return {}
     settings = RankSettings(Depth.LOWERED, everything=True, explained=0)
-    request = Request([path], reference, [shape], {path: asked}, 1, settings)
+    request = Request([path], reference, [shape], {path: asked}, 1, settings, in_use=False)
     try:
         (plan,) = rank(request, analyser, None)
     except InputError:  # none can be analysed: Inductor's first choices stay

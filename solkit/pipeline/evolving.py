@@ -60,7 +60,7 @@ from solkit.pipeline.evolving_world import (
     variant_of,
 )
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.ranking import shipped
+from solkit.pipeline.shipping import shipped
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import guarded_final

@@ -158,7 +158,7 @@ def _planned(
     analyser: Analyser, ground: Ground, reference: str | None, notes: list[str]
 ) -> Prior | None:
     """What the surrogate expects, or else the kernel model; ``None`` if neither knows."""
-    from solkit.pipeline.ranking import shipped
+    from solkit.pipeline.shipping import shipped
     from solkit.surrogate.ranking import Request, rank
     from solkit.tuner.planned import Planned
 

@@ -33,11 +33,11 @@ from solkit.core import Depth, Report, Result, Value, canonical
 from solkit.datasets.facts import reached
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import SolkitError
+from solkit.pipeline.shipping import model_file
 from solkit.pipeline.studying import files_of
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank
-from solkit.surrogate.shipped import trees
 
 __all__ = ["LIMIT_S", "Hint", "better", "hinted"]
 
@@ -86,9 +86,9 @@ def hinted(report: Report, took_s: float) -> dict[int, Hint]:
     found: dict[int, Hint] = {}
     look = _Look(report, time.perf_counter() + LIMIT_S)
     with contextlib.suppress(SolkitError, OSError):  # a score stands without a hint
-        model_file = _model_file()
+        identity = model_file()
         for place, result in enumerate(report.results):
-            path = _path(report, result, model_file)
+            path = _path(report, result, identity)
             hint, is_known = _read(path)
             if not is_known and took_s > LIMIT_S and not result.verdict.is_failure:
                 hint = look.at(result)
@@ -124,7 +124,9 @@ class _Look:
             def told(depth: Depth, asked: Sequence[Params]) -> Plan:
                 settings = RankSettings(depth, everything=True, incumbent=own, explained=0)
                 points = {path: [own, *asked]}
-                request = Request([path], reference, [result.shape], points, settings=settings)
+                request = Request(
+                    [path], reference, [result.shape], points, settings=settings, in_use=False
+                )
                 return rank(request, analyser, model)[0]
 
             points = analyser.points(path, reference, result.shape, _CAPTURED).result()
@@ -189,25 +191,13 @@ def _log2_width(each: Ranked) -> float:
 # ------------------------------------------------------------------------------------- on disk
 
 
-def _model_file() -> str:
-    """What identifies the model that is installed.
-
-    Raises:
-        UnsupportedError: there is none.
-        OSError: likewise.
-    """
-    path = trees()
-    found = path.stat()
-    return repr((str(path), found.st_size, found.st_mtime_ns))
-
-
-def _path(report: Report, result: Result, model_file: str) -> Path:
+def _path(report: Report, result: Result, identity: str) -> Path:
     """Where a hint is kept: all that it rests on makes its name."""
     files = [path for path in files_of(report.kernel, None) if path is not None]
     content = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in files]
     versions = sorted((name, str(value)) for name, value in report.environment.items())
     asked = canonical(dict(result.shape)), canonical(dict(result.params)), report.device.key
-    name = hashlib.sha256(repr((content, versions, asked, model_file)).encode()).hexdigest()
+    name = hashlib.sha256(repr((content, versions, asked, identity)).encode()).hexdigest()
     return userdata.cache_folder("hints") / f"{name[:32]}.json"
 
 

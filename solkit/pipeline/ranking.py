@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
-from solkit.errors import InputError, UnsupportedError
+from solkit.errors import InputError
+from solkit.pipeline.shipping import shipped
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 from solkit.surrogate.model import Surrogate
@@ -21,7 +21,7 @@ from solkit.surrogate.ranking import rank as ranked
 if TYPE_CHECKING:
     from solkit.tuner.asking import AskTell
 
-__all__ = ["ask_tell", "rank", "shipped"]
+__all__ = ["ask_tell", "rank"]
 
 _Candidate = str | os.PathLike[str] | Configuration
 
@@ -117,13 +117,6 @@ def _request(
         raise InputError("expected at least one kernel file to rank; got none")
     reference = None if problem is None else os.fspath(problem)
     return Request(files, reference, shapes, points, budget, settings or RankSettings())
-
-
-def shipped() -> Surrogate | None:
-    """The shipped model; ``None`` if there is none: the kernel model ranks then."""
-    with contextlib.suppress(UnsupportedError):
-        return Surrogate.load()
-    return None
 
 
 def _by_file(

@@ -22,6 +22,7 @@ from solkit.measure.counters.counting import counted
 from solkit.measure.outcomes import Prospect, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
+from solkit.pipeline.expecting import with_forecasts
 from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
@@ -80,6 +81,7 @@ def score(
     with analyser_for(to, how) as analyser:
         study = study_of(analyser, plan)
     results = [unmeasured(case, to, precision or how.precision, l2) for case in study.cases]
+    results = with_forecasts(study.kernel, results, to)
     failed = study.failed
     if wants_measurement(measure, to, study):
         results, unmeasurable = _measured(study.kernel, results, to, how, params or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from solkit.core import Value
-from solkit.core.quantities import PREFIXES, amount, binary_bytes, duration, significant
+from solkit.core.quantities import PREFIXES, amount, binary_bytes, duration, interval, significant
 
 __all__ = [
     "TELLING",
@@ -13,6 +13,7 @@ __all__ = [
     "binary_bytes",
     "duration",
     "grid",
+    "interval",
     "rate",
     "ratio",
     "round_amount",

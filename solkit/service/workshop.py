@@ -33,7 +33,7 @@ from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation
 from solkit.pipeline.evolving import EvolveParts, evolve
 from solkit.pipeline.lab import Lab
-from solkit.pipeline.ranking import shipped
+from solkit.pipeline.shipping import shipped
 from solkit.pipeline.studying import analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.pipeline.texts import Texts

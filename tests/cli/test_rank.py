@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -51,7 +53,8 @@ def test_a_page_explains_the_first(folder, tmp_path):
     first = result["ranking"][0]
     text = page.read_text()
     assert "What moves the forecast of" in text
-    assert all(push["feature"] in text for push in first["explanation"])
+    assert all(push["words"] in unescape(text) for push in first["explanation"])
+    assert not any(push["feature"] in text for push in first["explanation"] if "." in push["words"])
     assert 1 <= sum(bool(each["explanation"]) for each in result["ranking"]) <= 5
     assert asked(folder, "--html", "-").exit_code == 2
 
@@ -72,7 +75,7 @@ def test_the_json_is_the_contract(folder):
         assert each["reason"]
     first = result["ranking"][0]
     assert first["entry_point"] == "kernel"
-    assert {"feature", "value", "time_factor"} == set(first["explanation"][0])
+    assert {"feature", "words", "value", "time_factor"} == set(first["explanation"][0])
 
 
 def test_given_candidates_all_reach_the_depth(folder):
@@ -86,7 +89,24 @@ def test_the_page_names_what_to_measure(folder):
     told = asked(folder, "--depth", "captured", "--top", "3")
     assert told.exit_code == 0, told.output
     assert "32 candidates" in told.stdout
-    assert "measure" in told.stdout
+    rows = [line for line in told.stdout.splitlines() if re.match(r" *\d+ ", line)]
+    assert len(rows) == 3  # as many as may be measured, in one order
+    places = [int(line.split()[0]) for line in rows]
+    assert places == sorted(places)
+    assert all("measure" in line or "explore" in line for line in rows)
+    assert "It is what you have" in " ".join(told.stdout.split())
+
+
+def test_a_file_without_a_space_says_how_to_add_one(folder, tmp_path):
+    lines = [line for line in KERNEL.splitlines() if not line.startswith("SPACE")]
+    bare = tmp_path / "bare.py"
+    bare.write_text("\n".join(lines))
+    told = RUN.invoke(app, ["rank", str(bare), "--device", "h100", *_model(folder)])
+    assert told.exit_code == 0, told.output
+    words = " ".join(told.stdout.split())
+    assert "1 candidate," in words
+    assert "bare.py has no SPACE" in words
+    assert 'SPACE = {"BLOCK": [256, 512, 1024]' in words
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def report(tmp_path, monkeypatch):
     path.write_text("# a kernel")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SOLKIT_HINTS")
-    monkeypatch.setattr(hinting, "_model_file", lambda: "a model")
+    monkeypatch.setattr(hinting, "model_file", lambda: "a model")
     made = report_of(path=str(path))
     space = Space({"BLOCK": [64, 128]})
     object.__setattr__(made.kernel, "candidate", Candidate("kernel", str(path), OWN, space))
@@ -120,7 +120,7 @@ def test_without_a_model_or_a_space_nothing_is_said(report, monkeypatch):
 
     monkeypatch.setattr(hinting._Look, "at", lambda *_: absent(None))
     assert hinted(report, took_s=9.0) == {}
-    monkeypatch.setattr(hinting, "_model_file", lambda: absent(None))
+    monkeypatch.setattr(hinting, "model_file", lambda: absent(None))
     assert hinted(report, took_s=9.0) == {}
     assert hinted(report_of(NOT_MEASURED), took_s=9.0) == {}  # nothing can be tuned
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from solkit.surrogate.plan import Action, actions
 
@@ -54,10 +55,21 @@ def test_what_will_hardly_run_comes_after_what_is_a_little_slower():
     assert told[0][0] is Action.MEASURE  # it is in use: perhaps it runs after all
 
 
-def test_a_budget_beyond_what_is_enough_explores():
+def test_a_budget_is_spent_whole_and_what_is_beyond_enough_explores():
     _, told, _ = planned(range(1, 21), 10, low=range(1, 21), enough=3)
+    assert told[:3] == [Action.MEASURE] * 3
     assert told.count(Action.MEASURE) == 3
-    assert told.count(Action.EXPLORE) == 2
+    assert told.count(Action.EXPLORE) == 7
+
+
+@pytest.mark.parametrize("enough", [None, 1, 4, 9, 10, 15])
+@pytest.mark.parametrize("kept", [(), (0,), (2,), (19,)])
+def test_a_budget_of_ten_measures_ten_wherever_the_incumbent_stands(kept, enough):
+    order, told, _ = planned(range(1, 21), 10, low=range(1, 21), kept=kept, enough=enough)
+    assert 20 - told.count(Action.SKIP) == 10
+    assert all(told[place] is Action.MEASURE for place in kept)
+    if enough is not None and enough < 10:  # there is room for the incumbent beside them
+        assert [told[place] for place in order[:enough]] == [Action.MEASURE] * enough
 
 
 def test_a_twin_waits_for_others_that_are_as_good():

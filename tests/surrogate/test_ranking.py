@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from synthetic import CARD, KERNEL, QUICK, table
 
+import solkit
 from solkit import rank
 from solkit.analysis.analyser import Analysed
 from solkit.core import (
@@ -52,13 +53,60 @@ def test_a_space_is_ranked_by_a_cascade(file, model):
     assert len(plan.ranked) == 32  # 4 x 4 x 2
     assert len({json.dumps(dict(e.configuration.params)) for e in plan.ranked}) == 32
     depths = [each.depth for each in plan.ranked]
-    assert depths.count(Depth.LOWERED) == 24  # the least that go on
+    assert depths.count(Depth.LOWERED) == 23  # the least that go on, but for what is in use
+    assert depths.count(Depth.COMPILED) == 1
     assert depths.count(Depth.CAPTURED) == 8
-    assert len(plan.of(Action.MEASURE)) + len(plan.of(Action.EXPLORE)) <= 6
+    assert len(plan.of(Action.MEASURE)) + len(plan.of(Action.EXPLORE)) == 6
     own = {"BLOCK": 512, "STORE": "", "num_warps": 4}
     (incumbent,) = (e for e in plan.ranked if dict(e.configuration.params) == own)
     assert incumbent.action is Action.MEASURE
+    assert incumbent.depth is Depth.COMPILED
     assert all(e.forecast.time_ms >= plan.sol_ms / 2 for e in plan.ranked)
+
+
+def test_score_and_rank_expect_the_same_of_what_is_in_use(file, model, monkeypatch):
+    monkeypatch.setattr(Surrogate, "load", staticmethod(lambda path=None: model))
+    (scored,) = solkit.score(file, device="h100", measure=False).results
+    (plan,) = rank(file, device="h100", budget=2)
+    (own,) = (e for e in plan.ranked if dict(e.configuration.params) == dict(scored.params))
+    assert scored.forecast == own.forecast
+    assert scored.forecast.low_ms < scored.forecast.time_ms < scored.forecast.high_ms
+
+
+AUTOTUNED = """
+import torch, triton, triton.language as tl
+
+def inputs(N=1 << 20, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+@triton.autotune(
+    [triton.Config({"BLOCK": b}, num_warps=w) for b in (512, 1024) for w in (4, 8)], key=["N"]
+)
+@triton.jit
+def double(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at, mask=at < N), mask=at < N)
+
+def kernel(x):
+    out = torch.empty_like(x)
+    double[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    return out
+"""
+
+
+def test_what_is_in_use_and_the_point_that_spells_it_out_are_one_row(tmp_path):
+    path = tmp_path / "autotuned.py"
+    path.write_text(AUTOTUNED)
+    (plan,) = rank(path, device="h100", settings=RankSettings("captured"))
+    params = [dict(each.configuration.params) for each in plan.ranked]
+    assert sorted((each["BLOCK"], each["num_warps"]) for each in params) == [
+        *((512, 4), (512, 8), (1024, 4), (1024, 8))
+    ]
+    (own,) = (each for each in plan.ranked if "what you have" in each.reason)
+    assert own.configuration.params["BLOCK"] == 512  # Triton's first, as nothing was timed
 
 
 class Reading:
@@ -93,7 +141,7 @@ def test_without_a_model_the_kernel_model_ranks(file, monkeypatch):
     (plan,) = rank(file, device="h100", settings=settings)
     assert "kernel model alone" in plan.notes[0]
     times = [each.forecast.time_ms for each in plan.ranked]
-    assert all(each.depth is Depth.LOWERED for each in plan.ranked)
+    assert [e.depth for e in plan.ranked].count(Depth.LOWERED) == 31
     assert None not in times
     assert times == sorted(times) or np.ptp(times) < 0.3 * max(times)  # twins are parted
     captured = RankSettings(depth="captured")

@@ -11,8 +11,10 @@ from typing import Any
 
 import solkit
 from solkit.report.html._page import TEMPLATES, environment
+from solkit.report.feature_words import words
 from solkit.report.palette import DARK, LIGHT
-from solkit.report.units import settings, shape_words
+from solkit.report.ranking import enough_words
+from solkit.report.units import interval, settings, shape_words
 from solkit.surrogate.model import Push
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
@@ -25,6 +27,7 @@ class _Row:
 
     name: str
     forecast: Forecast
+    interval: str
     line: Mapping[str, float] | None
     depth: str
     action: str
@@ -44,6 +47,11 @@ class _View:
     @property
     def explained(self) -> Sequence[_Row]:
         return [row for row in self.rows if row.pushes]
+
+    @property
+    def enough(self) -> str:
+        """How many must be measured, if that is known."""
+        return enough_words(self.plan) or ""
 
     @property
     def doubted(self) -> bool:
@@ -100,8 +108,17 @@ def _row(each: Ranked, ends: tuple[float, float], several: bool) -> _Row:
     name = settings(each.configuration.params).replace(",", " ") or "its only parameters"
     file = f"{Path(each.configuration.path).name}: " if several else ""
     line = _line(each.forecast, *ends)
-    depth, action, reason = each.depth.value, each.action.value, each.reason
-    return _Row(file + name, each.forecast, line, depth, action, reason, _pushes(each.pushes))
+    low_to_high = interval(each.forecast.low_ms, each.forecast.high_ms) or "unknown"
+    return _Row(
+        name=file + name,
+        forecast=each.forecast,
+        interval=low_to_high,
+        line=line,
+        depth=each.depth.value,
+        action=each.action.value,
+        reason=each.reason,
+        pushes=_pushes(each.pushes),
+    )
 
 
 def _line(told: Forecast, start: float, end: float) -> Mapping[str, float] | None:
@@ -118,7 +135,7 @@ def _pushes(pushes: Sequence[Push]) -> list[Mapping[str, Any]]:
     largest = max((abs(math.log(push.factor)) for push in pushes), default=1.0) or 1.0
     return [
         {
-            "feature": push.feature,
+            "feature": words(push.feature),
             "value": "unknown" if push.value is None else f"{push.value:.4g}",
             "factor": f"{push.factor:.2f}",
             "slower": push.factor > 1,

@@ -1,0 +1,30 @@
+"""The surrogate that is installed."""
+
+from __future__ import annotations
+
+import contextlib
+
+from solkit.errors import UnsupportedError
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.shipped import trees
+
+__all__ = ["model_file", "shipped"]
+
+
+def shipped() -> Surrogate | None:
+    """The shipped model; ``None`` if there is none: the kernel model speaks then."""
+    with contextlib.suppress(UnsupportedError):
+        return Surrogate.load()
+    return None
+
+
+def model_file() -> str:
+    """What identifies the model that is installed.
+
+    Raises:
+        UnsupportedError: there is none.
+        OSError: likewise.
+    """
+    path = trees()
+    found = path.stat()
+    return repr((str(path), found.st_size, found.st_mtime_ns))

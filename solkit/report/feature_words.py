@@ -1,0 +1,57 @@
+"""The surrogate's features in words."""
+
+from __future__ import annotations
+
+__all__ = ["words"]
+
+_RESOURCES = {
+    "atomics": "time of atomics",
+    "dispatch": "time to start the blocks",
+    "dram": "DRAM time",
+    "gap": "time over the speed of light",
+    "issue": "time to issue instructions",
+    "l1": "L1 time",
+    "l2": "L2 time",
+    "latency": "latency",
+    "launch": "launch time",
+    "second": "time of the second busiest resource",
+    "sfu": "special-function time",
+    "shared": "shared memory time",
+    "sum": "time of all resources one by one",
+    "tensor": "tensor core time",
+    "time_us": "time",
+}
+"""What the kernel model says."""
+
+_WHOLE = {
+    "problem.intensity": "operations per byte of the problem",
+    "problem.l2_fill": "share of L2 that the problem fills",
+    "problem.limited_by_dram": "the problem is limited by DRAM",
+    "problem.limited_by_tensor": "the problem is limited by tensor cores",
+    "problem.operations": "operations of the problem",
+    "problem.read_bytes": "bytes that the problem reads",
+    "problem.sol_us": "the speed of light",
+    "problem.write_share": "share of writes in the problem's bytes",
+}
+
+_GROUPS = {
+    "device": "of the GPU",
+    "geometry": "of the launch",
+    "machine": "in the machine code",
+    "problem": "of the problem",
+    "requests": "of the memory requests",
+    "tiles": "of the tiles",
+}
+
+
+def words(feature: str) -> str:
+    """A feature's name as a reader knows it, e.g. ``"modelled shared memory time"``."""
+    group, _, name = feature.partition(".")
+    if feature in _WHOLE:
+        return _WHOLE[feature]
+    if group == "model":
+        return f"modelled {_RESOURCES.get(name, f'{name} time')}"
+    if group == "params":
+        is_constant = name.startswith("constant_") and name[9:].isdigit()
+        return "another constant of the kernel" if is_constant else name
+    return f"{name.replace('_', ' ')} {_GROUPS[group]}" if group in _GROUPS else feature

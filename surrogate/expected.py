@@ -1,0 +1,99 @@
+"""What is expected of analysed candidates: one function for `score`, `rank` and `tune`.
+
+The surrogate forecasts; where there is none the kernel model does, and says so. The same analysis
+of the same configuration gives the same number, whoever asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from solkit.core import Analysis, Bound, Depth, Device, Forecast, Value, Work
+from solkit.datasets.kernels import Kernel
+from solkit.errors import UnsupportedError
+from solkit.roofline.kernel.described import described
+from solkit.surrogate.features import Problem
+from solkit.surrogate.model import Surrogate
+from solkit.surrogate.table import Entry, Table, tabled
+from solkit.surrogate.trees import Forecasts
+
+__all__ = ["NO_MODEL", "depth_of", "entry", "expected", "forecast_of", "problem_from"]
+
+NO_MODEL = "no trained surrogate is installed"
+
+_DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
+
+
+def problem_from(bound: Bound, work: Work, shape: Mapping[str, Value]) -> Problem:
+    """What the surrogate knows of a problem."""
+    return Problem(
+        bound.time_ms,
+        bound.limiter,
+        dict(bound.flops_by_pipe),
+        work.dram_read_bytes,
+        work.dram_write_bytes,
+        shape,
+    )
+
+
+def entry(
+    problem: Problem,
+    device: Device,
+    kernel: Kernel,
+    shape: Mapping[str, Value],
+    params: Mapping[str, Value],
+    analysis: Analysis,
+) -> Entry:
+    """An analysed candidate as the surrogate sees it.
+
+    Args:
+        problem: what it computes.
+        device: where.
+        kernel: its file.
+        shape: the sizes that were asked for.
+        params: its parameters.
+        analysis: of it; its launches must run.
+    """
+    about = {
+        "kernel_id": kernel.kernel_id,
+        "problem_id": kernel.problem_id(shape),
+        "family": kernel.family,
+        "kind": kernel.kind,
+        "origin": kernel.origin,
+        "implementation": kernel.name,
+    }
+    launches = [described(each.facts, device) for each in analysis.kernels]
+    return Entry(problem, device, launches, params, about, source=kernel.source.text)
+
+
+def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[Forecasts, str]:
+    """The forecasts of a table's rows, and why they are the kernel model's; empty if they are not.
+
+    Args:
+        table: of analysed candidates.
+        depth: at which they were analysed.
+        surrogate: that forecasts; ``None`` if there is none.
+    """
+    try:
+        if surrogate is None:
+            raise UnsupportedError(NO_MODEL)
+        return surrogate.forecast(table, depth), ""
+    except UnsupportedError as error:
+        return Forecasts.of(table.modelled_ms), str(error)
+
+
+def depth_of(analysis: Analysis) -> Depth | None:
+    """The depth to which all launches of a file's own kernels are known; ``None`` without any."""
+    known = {each.facts.depth for each in analysis.kernels if not each.launch.library}
+    return min(known, key=_DEPTHS.index, default=None)
+
+
+def forecast_of(asked: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
+    """What is expected of one candidate that runs."""
+    told, _ = expected(tabled([asked]), depth, surrogate)
+    time_ms, low_ms, high_ms = (
+        float(each[0]) if math.isfinite(each[0]) else None
+        for each in (told.time_ms, told.low_ms, told.high_ms)
+    )
+    return Forecast(time_ms, low_ms, high_ms, 0.0, bool(told.abstains[0]))
