@@ -33,6 +33,7 @@ from solkit.core.quantities import amount, count
 from solkit.roofline.kernel.causes import MATTERS, Needs, cause_of
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
+from solkit.roofline.kernel.naming import counted
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
@@ -356,7 +357,7 @@ def _filling(kernels: Sequence[Followed]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     worst = max(_own(kernels), key=lambda kernel: kernel.uneven)
-    told = f"{worst.name}: {worst.blocks} blocks on {worst.device.sm_count} SMs"
+    told = f"{worst.name}: {counted(worst.blocks, 'block')} on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > MATTERS:
         told += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
     return told + "."
@@ -369,9 +370,13 @@ def _waiting(kernels: Sequence[Followed]) -> str:
     blocks = resident(worst.kernel, worst.device)
     return (
         f"{worst.name}: {blocks:.3g} block{'s' * (blocks != 1)} of "
-        f"{worst.kernel.launch.num_warps} warps per SM, "
-        f"steps in flight: {ahead(worst.kernel):.3g}; {worst.term('latency').evidence}."
+        f"{counted(worst.kernel.launch.num_warps, 'warp')} on an SM, each with the loads of "
+        f"{_steps_ahead(ahead(worst.kernel))} under way; {worst.term('latency').evidence}."
     )
+
+
+def _steps_ahead(steps: float) -> str:
+    return "one step of its loop" if steps <= 1 else f"{steps:.3g} steps of its loop"
 
 
 def _beginning(kernels: Sequence[Followed]) -> str:

@@ -439,10 +439,12 @@ def _latency(
     in_l1 = spilled(kernel, device)[1]
     cycles += local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
     each_ms = (trips * trip + cycles) / device.clock_mhz / 1e3
+    waits, works = (
+        quantities.duration(each / device.clock_mhz / 1e3) for each in (trips * trip, cycles)
+    )
     evidence = (
-        f"{waves} wave{'s' * (waves > 1)}; a warp alone waits {trips:.3g} times "
-        f"{1e3 * trip / device.clock_mhz:.0f} ns for memory, and takes "
-        f"{1e3 * cycles / device.clock_mhz:.0f} ns besides"
+        f"{waves:,} wave{'s' * (waves > 1)} of blocks one after another; a warp alone waits "
+        f"{waits} for memory and works for {works}"
     )
     return Term("latency", (waves - 1 + demand.imbalance) * each_ms, evidence)
 
@@ -474,5 +476,5 @@ def _fetch(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
 def _dispatch(kernel: KernelAnalysis, blocks: int, device: Device) -> Term:
     each_ns = 1e3 * _DISPATCH_CYCLES / device.clock_mhz
     warps = f"{kernel.launch.num_warps} warp{'s' if kernel.launch.num_warps > 1 else ''}"
-    told = f"{blocks:,} blocks of {warps}, one start every {each_ns:.3g} ns"
+    told = f"{blocks:,} block{'s' * (blocks != 1)} of {warps}, one start every {each_ns:.3g} ns"
     return Term("dispatch", blocks * each_ns / 1e6, told)

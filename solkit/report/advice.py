@@ -17,7 +17,15 @@ from solkit.report.remedies import advice_on
 from solkit.report.units import amount, binary_bytes, duration, ratio
 from solkit.roofline.kernel.model import LAUNCH_US
 
-__all__ = ["advice_on", "advise", "kernels_seen", "launch_limited", "out_of_resources"]
+__all__ = [
+    "Advice",
+    "advice_on",
+    "advise",
+    "advised",
+    "kernels_seen",
+    "launch_limited",
+    "out_of_resources",
+]
 
 _MOST = 3
 _NEAR = 1.1  # a gap not worth an engineer's day
@@ -30,16 +38,50 @@ _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
 _PROFILERS = {"NVIDIA": "Nsight Compute", "AMD": "rocprof-compute"}
 
 
-Rule = Callable[["_Case"], Iterator[str]]
+_NOT_MEASURED = (
+    "Nothing was measured: on a machine with this GPU `solkit score` times the kernel too, unless "
+    "--no-measure is given."
+)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do next.
+
+    Attributes:
+        text: the evidence and the remedy.
+        saves_ms: what it saves of the kernel's time at the most; ``None`` if that is unknown.
+        speedup: the time over what is left of it; ``None`` likewise.
+    """
+
+    text: str
+    saves_ms: float | None = None
+    speedup: float | None = None
+
+
+Rule = Callable[["_Case"], Iterator["str | Advice"]]
 
 
 def advise(result: Result, device: Device) -> tuple[str, ...]:
-    """The first three sentences that the rules give; at least one."""
+    """The texts of `advised`."""
+    return tuple(each.text for each in advised(result, device))
+
+
+def advised(result: Result, device: Device) -> tuple[Advice, ...]:
+    """The first three pieces of advice that the rules give; at least one."""
     case = _Case(result, device)
     tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
     rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
-    sentences = itertools.chain.from_iterable(rule(case) for rule in rules)
-    return tuple(itertools.islice(sentences, _MOST)) or (_no_cause(case),)
+    found = itertools.chain.from_iterable(rule(case) for rule in rules)
+    first = tuple(itertools.islice(found, _MOST)) or (_last(case),)
+    return tuple(Advice(each) if isinstance(each, str) else each for each in first)
+
+
+def _last(case: _Case) -> str:
+    """What to do where no rule knows."""
+    if case.result.verdict is Verdict.NOT_MEASURED and case.device.vendor == "NVIDIA":
+        return _NOT_MEASURED
+    return _no_cause(case)
 
 
 def _no_cause(case: _Case) -> str:
@@ -203,11 +245,24 @@ def _near(case: _Case) -> Iterator[str]:
 # ------------------------------------------------------------------------ rules on the kernel
 
 
-def _gap(case: _Case) -> Iterator[str]:
-    """What the largest factors of the gap say, each advice once."""
-    if case.result.gap is not None and not case.tiny:
-        ordered = sorted(case.result.gap.factors, key=lambda factor: -factor.factor)
-        yield from dict.fromkeys(advice_on(each.cause) for each in ordered if each.cause)
+def _gap(case: _Case) -> Iterator[Advice]:
+    """What the factors of the gap say, each advice once, first what saves most.
+
+    The factors multiply to the time, so without one of them the time is divided by it. No advice
+    leads below the speed of light.
+    """
+    gap = case.result.gap
+    if gap is None or case.tiny:
+        return
+    factors: dict[str, float] = {}
+    for each in gap.factors:
+        if each.cause:
+            text = advice_on(each.cause)
+            factors[text] = factors.get(text, 1.0) * each.factor
+    whole = max(gap.time_ms / gap.sol_ms, 1.0)
+    for text, factor in sorted(factors.items(), key=lambda item: -item[1]):
+        speedup = min(factor, whole)
+        yield Advice(text, gap.time_ms * (1 - 1 / speedup), speedup)
 
 
 def _operators(case: _Case) -> Iterator[str]:
@@ -278,15 +333,17 @@ def _clock(case: _Case) -> Iterator[str]:
         )
 
 
-def _idle(case: _Case) -> Iterator[str]:
+def _idle(case: _Case) -> Iterator[Advice]:
     measurement = case.result.measurement
     if not measurement or measurement.kernel_sum_ms is None:
         return
     idle_ms = measurement.median_ms - measurement.kernel_sum_ms
     if idle_ms > _IDLE_MATTERS * measurement.median_ms:
-        yield (
+        yield Advice(
             f"No kernel runs for {duration(idle_ms)} of the {duration(measurement.median_ms)}: "
-            "fewer launches or a CUDA graph would save that time."
+            "fewer launches or a CUDA graph would save that time.",
+            idle_ms,
+            measurement.median_ms / max(measurement.median_ms - idle_ms, 1e-9),
         )
 
 
@@ -335,14 +392,9 @@ def _calibrated(case: _Case) -> Iterator[str]:
         yield (f"At the rates calibrated on this GPU, the gap is {ratio(score.gap_calibrated)}.")
 
 
-def _not_measured(case: _Case) -> Iterator[str]:
+def _only_a_reference(case: _Case) -> Iterator[str]:
     if case.result.analysis.status is AnalysisStatus.NO_KERNEL:
         yield "The file holds only a reference: add a kernel to see how close it gets."
-    elif case.result.verdict is Verdict.NOT_MEASURED and case.device.vendor == "NVIDIA":
-        yield (
-            "Nothing was measured: on a machine with this GPU `solkit score` times the kernel too, "
-            "unless --no-measure is given."
-        )
 
 
 _ON_THE_NUMBERS: tuple[Rule, ...] = (
@@ -364,7 +416,7 @@ _ON_THE_KERNEL: tuple[Rule, ...] = (
     _unless_followed(_tail),
     _unless_followed(_occupancy),
     _calibrated,
-    _not_measured,
+    _only_a_reference,
 )
 
 

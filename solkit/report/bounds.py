@@ -48,7 +48,7 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
     file = report.kernel.problem.path
     for result in report.results:
         yield Text()
-        yield from _section(result, report.device, width, assumed)
+        yield from _section(result, width, assumed)
         assumed = result.bound.assumptions
         if explained:
             yield from _explanation(result, report.device, file)
@@ -73,9 +73,7 @@ def _overview(results: Sequence[Result]) -> Table:
     return table
 
 
-def _section(
-    result: Result, device: Device, width: int, assumed: tuple[str, ...]
-) -> Iterator[RenderableType]:
+def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[RenderableType]:
     bound, label = result.bound, parts.label_cells(result.bound)
     title = Text(units.shape_words(result.shape), style="bold")
     yield Rule(title, align="left", characters="─", style="dim")
@@ -85,7 +83,10 @@ def _section(
     yield Text()
     yield parts.bars(result, label, width)
     yield Text()
-    yield parts.labelled(parts.bound_remarks(result, device, assumed), label)
+    yield parts.labelled(parts.bound_remarks(result, assumed), label)
+    if result.work.unmodelled:
+        ops = Text(", ".join(result.work.unmodelled), style="yellow")
+        yield parts.labelled([("unmodelled", ops)], label)
 
 
 def _explanation(result: Result, device: Device, file: str) -> Iterator[RenderableType]:

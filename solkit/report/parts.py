@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, RenderableType
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -30,6 +31,7 @@ from solkit.roofline.hard import slack
 __all__ = [
     "Row",
     "bars",
+    "beaten_rows",
     "bound_remarks",
     "differing_sizes",
     "evidence_label",
@@ -38,12 +40,14 @@ __all__ = [
     "label_cells",
     "labelled",
     "print_plainly",
+    "title_rule",
     "verdict_text",
 ]
 
 _LABEL_CELLS = 10
 _BAR_CELLS = 40  # at most
 _FEWEST_CELLS = 8
+_TELLING = 0.001  # of the longest bar
 _WORD_CELLS = 45  # for time, amount at ceiling, mark and gaps
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _PLAIN = str.maketrans(
@@ -91,6 +95,12 @@ def label_cells(bound: Bound) -> int:
     return max(_LABEL_CELLS, *(len(resource.name) for resource in bound.resources), 0)
 
 
+def title_rule(result: Result) -> Rule:
+    """A line with a shape and the candidate's parameters."""
+    title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
+    return Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
+
+
 def labelled(rows: Iterable[Row], label: int) -> Table:
     """Labels with their texts; a repeated label is shown once."""
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -104,9 +114,17 @@ def labelled(rows: Iterable[Row], label: int) -> Table:
 
 
 def bars(result: Result, label: int, width: int) -> Table:
-    """A bar per resource and one for the measured time; only numbers on a narrow page."""
+    """A bar per resource and one for the measured time; only numbers on a narrow page.
+
+    Resources that take less than 0.1 % of the busiest one's time are left out.
+    """
     bound, measurement = result.bound, result.measurement
-    rows = [(r.name, r.time_ms, _use(r, bound.limiter)) for r in bound.resources]
+    longest_ms = max((each.time_ms for each in bound.resources), default=0.0)
+    rows = [
+        (each.name, each.time_ms, _use(each, bound.limiter))
+        for each in bound.resources
+        if each.time_ms >= _TELLING * longest_ms
+    ]
     if measurement:
         rows.append(("measured", measurement.median_ms, ""))
     longest_ms = max((time_ms for _, time_ms, _ in rows), default=0.0) or 1.0
@@ -135,7 +153,7 @@ def _bar(fraction: float, cells: int) -> str:
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
 
 
-def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> Iterator[Row]:
+def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
     """Remarks on a bound; its assumptions only if they differ from `assumed`."""
     bound = result.bound
     yield "bounds", Text(_bounds(bound.at, result.measurement))
@@ -145,15 +163,17 @@ def bound_remarks(result: Result, device: Device, assumed: tuple[str, ...]) -> I
         yield "floor", Text(chain_words(result))
     if result.fusion and len(result.fusion.unfused) > 1:
         yield "fusion", Text(fusion.summary(result.fusion))
-    beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
-    if beaten:
-        reasons = slack(result.work, bound, device, beaten.median_ms)
-        yield from (("beaten by", Text(reason)) for reason in reasons)
     yield "precision", Text(bound.precision)
     if bound.assumptions != assumed:
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
-    if result.work.unmodelled:
-        yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+
+
+def beaten_rows(result: Result, device: Device) -> Iterator[Row]:
+    """Why a candidate may be faster than the reference's roofline, if it is."""
+    beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
+    if beaten:
+        reasons = slack(result.work, result.bound, device, beaten.median_ms)
+        yield from (("beaten by", Text(reason)) for reason in reasons)
 
 
 _CHAIN_MATTERS = 0.05  # of the roofline

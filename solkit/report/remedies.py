@@ -19,7 +19,7 @@ _SCATTERED = (
 )
 _NARROW = "{place}: this {kind} moves {wide} a lane and request, in {requests:,} requests"
 _LITTLE = (
-    "{kernel} keeps too little in flight: {blocks:.3g} blocks of {warps} on an SM, "
+    "{kernel} keeps too little in flight: {resident} of {warps} on an SM, "
     "limited by {limiter}. {remedy}, or "
 )
 _OPERATOR = (
@@ -113,12 +113,12 @@ REMEDIES = {
     ),
     "products alone": (
         "{kernel}'s tensor cores wait for the work between two products, with too few other blocks "
-        "to fill in ({blocks} on an SM, limited by {limiter}): use smaller tiles, or "
+        "to fill in ({resident} on an SM, limited by {limiter}): use smaller tiles, or "
         "warps that take turns."
     ),
     "products beside L2": (
         "{kernel}'s tensor cores wait for the work between two products while L2 is nearly as busy "
-        "({blocks} on an SM, limited by {limiter}): use warps that take turns (warp "
+        "({resident} on an SM, limited by {limiter}): use warps that take turns (warp "
         "specialisation) or more stages, but no smaller tiles."
     ),
     "read by several launches": (
@@ -210,7 +210,7 @@ IN_CUDA = {
     ),
     "products beside L2": (
         "{kernel}'s tensor cores wait for the work between two products while L2 is nearly as busy "
-        "({blocks} on an SM, limited by {limiter}): use warp specialisation or more "
+        "({resident} on an SM, limited by {limiter}): use warp specialisation or more "
         "buffers, but no smaller tiles."
     ),
     "scalar product": (
@@ -245,4 +245,12 @@ def advice_on(cause: Cause | None) -> str:
     template = REMEDIES[cause.name]
     if cause.figures.get("language") == "CUDA C++":
         template = IN_CUDA.get(cause.name, template)
-    return template.format_map({"also": "", **cause.figures})
+    return template.format_map({"also": "", **cause.figures, "resident": _resident(cause)})
+
+
+def _resident(cause: Cause) -> str:
+    """The blocks on an SM at once, e.g. ``"1 block"``, ``"2.5 blocks"``."""
+    blocks = cause.figures.get("blocks")
+    if not isinstance(blocks, (int, float)):
+        return str(blocks)
+    return f"{blocks:.3g} block{'s' * (blocks != 1)}"

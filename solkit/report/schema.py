@@ -45,7 +45,7 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
-from solkit.report.advice import advice_on, advise
+from solkit.report.advice import advice_on, advised
 from solkit.report.launch_schema import (
     JsonModel,
     LaunchJson,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
 
 __all__ = [
+    "AdviceJson",
     "AnalysisJson",
     "BoundJson",
     "BoundTimesJson",
@@ -67,6 +68,7 @@ __all__ = [
     "ContributorJson",
     "DeviceJson",
     "FailedShapeJson",
+    "ForecastJson",
     "FusionJson",
     "GapFactorJson",
     "GapJson",
@@ -302,8 +304,26 @@ class HintJson(JsonModel):
     depth: str
 
 
+class ForecastJson(JsonModel):
+    """`solkit.core.Forecast`: what the surrogate expects, with its 90 % interval."""
+
+    time_ms: Number
+    low_ms: Number
+    high_ms: Number
+    p_fail: Number
+    abstains: bool
+
+
+class AdviceJson(JsonModel):
+    """`solkit.report.advice.Advice`: what to do, and what it saves at the most."""
+
+    text: str
+    saves_ms: Number
+    speedup: Number
+
+
 class ResultJson(JsonModel):
-    """`solkit.core.Result`: one shape; `advice` says what to look at next."""
+    """`solkit.core.Result`: one shape; `advice` has the texts of `advised`."""
 
     shape: dict[str, Setting]
     params: dict[str, Setting]
@@ -314,12 +334,13 @@ class ResultJson(JsonModel):
     bound: BoundJson
     analysis: AnalysisJson
     launches: list[LaunchJson]
-    forecast: None = None
+    forecast: ForecastJson | None = None
     measurement: MeasurementJson | None
     score: ScoreJson | None
     fusion: FusionJson | None = None
     gap: GapJson | None = None
     advice: list[str] = []
+    advised: list[AdviceJson] = []
     hint: HintJson | None = None
 
 
@@ -418,6 +439,7 @@ def failed_models(failed: Sequence[FailedShape]) -> list[FailedShapeJson]:
 
 def _result(result: Result, device: Device) -> ResultJson:
     protocol, score = result.protocol, result.score
+    advice = advised(result, device)
     return ResultJson(
         shape=dict(result.shape),
         params=dict(result.params),
@@ -432,7 +454,9 @@ def _result(result: Result, device: Device) -> ResultJson:
         score=ScoreJson.model_validate(score) if score else None,
         fusion=fusion_model(result.fusion) if result.fusion else None,
         gap=_gap(result.gap) if result.gap else None,
-        advice=list(advise(result, device)),
+        forecast=ForecastJson.model_validate(result.forecast) if result.forecast else None,
+        advice=[each.text for each in advice],
+        advised=[AdviceJson.model_validate(each) for each in advice],
     )
 
 

@@ -1,7 +1,7 @@
 """The time of each shape of a report, and which of many kernels to look at first.
 
 Notation
-    t       the time of a shape: measured if that counts, else modelled
+    t       the time of a shape: measured if that counts, else expected
     t_sol   the roofline of that shape
     cost    the sum over a kernel's shapes of t (1 - t_sol / t) = t - t_sol
 """
@@ -20,6 +20,7 @@ __all__ = [
     "NamedReport",
     "Standing",
     "Time",
+    "expected_ms",
     "file_name",
     "launches_seen",
     "named",
@@ -37,8 +38,8 @@ class Time:
     """How long a call takes.
 
     Attributes:
-        median_ms: measured, or modelled.
-        low_ms, high_ms: 95 % confidence interval; both equal `median_ms` if modelled.
+        median_ms: measured, or expected by the surrogate, else by the kernel model.
+        low_ms, high_ms: 95 % confidence interval; 90 % of a forecast; `median_ms` if modelled.
         measured: which of the two.
     """
 
@@ -91,8 +92,21 @@ def time_of(result: ResultJson) -> Time | None:
     if timed and timed.median_ms is not None:
         median = timed.median_ms
         return Time(median, timed.low_ms or median, timed.high_ms or median, measured=True)
-    modelled = modelled_ms(result)
-    return None if modelled is None else Time(modelled, modelled, modelled, measured=False)
+    expected, forecast = expected_ms(result), result.forecast
+    if expected is None:
+        return None
+    if forecast is None or expected != forecast.time_ms or forecast.abstains:
+        return Time(expected, expected, expected, measured=False)
+    low_ms, high_ms = forecast.low_ms or expected, forecast.high_ms or expected
+    return Time(expected, low_ms, high_ms, measured=False)
+
+
+def expected_ms(result: ResultJson) -> float | None:
+    """The one time that is expected: the surrogate's, else the kernel model's."""
+    forecast = result.forecast
+    if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
+        return forecast.time_ms
+    return modelled_ms(result)
 
 
 def modelled_ms(result: ResultJson) -> float | None:

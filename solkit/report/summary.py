@@ -12,8 +12,10 @@ from rich.text import Text
 from solkit.core import Verdict
 from solkit.report import changes as comparison
 from solkit.report import standing, units
+from solkit.report.advice import Advice
 from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
+from solkit.report.short import advice_words
 from solkit.report.standing import NamedReport
 from solkit.report.tables import columns
 
@@ -50,7 +52,7 @@ def index(reports: Sequence[NamedReport], console: Console) -> None:
 def _standing(place: standing.Standing | None) -> tuple[Text, ...]:
     if place is None:
         return (Text("-"),) * 4
-    modelled = "" if place.measured else " modelled"
+    modelled = "" if place.measured else " expected"
     return (
         Text(units.duration(place.sol_ms)),
         Text(units.duration(place.time_ms) + modelled),
@@ -78,24 +80,35 @@ def _page(each: NamedReport, details: bool) -> Iterator[RenderableType]:
 
 
 def _overview(report: ReportJson) -> Table:
-    numbers = ("SOL", "modelled", "measured", "gap", "score")
+    numbers = ("SOL", "expected", "modelled", "measured", "gap", "score")
     rows = columns(["shape"], numbers, ["limiter", "verdict"])
     for result in report.results:
         timed, score = result.measurement, result.score
         times = (
             result.bound.time_ms,
+            standing.expected_ms(result),
             standing.modelled_ms(result),
             timed.median_ms if timed else None,
         )
         rows.add_row(
             Text(units.shape_words(result.shape)),
             *(Text(units.duration(time)) for time in times),
-            Text(units.ratio(score.gap) if score and score.gap else "-"),
+            _gap(result),
             Text(f"{score.sol_score:.2f}" if score and score.sol_score is not None else "-"),
             Text(result.bound.limiter),
             verdict_text(result.verdict),
         )
     return rows
+
+
+def _gap(result: ResultJson) -> Text:
+    """Of the measured time, else of the one that is expected."""
+    time, sol_ms = standing.time_of(result), result.bound.time_ms
+    if result.score and result.score.gap:
+        return Text(units.ratio(result.score.gap))
+    if time is None or time.measured or not sol_ms:
+        return Text("-")
+    return Text(f"{units.ratio(time.median_ms / sol_ms)} expected")
 
 
 def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
@@ -117,7 +130,14 @@ def _rows(result: ResultJson) -> Iterator[Row]:
         yield "launch", Text.assemble((launch.name, "bold"), f"  {' · '.join(_facts(launch))}")
     failed = result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE
     yield from (("errors", Text(error, style="red" if failed else "")) for error in result.errors)
-    yield from (("next", Text(sentence)) for sentence in result.advice)
+    yield from (("next", advice_words(each)) for each in _advised(result))
+
+
+def _advised(result: ResultJson) -> list[Advice]:
+    """The advice; a report of an older SolKit does not say what it saves."""
+    if result.advised:
+        return [Advice(each.text, each.saves_ms, each.speedup) for each in result.advised]
+    return [Advice(each) for each in result.advice]
 
 
 def _facts(launch: LaunchJson) -> list[str]:

@@ -56,7 +56,7 @@ def _key(result: ResultJson) -> str:
 
 
 def _overview(report: ReportJson, earlier: Mapping[str, ResultJson]) -> Table:
-    names = ("SOL", "modelled", "measured", "gap")
+    names = ("SOL", "expected", "modelled", "measured", "gap")
     rows = columns(["shape"], names, ["limiter", "verdict"])
     for result in report.results:
         cells, old = _cells(result), earlier.get(_key(result))
@@ -71,6 +71,7 @@ def _cells(result: ResultJson) -> tuple[str, ...]:
     timed, time, sol_ms = result.measurement, standing.time_of(result), result.bound.time_ms
     return (
         units.duration(sol_ms),
+        units.duration(standing.expected_ms(result)),
         units.duration(standing.modelled_ms(result)),
         units.duration(timed.median_ms if timed else None),
         units.ratio(time.median_ms / sol_ms) if time and sol_ms else "-",

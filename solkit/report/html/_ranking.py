@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import solkit
-from solkit.report.html._page import TEMPLATES, environment
 from solkit.report.feature_words import words
+from solkit.report.html._page import TEMPLATES, environment
 from solkit.report.palette import DARK, LIGHT
 from solkit.report.ranking import enough_words
 from solkit.report.units import interval, settings, shape_words

@@ -179,7 +179,7 @@ def test_tensor_cores_with_one_block_on_an_sm_and_a_last_wave():
     _, (kernel,), device = studied(EXAMPLES / "matmul.py")
     alone = replace(kernel, occupancy=replace(kernel.occupancy, blocks_per_sm=1, limiter="shared"))
     latency = cause_of("latency", 1.5, [Followed(alone, device)])
-    assert "(1 on an SM, limited by shared)" in advice_on(latency)
+    assert "(1 block on an SM, limited by shared)" in advice_on(latency)
     assert "part-filled wave" in advice_on(cause_of("tail", 1.1, [Followed(kernel, device)]))
     assert cause_of("tail", 1.04, [Followed(kernel, device)]) is None
 

@@ -1,0 +1,234 @@
+"""One shape of a report in some ten lines: how fast it could be, how fast it is, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from solkit.core import (
+    AnalysisStatus,
+    Device,
+    Gap,
+    KernelAnalysis,
+    Measurement,
+    Result,
+    Verdict,
+)
+from solkit.report import counters, launches, units
+from solkit.report.advice import Advice, advised, kernels_seen
+from solkit.report.parts import (
+    Row,
+    beaten_rows,
+    evidence_label,
+    label_cells,
+    labelled,
+    title_rule,
+    verdict_text,
+)
+
+__all__ = [
+    *("advice_words", "disagreements", "expected_ms", "expected_words", "modelled_ms"),
+    *("problem_rows", "section", "summary"),
+]
+
+_LAUNCHES = 3
+_NOTES = 2  # further ones are counted
+_MATTERS = 1.02  # a smaller factor of a gap is not worth a look
+
+_STATUS = {
+    AnalysisStatus.COMPLETE: "",
+    AnalysisStatus.PARTIAL: "not every launch could be analysed",
+    AnalysisStatus.NO_KERNEL: "none: the file has only a reference",
+    AnalysisStatus.NOT_CAPTURED: "none: no launch could be captured without a GPU",
+    AnalysisStatus.NOT_ANALYSED: "none: what it launches is not analysed",
+    AnalysisStatus.UNSUPPORTED_DEVICE: "none: kernels are analysed for NVIDIA GPUs from sm_80 on",
+}
+
+
+def section(result: Result, device: Device) -> Iterator[RenderableType]:
+    """The lines of one shape."""
+    label = label_cells(result.bound)
+    yield title_rule(result)
+    yield labelled(summary(result), label)
+    kernels = launches.heaviest(kernels_seen(result))
+    yield labelled(_launch_rows(kernels, device), label)
+    yield from counters.tables(kernels[:_LAUNCHES])
+    yield labelled(beaten_rows(result, device), label)
+    yield labelled(problem_rows(result, kernels[:_LAUNCHES], _NOTES), label)
+    yield labelled(_advice_rows(advised(result, device)), label)
+
+
+# -------------------------------------------------------------------------------- the times
+
+
+def summary(result: Result) -> Iterator[Row]:
+    """The speed of light, the time that is measured or expected, and the gap."""
+    bound, measurement, score = result.bound, result.measurement, result.score
+    limiter = f", limited by {bound.limiter}"
+    yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
+    if measurement:
+        yield "measured", _measured(measurement, result.verdict)
+    elif result.verdict is not Verdict.NOT_MEASURED:
+        yield "verdict", verdict_text(result.verdict)
+    if (expected := expected_words(result)) is not None:
+        yield "expected", expected
+    if score:
+        share = f", {100 * score.fraction_of_sol:.0f} % of the speed of light"
+        yield "gap", Text.assemble((units.ratio(score.gap), "bold"), share, _mostly(result.gap))
+    elif not measurement and (gap := _expected_gap(result)) is not None:
+        yield "gap", gap
+    if score and measurement:
+        scale = f"; the reference ({units.duration(measurement.reference_ms)}) scores 0.5"
+        yield "score", Text.assemble((f"{score.sol_score:.2f}", "bold"), scale)
+
+
+def expected_ms(result: Result) -> float | None:
+    """The one time that is expected: the surrogate's, else the kernel model's."""
+    forecast = result.forecast
+    if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
+        return forecast.time_ms
+    return modelled_ms(result)
+
+
+def modelled_ms(result: Result) -> float | None:
+    """The kernel model's time of a call; ``None`` if a launch is not modelled."""
+    if result.gap is not None and not result.gap.measured:
+        return result.gap.time_ms
+    kernels = result.analysis.kernels
+    if not kernels or any(each.model is None for each in kernels):
+        return None
+    return max(
+        sum(each.model.time_ms * each.launch.count for each in kernels if each.model),
+        result.bound.at.hard_ms,
+    )
+
+
+def expected_words(result: Result) -> Text | None:
+    """The time that is expected, by whom; ``None`` if nobody knows."""
+    model, forecast = modelled_ms(result), result.forecast
+    part = "" if result.analysis.is_whole else " for the launches that are known"
+    by_model = f"{units.duration(model)} by the kernel model{part}" if model is not None else ""
+    if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
+        between = units.interval(forecast.low_ms, forecast.high_ms)
+        told = f" ({between}) by the surrogate" if between else " by the surrogate"
+        beside = f"; {by_model}" if by_model else ""
+        return Text.assemble((units.duration(forecast.time_ms), "bold"), told, beside)
+    if not by_model:
+        return None
+    time, _, by = by_model.partition(" by")
+    doubt = "; the surrogate does not trust itself here" if forecast is not None else ""
+    return Text.assemble((time, "bold"), f" by{by}{doubt}")
+
+
+def _expected_gap(result: Result) -> Text | None:
+    """The expected time over the speed of light, and the largest factor of the model's."""
+    expected, sol_ms = expected_ms(result), result.bound.time_ms
+    if expected is None or sol_ms <= 0:
+        return None
+    gap = result.gap
+    forecast = result.forecast is not None and not result.forecast.abstains
+    by_model = f", {units.ratio(gap.time_ms / gap.sol_ms)} by the model" if gap and forecast else ""
+    if not forecast:
+        by_model = " by the model"
+    return Text.assemble((units.ratio(expected / sol_ms), "bold"), by_model, _mostly(gap))
+
+
+def _mostly(gap: Gap | None) -> str:
+    """The largest factor of a gap that is worth a look."""
+    largest = max(gap.factors, key=lambda factor: factor.factor, default=None) if gap else None
+    if largest is None or largest.factor < _MATTERS:
+        return ""
+    return f"; mostly {largest.name}, {units.ratio(largest.factor)}"
+
+
+def _measured(measurement: Measurement, verdict: Verdict) -> Text:
+    median, low, high = (
+        units.duration(time_ms, digits=4)
+        for time_ms in (measurement.median_ms, measurement.low_ms, measurement.high_ms)
+    )
+    return Text.assemble((median, "bold"), f" ({low} to {high}), ", verdict_text(verdict))
+
+
+# -------------------------------------------------------------------- launches and problems
+
+
+def _launch_rows(kernels: Sequence[KernelAnalysis], device: Device) -> Iterator[Row]:
+    """The heaviest launches, a line each, below how many they are."""
+    shown = kernels[:_LAUNCHES]
+    if len(kernels) > 1:
+        yield "launches", Text(launches.shown_words(shown, kernels))
+    for each in shown:
+        yield "launches" if len(kernels) > 1 else "launch", launches.brief(each, device)
+
+
+def problem_rows(
+    result: Result, shown: Sequence[KernelAnalysis], most_notes: int | None = None
+) -> Iterator[Row]:
+    """What makes the numbers doubtful: unmodelled ops, notes of the analysis, errors.
+
+    Args:
+        result: one shape.
+        shown: launches whose errors are shown already.
+        most_notes: of the analysis; all by default.
+    """
+    analysis = result.analysis
+    if result.work.unmodelled:
+        yield "unmodelled", Text(", ".join(result.work.unmodelled), style="yellow")
+    if _STATUS[analysis.status]:
+        yield "analysis", Text(_STATUS[analysis.status], style="yellow")
+    notes = [note for note in analysis.notes if note not in result.errors]
+    yield from (("analysis", Text(note)) for note in notes[:most_notes])
+    if most_notes is not None and len(notes) > most_notes:
+        yield "analysis", Text(f"and {len(notes) - most_notes} more: --explain", style="dim")
+    yield from (("analysis", Text(note, style="yellow")) for note in disagreements(result))
+    told = {kernel.error for kernel in shown}
+    label = evidence_label(result.verdict, result.measurement is not None)
+    style = "" if label == "note" else "red"
+    for error in result.errors:
+        if error not in told:
+            yield label, launches.error_text(error, style)
+
+
+def disagreements(result: Result) -> Iterator[str]:
+    """Differences between the real run's binaries and the analysis."""
+    live = result.measurement.launches if result.measurement else ()
+    seen = [kernel for kernel in result.analysis.kernels if not kernel.launch.library]
+    if not live or not seen:
+        return
+    if [k.launch.name for k in live] != [k.launch.name for k in seen]:
+        yield f"The real run made {len(live)} launches, not the {len(seen)} analysed."
+        return
+    for real, analysed in zip(live, seen, strict=True):
+        name = real.launch.name
+        facts, expected = (launches.compiled_words(k) for k in (real, analysed))
+        if facts != expected:
+            yield f"{name} compiled differently in the real run: {' · '.join(facts)}"
+        if real.launch.grid != analysed.launch.grid:
+            yield f"{name} ran on grid {real.launch.grid}, not {analysed.launch.grid}."
+
+
+# ---------------------------------------------------------------------------------- advice
+
+
+def advice_words(advice: Advice) -> Text:
+    """A piece of advice in full, after what it saves."""
+    return Text.assemble(*_saving(advice), advice.text)
+
+
+def _advice_rows(found: Sequence[Advice]) -> Iterator[Row]:
+    """The first piece of advice in full; of the others the first sentence, if they save enough."""
+    first, *others = found
+    yield "next", advice_words(first)
+    for each in others:
+        sentence, dot, rest = each.text.partition(". ")
+        text = f"{sentence}. …" if dot and rest else sentence
+        yield "next", Text.assemble(*_saving(each), text)
+
+
+def _saving(advice: Advice) -> tuple[tuple[str, str], ...]:
+    if advice.saves_ms is None or advice.speedup is None:
+        return ()
+    told = f"saves up to {units.duration(advice.saves_ms)} ({units.ratio(advice.speedup)}): "
+    return ((told, "bold"),)
