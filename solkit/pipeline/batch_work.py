@@ -19,7 +19,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.core.progress import tell
-from solkit.errors import InputError
+from solkit.errors import InputError, ShapeError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
 from solkit.pipeline.remembering import remembered
@@ -127,6 +127,8 @@ def _all(
         nonlocal done
         try:
             return each[1]()
+        except ShapeError:  # a slip in the manifest, not a shape that cannot be tuned
+            raise
         except InputError as error:
             return str(error)
         finally:

@@ -19,7 +19,7 @@ from solkit.core import (
     canonical,
 )
 from solkit.datasets.kernels import kernel_at, kernel_of
-from solkit.errors import InputError, NotRecordedError, ParamsError
+from solkit.errors import InputError, NotRecordedError, ParamsError, ShapeError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.studying import Shape
 from solkit.roofline.cases import bound_of_case
@@ -148,6 +148,8 @@ def _sol_ms(
         case = analyser.problem(path, reference, shape).result()
         if sol_ms := bound_of_case(case, analyser.device, "tolerance", "cold").time_ms:
             return sol_ms
+    except ShapeError:  # a size that the problem does not have is no problem without a bound
+        raise
     except InputError as error:
         why = str(error)
     notes.append(f"The problem has no speed of light, so candidates are not ranked: {why}.")

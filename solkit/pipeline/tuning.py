@@ -35,6 +35,7 @@ from solkit.core import (
     TuneSettings,
     TuneStatus,
     TuneVerdict,
+    canonical,
 )
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
@@ -178,7 +179,11 @@ class _Run:
                 stack.enter_context(log)
             searched = self._searched(bench, ground, log, keeps=is_recorded)
             judge = partial(head_to_head, bench, how="recorded" if is_recorded else "turns")
-            return self._concluded(searched, ground, bench.device, judge, log, [])
+            tuned = self._concluded(searched, ground, bench.device, judge, log, [])
+        if not isinstance(bench, RecordedBench):
+            return tuned
+        rows = (row for row in bench.recording if row.kernel_id == tuned.kernel_id)
+        return replace(tuned, environment=_recorded_with(tuned, rows))
 
     def elsewhere(
         self, what: tuple[str, str | None, Shape | None], device: str | Device | None
@@ -359,6 +364,20 @@ def guarded_final(
         return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", why)
     (found,) = report.comparisons
     return Final(rival.params, found.difference, found.ratio, "guarded", found.errors)
+
+
+_VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
+
+
+def _recorded_with(tuned: Tuned, rows: Iterable[Outcome]) -> dict[str, str | None]:
+    """The versions with which the best parameters were recorded; this machine's say nothing."""
+    best = tuned.best or tuned.default
+    wanted = canonical(tuned.shape), canonical(best.params)
+    mine = [row for row in rows if (canonical(row.shape), canonical(row.params)) == wanted]
+    return {
+        name: next((told for row in mine if (told := getattr(row, f"{name}_version"))), None)
+        for name in _VERSIONS
+    }
 
 
 def tuned_of(

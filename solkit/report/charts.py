@@ -290,7 +290,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Round numbers for a logarithmic axis, more of them if it is short."""
     decades = math.log10(high / low)
     steps: tuple[float, ...] = (1,)
-    if decades < 0.7:
+    if decades < 0.15:
+        steps = tuple(each / 100 for each in range(100, 1000, 2 if decades < 0.05 else 5))
+    elif decades < 0.7:
         steps = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7)
     elif decades < 3:
         steps = (1, 2, 5)

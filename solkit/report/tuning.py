@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 
-from solkit.core import Final, Stopped, TimedParams, Tuned, TuneStatus, TuneVerdict
+from solkit.core import Final, Stopped, TimedParams, Tuned, TuneStatus, TuneVerdict, Value
+from solkit.datasets.formats.triton_autotune import OPTIONS
 from solkit.extras import library
+from solkit.report.charts import log_ticks
 from solkit.report.palette import LIGHT
 from solkit.report.units import duration, settings, shape_words
 
@@ -18,6 +21,7 @@ __all__ = [
     "dumps",
     "final_json",
     "line",
+    "paste",
     "plot",
     "render",
     "speedup_json",
@@ -125,6 +129,19 @@ def render(tuned: Tuned, console: Console) -> None:
     console.print(f"  {searched}{failed}; stopped because {stopped_words(tuned.stopped)}.")
     for note in (*tuned.notes, *(tuned.final.evidence if tuned.final else ())):
         console.print(f"  {note}")
+    if tuned.verdict is TuneVerdict.FASTER and tuned.best is not None and tuned.best.params:
+        console.print("  Paste, as the kernel takes its parameters:")
+        for text in paste(tuned.best.params):
+            console.print(f"    {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+def paste(params: Mapping[str, Value]) -> tuple[str, str]:
+    """Parameters as source: keyword arguments of a call, and Triton's decorator."""
+    call = ", ".join(f"{name}={value!r}" for name, value in params.items())
+    constants = {name: value for name, value in params.items() if name not in OPTIONS}
+    options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]
+    config = ", ".join([repr(constants), *options])
+    return f"kernel(..., {call})", f"@triton.autotune([triton.Config({config})], key=[])"
 
 
 def _told(each: TimedParams, sol_ms: float | None) -> str:
@@ -181,22 +198,49 @@ def plot(tuned: Tuned) -> str:
     times = [at.best_ms for at in tuned.trajectory]
     if seconds:
         seconds, times = [*seconds, max(tuned.gpu_s, seconds[-1])], [*times, times[-1]]
-    colour = LIGHT["measured"]
-    page.add_trace(
-        go.Scatter(x=seconds, y=times, name="best so far", line={"shape": "hv", "color": colour})
-    )
-    for name, level_ms in {"in use": tuned.default.time_ms, "speed of light": tuned.sol_ms}.items():
-        if level_ms is not None:
-            dash = "dot" if name == "in use" else "dash"
-            page.add_hline(y=level_ms, line_dash=dash, annotation_text=name)
+    line = {"shape": "hv", "color": LIGHT["measured"], "width": 3}
+    told = "%{text} after %{x:.1f} s<extra></extra>"
+    words = [duration(time_ms) for time_ms in times]
+    best = {"name": "best so far", "text": words, "hovertemplate": told, "line": line}
+    page.add_trace(go.Scatter(x=seconds, y=times, mode="lines", **best))
+    for name, level_ms in _levels(tuned).items():
+        dash, colour = ("dot", "muted") if name == "in use" else ("dash", "sol")
+        page.add_trace(
+            go.Scatter(
+                x=[0.0, max([tuned.gpu_s, *seconds, 1e-3])],
+                y=[level_ms, level_ms],
+                mode="lines",
+                name=f"{name}, {duration(level_ms)}",
+                line={"dash": dash, "color": LIGHT[colour]},
+                hoverinfo="skip",
+            )
+        )
     return str(page.to_html(include_plotlyjs=True, full_html=True))
 
 
+def _levels(tuned: Tuned) -> dict[str, float]:
+    levels = {"in use": tuned.default.time_ms, "speed of light": tuned.sol_ms}
+    return {name: level_ms for name, level_ms in levels.items() if level_ms is not None}
+
+
 def _layout(tuned: Tuned) -> Mapping[str, Any]:
+    shown = [at.best_ms for at in tuned.trajectory] + [*_levels(tuned).values()]
+    low, high = (min(shown) / 1.05, max(shown) * 1.05) if shown else (1.0, 10.0)
+    ticks = log_ticks(low, high)
     return {
-        "title": f"{tuned.kernel} at {shape_words(tuned.shape)} on {tuned.device}",
+        "title": {
+            "text": f"{tuned.kernel}<br><sup>{shape_words(tuned.shape)} on {tuned.device}</sup>"
+        },
         "xaxis": {"title": "GPU seconds, compile time included", "rangemode": "tozero"},
-        "yaxis": {"title": "best time, ms", "type": "log"},
+        "yaxis": {
+            "title": "time of a call (logarithmic)",
+            "type": "log",
+            "range": [math.log10(low), math.log10(high)],
+            "tickvals": ticks,
+            "ticktext": [f"{tick:g} ms" if tick >= 1 else f"{1e3 * tick:g} µs" for tick in ticks],
+        },
         "template": "plotly_white",
         "showlegend": True,
+        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        "margin": {"t": 110},
     }

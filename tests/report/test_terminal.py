@@ -290,7 +290,9 @@ def test_the_forecast_stands_before_the_model(make):
     gap = make.gap(measured=False, time_ms=0.25678)
     forecast = Forecast(0.19259, 0.16, 0.22, 0.0, False)
     text = short(make.report(make.result(gap=gap, forecast=forecast)), width=100)
-    assert "expected     193 µs (160 to 220 µs) by the surrogate; 257 µs by the kernel model" in text
+    assert (
+        "expected     193 µs (160 to 220 µs) by the surrogate; 257 µs by the kernel model" in text
+    )
     assert "gap          1.50×, 2.00× by the model; mostly " in text
     doubted = replace(forecast, time_ms=0.25678, abstains=True)
     text = short(make.report(make.result(gap=gap, forecast=doubted)), width=100)

@@ -65,7 +65,7 @@ def test_a_space_is_ranked_by_a_cascade(file, model):
 
 
 def test_score_and_rank_expect_the_same_of_what_is_in_use(file, model, monkeypatch):
-    monkeypatch.setattr(Surrogate, "load", staticmethod(lambda path=None: model))
+    monkeypatch.setattr(Surrogate, "load", staticmethod(lambda *_: model))
     (scored,) = solkit.score(file, device="h100", measure=False).results
     (plan,) = rank(file, device="h100", budget=2)
     (own,) = (e for e in plan.ranked if dict(e.configuration.params) == dict(scored.params))
