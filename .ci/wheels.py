@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+LINKED = ("datasets", "roofline", "surrogate", "tuner")  # from solkit/, as symbolic links
 MOST_BYTES = 8_000_000  # of the code's wheel, with the surrogate's trees (3.7 MB)
 ROOMS = ("datasets/store.py", "roofline/bound.py", "surrogate/surrogate.solkit", "tuner/driver.py")
 """A file of each room that is a symbolic link in a checkout."""
@@ -32,6 +34,12 @@ check(tops == {"solkit"}, f"{code} holds {sorted(tops)} at its top, expected sol
 for room in ROOMS:
     check(f"solkit/{room}" in files, f"{code} lacks solkit/{room}")
 check(not any("datasets/data/" in name for name in files), f"{code} holds measured sets")
+tracked = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
+for name in tracked.splitlines():
+    room, _, rest = name.partition("/")
+    inside = name if room == "solkit" else f"solkit/{name}"
+    is_ours = room in ("solkit", *LINKED) and rest and not rest.startswith("data/")
+    check(not is_ours or inside in files or Path(name).is_symlink(), f"{code} lacks {inside}")
 held = names(data)
 for path in Path("datasets/data").rglob("*"):
     name = f"solkit_data/{path.relative_to('datasets/data')}"

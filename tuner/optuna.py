@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solkit.adapters.versions import warn_if_untested
 from solkit.core import Params, Space
 from solkit.errors import InputError
 from solkit.extras import needed
@@ -29,6 +30,8 @@ from solkit.tuner.search import DEFAULTS, Prior, Search, SearchSettings
 with needed("optuna"):
     import optuna
     from optuna.trial import TrialState
+
+warn_if_untested("optuna", optuna.__version__)
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -109,7 +109,7 @@ def compiled(
 
 @functools.cache
 def _prepare() -> None:
-    warn_if_untested("torch", torch.__version__, inductor.TESTED_TORCH)
+    warn_if_untested("torch", torch.__version__)
     folder = Path(tempfile.gettempdir(), f"solkit-inductor-{os.getuid()}")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
     inductor.prepare()

@@ -2,7 +2,7 @@
 
 NVIDIA's tools report the same (`cuobjdump --dump-resource-usage`, `nvdisasm -gi`), but take a
 process each; nvdisasm starts in 0.2 s. Sources: cuda-gdb and CuAssembler for the codes of
-``.nv.info``; DWARF 2, section 6.2, for the line table.
+``.nv.info``; the System V ABI for ELF.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from solkit.adapters import line_table
+from solkit.adapters.line_table import Row, Sections, string_at
+
 __all__ = ["CubinError", "Function", "functions"]
 
-_SYMTAB, _NOBITS = 2, 8  # ELF, sh_type
+_SYMTAB, _RELA, _NOBITS = 2, 4, 8  # ELF, sh_type
 _REGISTERS, _STACK = 0x2F, 0x12  # EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
+_BRANCHES = 0x34  # EIATTR_INDIRECT_BRANCH_TARGETS
 _HAS_BYTES = 4  # EIFMT_SVAL
 
 
@@ -33,24 +37,69 @@ class Function:
         registers: per thread.
         stack_bytes: per thread; Triton and nvcc report them as spills.
         shared_bytes: declared per block; from sm_90 on including the system's share.
-        line_table: of the whole cubin; may be empty.
+        tables: of the cubin.
+        name: as linked.
+        branch_targets: the addresses that an indirect branch may go to, by its own.
     """
 
     code: bytes
     registers: int
     stack_bytes: int
     shared_bytes: int
-    line_table: bytes = field(repr=False)
+    tables: Tables = field(repr=False)
+    name: str
+    branch_targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
-    def lines(self) -> tuple[tuple[int, str], ...]:
-        """``(address, "file:line")`` in rising order; each holds up to the next address.
+    def lines(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """``(address, places)`` in rising order; each holds up to the next address.
+
+        Places are ``"file:line"`` of the source, then of each inlined call around it.
 
         Raises:
-            CubinError: the cubin has several functions, or the table describes inlined calls.
+            CubinError: the form of the table is unknown.
         """
+        rows = self.tables.of(".debug_line", self.name)
+        return tuple((row.address, _places(row)) for row in rows)
+
+    @cached_property
+    def ptx_lines(self) -> tuple[tuple[int, int], ...]:
+        """``(address, line of the PTX)`` likewise; empty if the compiler wrote none."""
+        rows = self.tables.of(".nv_debug_line_sass", self.name)
+        return tuple((row.address, row.line) for row in rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The line tables of a cubin.
+
+    Attributes:
+        sections: all, by name.
+        functions: the number of functions.
+    """
+
+    sections: Mapping[str, _Section]
+    functions: int
+
+    def of(self, section: str, function: str) -> list[Row]:
+        """The rows of one function, by address; raises CubinError if their form is unknown."""
         with _known_form():
-            return tuple(_line_table(self.line_table)) if self.line_table else ()
+            rows = self._rows(section)
+            owners = dict(_relocations(self.sections, section))
+            if self.functions > 1 and any(row.sequence not in owners for row in rows):
+                raise ValueError(f"{section} does not say which function its rows are of")
+            own = [r for r in rows if owners.get(r.sequence, function) == function and not r.is_end]
+            return sorted(own, key=lambda row: row.address)  # stable: the last of equals holds
+
+    def _rows(self, section: str) -> list[Row]:
+        empty = _Section(0, b"", 0, 0)
+        names = (section, ".debug_str", ".debug_line_str")
+        told = Sections(*(self.sections.get(name, empty).data for name in names))
+        return list(line_table.read(told))
+
+
+def _places(row: Row) -> tuple[str, ...]:
+    return tuple(f"{file}:{line}" for file, line in ((row.file, row.line), *row.callers))
 
 
 @dataclass(frozen=True)
@@ -66,14 +115,15 @@ def functions(cubin: bytes) -> Mapping[str, Function]:
     with _known_form():
         sections = dict(_sections(cubin))
         told = dict(_attributes(sections))
-        table = sections.get(".debug_line", _Section(0, b"", 0, 0)).data
+        tables = Tables(sections, sum(title.startswith(".text.") for title in sections))
         found = {}
         for title, text in sections.items():
             if title.startswith(".text."):
                 name = title.removeprefix(".text.")
                 shared = sections.get(f".nv.shared.{name}", _Section(0, b"", 0, 0)).size
                 usage = told[name, _REGISTERS], told.get((name, _STACK), 0)
-                found[name] = Function(text.data, *usage, shared, table)
+                branches = dict(_branches(sections.get(f".nv.info.{name}")))
+                found[name] = Function(text.data, *usage, shared, tables, name, branches)
         return found
 
 
@@ -94,11 +144,24 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
     strings = headers[names][4]
     for name, kind, _, _, start, length, link, _ in headers:
         data = b"" if kind == _NOBITS else cubin[start : start + length]
-        yield _string(cubin, strings + name), _Section(kind, data, length, link)
+        yield string_at(cubin, strings + name), _Section(kind, data, length, link)
 
 
-def _string(data: bytes, at: int) -> str:
-    return data[at : data.index(b"\0", at)].decode()
+def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tuple[int, str]]:
+    """The function whose address is put at each offset of a section."""
+    every = list(sections.items())
+    for title in (f".rela{target}", f".rel{target}"):
+        if title not in sections:
+            continue
+        section = sections[title]
+        symbols = every[section.link][1]
+        names = every[symbols.link][1].data
+        size = 24 if section.kind == _RELA else 16
+        for at in range(0, len(section.data) // size * size, size):
+            offset, info = struct.unpack_from("<QQ", section.data, at)
+            name, _, _, home = struct.unpack_from("<IBBH", symbols.data, 24 * (info >> 32))
+            own = string_at(names, name)  # a section's symbol has no name
+            yield offset, own or every[home][0].removeprefix(".text.")
 
 
 def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, int], int]]:
@@ -106,113 +169,29 @@ def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, i
     every = list(sections.values())
     symbols = next(each for each in every if each.kind == _SYMTAB)
     strings = every[symbols.link].data
-    data, at = sections[".nv.info"].data, 0
+    for code, data in _coded(sections[".nv.info"].data):
+        if code in (_REGISTERS, _STACK):
+            symbol, value = struct.unpack_from("<II", data)
+            (name,) = struct.unpack_from("<I", symbols.data, 24 * symbol)
+            yield (string_at(strings, name), code), value
+
+
+def _coded(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes of an ``.nv.info`` that have bytes: code and bytes."""
+    at = 0
     while at < len(data):
         form, code, size = struct.unpack_from("<BBH", data, at)
         at += 4
-        if form != _HAS_BYTES:
-            continue
-        if code in (_REGISTERS, _STACK):
-            symbol, value = struct.unpack_from("<II", data, at)
-            (name,) = struct.unpack_from("<I", symbols.data, 24 * symbol)
-            yield (_string(strings, name), code), value
-        at += size
+        if form == _HAS_BYTES:
+            yield code, data[at : at + size]
+            at += size
 
 
-# ------------------------------------------------------------------------------ line table
-
-
-class _Reader:
-    """Reads the numbers of a DWARF section in sequence."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def byte(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1]
-
-    def fixed(self, form: str) -> int:
-        (value,) = struct.unpack_from(form, self.data, self.at)
-        self.at += struct.calcsize(form)
-        return int(value)
-
-    def text(self) -> str:
-        found = _string(self.data, self.at)
-        self.at += len(found.encode()) + 1
-        return found
-
-    def unsigned(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    def signed(self) -> int:
-        start = self.at
-        value = self.unsigned()
-        bits = 7 * (self.at - start)
-        return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def _line_table(data: bytes) -> Iterator[tuple[int, str]]:
-    """The rows of the only unit's only sequence."""
-    read = _Reader(data)
-    if read.fixed("<I") + 4 != len(data) or read.fixed("<H") != 2:
-        raise ValueError("the line table has several units, or is not DWARF 2")
-    start = read.fixed("<I") + read.at
-    read.byte(), read.byte()  # minimum_instruction_length (1) and default_is_stmt
-    base, span = read.fixed("<b"), read.byte()
-    operands = [read.byte() for _ in range(read.byte() - 1)]
-    folders = [""]
-    while folder := read.text():
-        folders.append(folder)
-    files = [""]
-    while name := read.text():
-        folder = folders[read.unsigned()]
-        files.append(f"{folder}/{name}" if folder else name)
-        read.unsigned(), read.unsigned()  # time of modification, and size
-    read.at = start
-    yield from _rows(read, files, base, span, operands)
-
-
-def _rows(
-    read: _Reader, files: list[str], base: int, span: int, operands: list[int]
-) -> Iterator[tuple[int, str]]:
-    """Run the line program: DWARF 2, section 6.2.5."""
-    address, file, line = 0, 1, 1
-    first_special = len(operands) + 1
-    while True:
-        code = read.byte()
-        if code >= first_special:
-            address += (code - first_special) // span
-            line += base + (code - first_special) % span
-        elif code == 0:
-            read.unsigned()
-            extended = read.byte()
-            if extended == 1:  # end_sequence
-                return
-            if extended != 2:  # set_address; NVIDIA's own opcodes describe inlined calls
-                raise ValueError(f"an extended opcode {extended:#x} in a line table")
-            address = read.fixed("<Q")
-            continue
-        elif code == 2:
-            address += read.unsigned()
-            continue
-        elif code == 3:
-            line += read.signed()
-            continue
-        elif code == 4:
-            file = read.unsigned()
-            continue
-        elif code == 8:  # const_add_pc: as special opcode 255
-            address += (255 - first_special) // span
-            continue
-        elif code != 1:  # column, is_stmt, basic_block
-            for _ in range(operands[code - 1]):
-                read.unsigned()
-            continue
-        yield address, f"{files[file]}:{line}"
+def _branches(info: _Section | None) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The indirect branches of a function: an address, two halves of 0, a count, the targets."""
+    for code, data in _coded(info.data if info else b""):
+        at = 0
+        while code == _BRANCHES and at < len(data):
+            address, _, _, count = struct.unpack_from("<IHHI", data, at)
+            yield address, struct.unpack_from(f"<{count}I", data, at + 12)
+            at += 12 + 4 * count

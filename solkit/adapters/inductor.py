@@ -49,7 +49,6 @@ from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
 
 __all__ = [
-    "TESTED_TORCH",
     "Buffer",
     "CaughtKernel",
     "Lowered",
@@ -62,9 +61,6 @@ __all__ = [
     "prepare",
     "sampled_values",
 ]
-
-TESTED_TORCH = ("2.13", "2.13")
-"""First and last minor release that this module was tested with."""
 
 _SETTINGS: Mapping[str, Any] = {
     "compile_threads": 1,
@@ -186,7 +182,7 @@ _caught: list[CaughtKernel] = []
 
 def install(device: Device) -> None:
     """Make Inductor generate code for `device` in the rest of this process."""
-    warn_if_untested("torch", torch.__version__, TESTED_TORCH)
+    warn_if_untested("torch", torch.__version__)
     torch.set_float32_matmul_precision("high")  # as most who train do
     fake_torch_cuda(device)
     prepare()

@@ -7,11 +7,14 @@ Formats (CUDA Binary Utilities): `nvdisasm -c` with labels, and source lines wit
 from __future__ import annotations
 
 import bisect
+import operator
 import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import TypeVar
 
 from triton import knobs
 
@@ -20,6 +23,9 @@ from solkit.adapters.triton_cache import kept
 from solkit.errors import UnsupportedError
 
 __all__ = ["Block", "Code", "Instruction", "disassemble", "machine_code", "parse"]
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,42 +104,56 @@ def disassemble(cubin: bytes) -> str:
     return _kept(cubin, lambda: _run(cubin, "-c", "-gi"))
 
 
-def machine_code(functions: Sequence[Function], architecture: str) -> list[Code]:
+def machine_code(
+    functions: Sequence[Function], architecture: str, mends: Sequence[Mapping[int, str]] = ()
+) -> list[Code]:
     """The code of several functions, which takes hardly longer than one.
 
     Args:
         functions: of cubins.
         architecture: of all of them, e.g. ``"90a"``.
+        mends: for each function ``"file:line"`` by line of its PTX, where its line table is wrong.
 
     Raises:
         UnsupportedError: as for `disassemble`.
     """
     joined = b"".join(each.code for each in functions)
     text = _kept(joined, lambda: _run(joined, "-b", f"SM{architecture}"))
-    read, labels = _read(text.splitlines())
+    read, labels, _ = _read(text.splitlines())
     found: list[Code] = []
     start = 0
-    for function in functions:
+    for function, mended in zip(functions, mends or repeat({}), strict=False):
         end = start + len(function.code)
         own = [each for each in read if start <= each.address < end]
         base = labels[f"{start:#x}"] if own else 0
         inside = {label: index - base for label, index in labels.items()}
-        found.append(_flow("", _placed(own, function, start), inside))
+        indirect = {
+            address: [f"{start + target:#x}" for target in targets]
+            for address, targets in function.branch_targets.items()
+        }
+        found.append(_flow("", _placed(own, function, start, mended), inside, indirect))
         start = end
     return found
 
 
 def _placed(
-    instructions: Sequence[Instruction], function: Function, start: int
+    instructions: Sequence[Instruction], function: Function, start: int, mended: Mapping[int, str]
 ) -> list[Instruction]:
     """The instructions with addresses relative to the function, and source lines."""
-    addresses = [address for address, _ in function.lines]
     found: list[Instruction] = []
     for each in instructions:
-        row = bisect.bisect_right(addresses, each.address - start)
-        lines = (function.lines[row - 1][1],) if row else ()
-        found.append(replace(each, address=each.address - start, lines=lines))
+        address = each.address - start
+        places = _at(function.lines, address) or ()
+        own = mended.get(_at(function.ptx_lines, address) or 0) if mended else None
+        places = (own, *places[1:]) if own else places
+        found.append(replace(each, address=address, lines=places))
     return found
+
+
+def _at(rows: Sequence[tuple[int, T]], address: int) -> T | None:
+    """What holds at an address: the last row up to there."""
+    row = bisect.bisect_right(rows, address, key=operator.itemgetter(0))
+    return rows[row - 1][1] if row else None
 
 
 def _kept(code: bytes, disassemble: Callable[[], str]) -> str:
@@ -163,6 +183,8 @@ def _run(code: bytes, *options: str) -> str:
 _FUNCTION = re.compile(r"^\s*(?:\.section\s+\.text\.([^,\s]+),|Function : (\S+))")
 _LABEL = re.compile(r"^\s*([.$\w]+):")
 _SOURCE = re.compile(r'"([^"]+)", line (\d+)')
+_COMMENT = re.compile(r"\(\*.*?\*\)")
+_TARGETS = re.compile(r'\(\*"BRANCH_TARGETS ([^"]*)"\*\)')
 _INSTRUCTION = re.compile(
     r"/\*(?P<address>[0-9a-f]{4,})\*/\s+\{?\s*"
     r"(?:@(?P<predicate>!?U?P\w+)\s+)?(?P<opcode>[A-Z][\w.]*)\s*(?P<operands>[^;]*?)\s*;"
@@ -185,14 +207,19 @@ def _code(name: str, lines: Sequence[str]) -> Code:
     return _flow(name, *_read(lines))
 
 
-def _read(lines: Sequence[str]) -> tuple[list[Instruction], dict[str, int]]:
-    """The instructions, and the index of each label or branch address."""
+def _read(
+    lines: Sequence[str],
+) -> tuple[list[Instruction], dict[str, int], dict[int, list[str]]]:
+    """The instructions; the index of each label or branch address; the labels of indirect ones."""
     instructions: list[Instruction] = []
+    indirect: dict[int, list[str]] = {}  # by the branch's address
     labels: dict[str, int] = {}  # to the index of the instruction that follows
     source: list[str] = []
     fresh = True  # the next source line starts a new chain of inlined calls
     for line in lines:
-        if told := _INSTRUCTION.search(line):
+        if told := _INSTRUCTION.search(_COMMENT.sub("", line)):
+            if targets := _TARGETS.search(line):
+                indirect[int(told["address"], 16)] = _split(targets[1])
             operands = tuple(_split(told["operands"]))
             known = (int(told["address"], 16), told["predicate"] or "", told["opcode"])
             instructions.append(Instruction(*known, operands, tuple(source)))
@@ -204,7 +231,7 @@ def _read(lines: Sequence[str]) -> tuple[list[Instruction], dict[str, int]]:
             fresh = False
             source += [f"{file}:{number}" for file, number in _SOURCE.findall(line)[:1]]
     labels |= {f"{each.address:#x}": index for index, each in enumerate(instructions)}
-    return instructions, labels
+    return instructions, labels, indirect
 
 
 def _split(operands: str) -> list[str]:
@@ -213,28 +240,42 @@ def _split(operands: str) -> list[str]:
 
 # ----------------------------------------------------------------------------------- loops
 
-_ENDS = frozenset({"EXIT", "RET", "BRX", "BRXU", "JMX", "KILL"})
-"""No known instruction follows: exits and indirect branches."""
+_INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+"""Jump to an address in a register, as a `switch` or a warp's role does."""
+_ENDS = frozenset({"EXIT", "RET", "KILL"}) | _INDIRECT
+"""The next instruction in the code does not follow."""
 _JUMPS = frozenset({"BRA", "JMP"})
 _CALLS = frozenset({"CALL"})
 
 
-def _flow(name: str, instructions: list[Instruction], labels: Mapping[str, int]) -> Code:
-    """Cut into blocks, drop unreachable ones, and find the loops."""
-    targets = {i: _target(each, labels) for i, each in enumerate(instructions)}
-    starts = {0, *(target for target in targets.values() if target is not None)}
+def _flow(
+    name: str,
+    instructions: list[Instruction],
+    labels: Mapping[str, int],
+    indirect: Mapping[int, Sequence[str]],
+) -> Code:
+    """Cut into blocks, drop unreachable ones, and find the loops.
+
+    Args:
+        name: of the function.
+        instructions: all, by address.
+        labels: the index of the instruction that follows each.
+        indirect: the labels that an indirect branch may go to, by its address.
+    """
+    targets = [_targets(each, labels, indirect) for each in instructions]
+    starts = {0, *(target for every in targets for target in every)}
     starts |= {i + 1 for i, each in enumerate(instructions) if each.name in _ENDS | _JUMPS | _CALLS}
     bounds = sorted(start for start in starts if start < len(instructions))
     number = {start: index for index, start in enumerate(bounds)}
     ends = [*bounds[1:], len(instructions)]
     edges: list[list[int]] = []
     for end in ends:
-        last, target = instructions[end - 1], targets[end - 1]
+        last, found = instructions[end - 1], [*targets[end - 1]]
         conditional = last.predicate not in ("", "PT", "UPT") or _conditional(last)
         falls = conditional or last.name not in _ENDS | _JUMPS
-        found = [target] if target is not None else []
         found += [end] if falls and end in number else []
         edges.append([number[start] for start in dict.fromkeys(found)])
+    _follow_unknown(instructions, bounds, edges, indirect)
     reached = _reachable(edges)
     loops = _loops(edges, reached)
     kept = {old: new for new, old in enumerate(sorted(reached))}
@@ -249,12 +290,38 @@ def _flow(name: str, instructions: list[Instruction], labels: Mapping[str, int])
     return Code(name, blocks, len(loops))
 
 
-def _target(instruction: Instruction, labels: Mapping[str, int]) -> int | None:
-    """The index of the instruction that a branch or call goes to."""
+def _targets(
+    instruction: Instruction, labels: Mapping[str, int], indirect: Mapping[int, Sequence[str]]
+) -> list[int]:
+    """The indices of the instructions that a branch or call may go to."""
+    if instruction.name in _INDIRECT:
+        told = indirect.get(instruction.address, ())
+        return [labels[label] for label in told if label in labels]
     if instruction.name not in _JUMPS | _CALLS or not instruction.operands:
-        return None
+        return []
     found = re.search(r"`\(([.$\w]+)\)|(0x[0-9a-f]+)", instruction.operands[-1])
-    return labels.get(found[1] or found[2]) if found else None
+    target = labels.get(found[1] or found[2]) if found else None
+    return [] if target is None else [target]
+
+
+def _follow_unknown(
+    instructions: Sequence[Instruction],
+    bounds: Sequence[int],
+    edges: list[list[int]],
+    indirect: Mapping[int, Sequence[str]],
+) -> None:
+    """Let an indirect branch without a list of targets go where no other instruction leads."""
+    ends = [*bounds[1:], len(instructions)]
+    led_to = {0, *(block for every in edges for block in every)}
+    orphans = [
+        block
+        for block, (start, end) in enumerate(zip(bounds, ends, strict=True))
+        if block not in led_to and any(each.name != "NOP" for each in instructions[start:end])
+    ]
+    for block, end in enumerate(ends):
+        last = instructions[end - 1]
+        if last.name in _INDIRECT and not indirect.get(last.address):
+            edges[block] += orphans
 
 
 def _conditional(instruction: Instruction) -> bool:

@@ -40,11 +40,11 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from solkit.adapters import cubin, versions
 from solkit.adapters.cubin import CubinError
 from solkit.adapters.sass import Code, disassemble, machine_code, parse
+from solkit.adapters.triton_ptx import mended_lines
 from solkit.core import Device, InstructionMix, Launch, Value
 from solkit.errors import UnsupportedError
 
 __all__ = [
-    "TESTED_TRITON",
     "Compiled",
     "Specialisation",
     "compile_for",
@@ -59,9 +59,6 @@ __all__ = [
     "uses_tensor_cores",
     "warn_if_untested",
 ]
-
-TESTED_TRITON = ("3.6", "3.7")
-"""First and last minor release that SolKit's Triton adapters were tested with."""
 
 T = TypeVar("T")
 _MAX_THREADS_PER_BLOCK = 1024  # CUDA C++ Programming Guide, technical specifications
@@ -136,8 +133,8 @@ class _Metadata:
 
 
 def warn_if_untested() -> None:
-    """Warn if this Triton is outside `TESTED_TRITON`."""
-    versions.warn_if_untested("triton", triton.__version__, TESTED_TRITON)
+    """Warn if this Triton is outside `versions.SUPPORTED`."""
+    versions.warn_if_untested("triton", triton.__version__)
 
 
 def prepare() -> None:
@@ -230,7 +227,8 @@ def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | s
     cubins = [each.cubin for each in compiled if each.cubin is not None]
     try:
         functions = [_only(cubin.functions(each)) for each in cubins]
-        codes = iter(machine_code(functions, _architecture(device)) if functions else [])
+        mends = [mended_lines(each.ptx) for each in compiled if each.cubin is not None]
+        codes = iter(machine_code(functions, _architecture(device), mends) if functions else [])
         return [None if each.cubin is None else next(codes) for each in compiled]
     except (UnsupportedError, CubinError):
         return [None if each.cubin is None else _read_alone(each.cubin) for each in compiled]

@@ -1,8 +1,7 @@
-"""Parse the text of Triton's GPU dialect (TTGIR) into operations, and widths from PTX.
+"""Parse the text of Triton's GPU dialect (TTGIR) into operations.
 
-The only module that knows these texts: a compiled kernel's ``asm["ttgir"]`` and ``asm["ptx"]`` of
-Triton 3.6 and 3.7. MLIR's bindings give no integer attributes and crash on ops of a deleted module.
-Parsing takes a few ms a kernel.
+The only module that knows this text: a compiled kernel's ``asm["ttgir"]`` of Triton 3.6 to 3.9.
+Decision 40 says why it is not read with Triton's bindings of MLIR. Parsing takes a few ms a kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ __all__ = [
     "TensorType",
     "bits_of",
     "parse",
-    "vector_widths",
 ]
 
 _BITS = {
@@ -423,7 +421,7 @@ def _after_arrow(operation: Operation) -> TensorType:
     raise IrError(f"{operation.name} has no result")
 
 
-_TENSOR = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|tensor|)<")
+_TENSOR = re.compile(r"(!ttg\.memdesc|!tt\.tensordesc<tensor|!tt\.tensordesc|tensor|)<")
 _SCALAR = re.compile(r"!tt\.ptr<[^<>]*>|[a-z]\w*")
 
 
@@ -527,43 +525,3 @@ def _resolve(text: str, known: Mapping[str, str]) -> tuple[Location, ...]:
         return (*callee, *caller)
     fused = re.match(r"fused(?:<.*>)?\[([^,\]]+)", text)
     return _resolve(fused.group(1), known) if fused else ()
-
-
-# ---------------------------------------------------------------------------------------- PTX
-
-_PTX_MEMORY = re.compile(
-    r"\b(ld\.global|st\.global|cp\.async\.c[ag]\.shared\.global|atom\.global|red\.global)([\w.:]*)"
-)
-_KIND = {"ld": "load", "st": "store", "cp": "async", "at": "atomic", "re": "atomic"}
-
-
-def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
-    """Bytes that a thread's memory instruction moves, by source location.
-
-    Returns:
-        The widest by (file's name, line, column, kind); the kind is ``"load"``, ``"store"``,
-        ``"async"`` or ``"atomic"``.
-    """
-    listed = re.findall(r'^\s*\.file\s+(\d+) "(.*?)"', ptx, re.M)
-    files = {number: PurePath(path).name for number, path in listed}
-    widths: dict[tuple[str, int, int, str], int] = {}
-    location = ".loc 0 0 0"
-    for line in ptx.splitlines():
-        if line.lstrip().startswith(".loc"):
-            location = line
-        elif ".global" in line and (found := _PTX_MEMORY.search(line)):
-            number, row, column = location.split()[1:4]
-            place = (files.get(number, ""), int(row), int(column.rstrip(",")))
-            key = (*place, _KIND[found.group(1)[:2]])
-            widths[key] = max(widths.get(key, 0), _width(found, line))
-    return widths
-
-
-def _width(found: re.Match[str], line: str) -> int:
-    if found.group(1).startswith("cp"):  # its size is the third operand
-        sizes = re.findall(r"\], (0x[0-9a-f]+|\d+)", line)
-        return int(sizes[0], 0) if sizes else 16
-    vector = re.search(r"\.v(\d)", found.group(2))
-    element = re.findall(r"\.[busf](\d+)|\.bf16x2|\.f16x2|\.bf16", found.group(2))
-    bits = int(element[-1]) if element and element[-1] else 32
-    return (int(vector.group(1)) if vector else 1) * bits // 8

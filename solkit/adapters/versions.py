@@ -1,22 +1,41 @@
-"""Warnings about versions of torch and Triton that the adapters were not tested with."""
+"""Ranges of library versions that SolKit is meant for; others get a warning, never a refusal."""
 
 from __future__ import annotations
 
+import functools
+import re
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 
-__all__ = ["warn_if_untested"]
+__all__ = ["SUPPORTED", "warn_if_untested"]
+
+SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "numpy": ("1.26", "2.5"),
+        "optuna": ("4", "5"),
+        "torch": ("2.11", "2.15"),
+        "transformers": ("5.1", "5.24"),
+        "triton": ("3.6", "3.9"),
+    }
+)
+"""First and last release, by library; docs/versions.md says which of them were run."""
 
 
-def warn_if_untested(library: str, version: str, tested: tuple[str, str]) -> None:
-    """Warn if a version is outside the tested minor releases, first and last."""
-    minor, first, last = (_minor(each) for each in (version, *tested))
-    if not first <= minor <= last:
+@functools.cache  # so once a process
+def warn_if_untested(library: str, version: str) -> None:
+    """Warn if a version is outside `SUPPORTED`, at most once a process."""
+    first, last = (_numbers(each) for each in SUPPORTED[library])
+    found = _numbers(version)
+    if not first <= found[: len(first)] or found[: len(last)] > last:
         warnings.warn(
-            f"{library} {version} is outside the range that SolKit was tested with "
-            f"({tested[0]} to {tested[1]})",
-            stacklevel=4,
+            f"{library} {version} is outside the range that SolKit supports "
+            f"({' to '.join(SUPPORTED[library])}); what goes on with it may be wrong or fail",
+            stacklevel=3,
         )
 
 
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")[:2]))
+def _numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version; none of one such as ``"main"``."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solkit.adapters.versions import warn_if_untested
 from solkit.extras import library
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.text import places_of
@@ -132,4 +133,6 @@ def transformers() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    return library("transformers", "language")
+    found = library("transformers", "language")
+    warn_if_untested("transformers", found.__version__)
+    return found

@@ -58,6 +58,16 @@ def both(request, in_child):
     return in_child(compiled(device)), device
 
 
+def only(functions):
+    (function,) = functions.values()
+    return function
+
+
+def architecture(device):
+    major, minor = device.compute_capability
+    return f"{major}{minor}{'a' if major >= 9 else ''}"
+
+
 def usages(data, tmp_path):
     path = tmp_path / "kernel.cubin"
     path.write_bytes(data)
@@ -76,15 +86,16 @@ def test_registers_and_stack_are_those_that_cuobjdump_tells(both, tmp_path):
 
 def test_code_read_together_is_as_nvdisasm_shows_each(both):
     kernels, device = both
-    together = triton_compiler.machine_codes(kernels, device)
+    functions = [only(cubin.functions(each.cubin)) for each in kernels]
+    together = sass.machine_code(functions, architecture(device))
     for each, code in zip(kernels, together, strict=True):
         try:
             (alone,) = sass.parse(sass.disassemble(each.cubin)).values()
         except UnsupportedError as error:
             pytest.skip(str(error))
         assert mix_of(code) == mix_of(alone)
-        assert [(i.address, i.opcode, i.predicate, i.lines[-1:]) for i in code.instructions] == [
-            (i.address, i.opcode, i.predicate, i.lines[-1:]) for i in alone.instructions
+        assert [(i.address, i.opcode, i.predicate, i.lines) for i in code.instructions] == [
+            (i.address, i.opcode, i.predicate, i.lines) for i in alone.instructions
         ]
         shapes = [[(b.depth, b.successors) for b in found.blocks] for found in (code, alone)]
         assert shapes[0] == shapes[1]
@@ -106,11 +117,66 @@ def test_one_run_of_nvdisasm_reads_all(both, monkeypatch, tmp_path):
         return run(command, *args, **kwargs)
 
     run = subprocess.run
+    assert knobs.nvidia.nvdisasm.version  # Triton asks the tool once a process
     monkeypatch.setattr(subprocess, "run", counted)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # a knob would stay set afterwards
     codes = triton_compiler.machine_codes([*kernels, triton_compiler.Compiled()], device)
     assert codes[-1] is None
     assert len(runs) == 1
+
+
+def test_instructions_of_a_masked_load_are_of_its_line(both):
+    """Triton's inline assembly of several lines begins where the load stands, and counts on."""
+    rows_kernel, product_kernel = triton_compiler.machine_codes(*both)
+    for code, function in ((rows_kernel, rows), (product_kernel, product)):
+        first = function.starting_line_number
+        last = first + len(function.raw_src) - 1
+        lines = {int(place.rpartition(":")[2]) for place in mix_of(code).lines}
+        assert first <= min(lines) <= max(lines) <= last
+
+
+SWITCH = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+{
+  .reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .f32 %f<9>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [p];
+  ld.param.u32 %r1, [n];
+  cvta.to.global.u64 %rd2, %rd1;
+  cases: .branchtargets L0, L1, L2, L3, L4;
+  setp.gt.u32 %p1, %r1, 4;
+  @%p1 bra END;
+  brx.idx %r1, cases;
+L0: st.global.u32 [%rd2], 7; bra END;
+L1: ld.global.f32 %f1, [%rd2]; sin.approx.f32 %f2, %f1; st.global.f32 [%rd2], %f2; bra END;
+L2: bar.sync 0; ld.global.f32 %f1, [%rd2+4]; ex2.approx.f32 %f2, %f1; bra OUT;
+L3: bar.sync 0; ld.global.f32 %f1, [%rd2+8]; lg2.approx.f32 %f2, %f1; bra OUT;
+L4: red.global.add.u32 [%rd2+100], 5; bra END;
+OUT: st.global.f32 [%rd2+16], %f2;
+END: ret;
+}
+"""
+
+
+def test_each_target_of_an_indirect_branch_is_read(tmp_path):
+    path = tmp_path / "k.ptx"
+    path.write_text(SWITCH)
+    command = [knobs.nvidia.ptxas.path, "-arch=sm_80", "-o", str(tmp_path / "k.cubin"), str(path)]
+    subprocess.run(command, check=True)
+    data = (tmp_path / "k.cubin").read_bytes()
+    (together,) = sass.machine_code([only(cubin.functions(data))], "80")
+    (alone,) = sass.parse(sass.disassemble(data)).values()
+    bare = [line for line in sass.disassemble(data).splitlines() if "//##" not in line]
+    (untold,) = sass.parse("\n".join(re.sub(r"\(\*.*\*\)", "", each) for each in bare)).values()
+    for code in (together, alone, untold):
+        found = [each.name for each in code.instructions]
+        assert any(name in ("BRX", "BRXU") for name in found)
+        assert found.count("MUFU") == 3  # sine, power and logarithm
+        assert found.count("LDG") == 3
+        assert "RED" in found
+        assert code.loops == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"no ELF", b"\x7fELF\x02" + bytes(200)])

@@ -154,7 +154,9 @@ def test_tensor_core_instructions(ptx, found):
     assert triton_compiler.uses_tensor_cores(ptx) is found
 
 
-@pytest.mark.parametrize(("version", "warned"), [("3.5.1", 1), ("3.7.0+git", 0), ("4.0", 1)])
+@pytest.mark.parametrize(
+    ("version", "warned"), [("3.5.1", 1), ("3.7.0+git", 0), ("3.9.1", 0), ("4.0", 1)]
+)
 def test_untested_versions_are_named(monkeypatch, version, warned):
     monkeypatch.setattr(triton, "__version__", version)
     with warnings.catch_warnings(record=True) as caught:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from solkit.adapters.triton_ir import IrError, bits_of, parse, vector_widths
+from solkit.adapters.triton_ir import IrError, bits_of, parse
+from solkit.adapters.triton_ptx import vector_widths
 
 MODULE = """\
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>

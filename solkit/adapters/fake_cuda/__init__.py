@@ -74,7 +74,6 @@ from solkit.core import Device
 from solkit.errors import UnsupportedError
 
 __all__ = [
-    "TESTED_TORCH",
     "BuildError",
     "Compiler",
     "Extension",
@@ -98,9 +97,6 @@ __all__ = [
     "watching_guesses",
 ]
 
-TESTED_TORCH = ("2.11", "2.13")
-"""First and last minor release that this package was tested with."""
-
 _FALLBACK = (
     f"torch {torch.__version__} takes no fake CUDA device: code ran as on the CPU, and code that "
     "reads a tensor's device may have taken another path than on a GPU"
@@ -121,7 +117,7 @@ def install(device: Device) -> None:
             "fake_cuda.install needs a process in which torch has not looked for a GPU yet: "
             'start it with CUDA_VISIBLE_DEVICES=""'
         )
-    warn_if_untested("torch", torch.__version__, TESTED_TORCH)
+    warn_if_untested("torch", torch.__version__)
     prepare()
     fake_torch_cuda(device)
     _state.installed = True

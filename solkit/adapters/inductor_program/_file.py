@@ -59,7 +59,7 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
         InputError: there is no such program, or a kernel file cannot hold it; says which operation
             is in the way.
     """
-    warn_if_untested("torch", torch.__version__, inductor.TESTED_TORCH)
+    warn_if_untested("torch", torch.__version__)
     inductor.prepare()
     found = traced(reference.call, reference.tensors)
     names = _names(reference, found)

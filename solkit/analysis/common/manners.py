@@ -34,13 +34,16 @@ _ALIASES = {"fadd": "add", "umax": "max", "umin": "min"}
 def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
     """Of an operation of Triton's IR.
 
+    Cache policies are attributes of their own up to Triton 3.7 (``cacheModifier = cg``), and one
+    from 3.8 on (``cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = ...>``).
+
     Args:
         name: of the operation.
         text: between its name and its types.
         is_returned: whether its result is used.
     """
-    cache = re.search(r"\bcacheModifier = (\w+)", text)
-    eviction = re.search(r"\bevictionPolicy = (\w+)", text)
+    cache = _named(r"\bcache_?[mM]odifier = (\w+)", text)
+    eviction = _named(r"\beviction_?[pP]olicy = (\w+)", text)
     semantics = scope = operation = ""
     if name in ("tt.atomic_rmw", "tt.atomic_cas"):
         words = [word.strip() for word in text.partition("%")[0].split(",")]
@@ -49,14 +52,19 @@ def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
     elif "reduce" in name:
         operation = next((w for w in re.findall(r"\w+", text) if w in _OPERATIONS), "add")
     return Manner(
-        cache=cache.group(1) if cache else "",
-        eviction=eviction.group(1) if eviction else "",
+        cache="" if cache == "none" else cache,
+        eviction="" if eviction in ("normal", "evict_normal") else eviction,
         is_volatile="isVolatile = true" in text,
         semantics=semantics,
         scope=scope,
         operation=_ALIASES.get(operation, operation),
         is_returned=bool(operation) and is_returned,
     )
+
+
+def _named(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    return found.group(1) if found else ""
 
 
 def ptx_manner(name: str, modifiers: Sequence[str]) -> Manner:

@@ -9,8 +9,9 @@ elements one instruction moves from the PTX; without PTX from the layout and the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,14 @@ def path_of(operation: Operation) -> str:
     return "async" if "async" in operation.name else "global"
 
 
-def vector_bytes(operation: Operation, widths: Widths) -> int:
-    """Bytes of one thread's instruction; one element without line information."""
+def vector_bytes(operation: Operation, widths: Widths) -> int | None:
+    """Bytes of one thread's instruction; ``None`` if the PTX has none at the operation's place."""
     kind = "async" if path_of(operation) == "async" else kind_of(operation)
     for place in operation.places[:1]:
         found = widths.get((place.file_name, place.line, place.column, kind))
         if found:
-            return found
-    return element_bytes(operation.all_types[0])
+            return max(found, element_bytes(operation.all_types[0]))
+    return None
 
 
 class Whole:
@@ -85,9 +86,9 @@ class Whole:
 
     Args:
         counts: where all is counted.
-        widths: bytes of each access, as `vector_widths` gives them; ``None`` to estimate them.
+        widths: bytes of each access, as `vector_widths` gives them; those missing are estimated.
         num_warps: warps per block.
-        runs: elements in a row for which masks are constant, as `mask_runs` gives them.
+        mask_runs: gives the elements in a row for which masks are constant, if asked.
     """
 
     def __init__(
@@ -95,11 +96,11 @@ class Whole:
         counts: Counts,
         widths: Widths | None,
         num_warps: int,
-        runs: Mapping[Operation, int] | None = None,
+        mask_runs: Callable[[], Mapping[Operation, int]] = dict,
     ) -> None:
         self.counts = counts
-        self.widths = widths
-        self.runs = runs or {}
+        self.widths = widths or {}
+        self.mask_runs = cache(mask_runs)
         self.num_warps = num_warps
         self.lanes: dict[Operation, _Lanes] = {}
         self.touched: dict[Operation, _Touched] = {}  # the last time
@@ -179,17 +180,17 @@ class Whole:
     def _lanes(self, operation: Operation, addresses: Array) -> _Lanes:
         kind = operation.all_types[0]
         size = element_bytes(kind)
-        if self.widths is not None:
-            return _Lanes.by(operation, max(vector_bytes(operation, self.widths), size))
+        if told := vector_bytes(operation, self.widths):
+            return _Lanes.by(operation, told)
         in_a_row = spread(kind).in_a_row
-        most = math.gcd(in_a_row, self.runs.get(operation, in_a_row))
+        most = math.gcd(in_a_row, self.mask_runs().get(operation, in_a_row))
         return _Lanes.by(operation, _Lanes.by(operation, size).width_at(addresses, most))
 
     def vector_bytes(self, operation: Operation) -> int:
         """What one thread's instruction of an access moves."""
-        if self.widths is None and operation in self.lanes:
+        if operation in self.lanes:
             return self.lanes[operation].width_bytes
-        return vector_bytes(operation, self.widths or {})
+        return vector_bytes(operation, self.widths) or element_bytes(operation.all_types[0])
 
     def _uniform(
         self, operation: Operation, mask: Array | None, active: Array, known: bool

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
-from solkit.adapters.triton_ir import Function, Operation, parse, vector_widths
+from solkit.adapters.triton_ir import Function, Operation, parse
+from solkit.adapters.triton_ptx import vector_widths
 from solkit.analysis.common.counted import (
     TOTALS,
     Counted,
@@ -190,8 +191,7 @@ def _follow(
     count = _WHOLE_UNEVEN if uneven else _WHOLE
     chosen = representative(count, wide.counts.programs, made)
     few = Counts(len(chosen))
-    runs = mask_runs(function) if widths is None else {}
-    watcher = Whole(few, widths, function.num_warps, runs)
+    watcher = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
     fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, values)
     fine.run()
     return _Followed(

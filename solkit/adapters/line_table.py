@@ -1,0 +1,242 @@
+"""Read the rows of a DWARF line table, with NVIDIA's opcode for inlined calls.
+
+Sources: DWARF 2 to 5, sections 6.2.4 and 6.2.5; cuda-gdb (gdb/dwarf2/read.c) for the opcode 0x90.
+pyelftools reads the same tables, but skips that opcode (decision 40).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Row", "Sections", "read"]
+
+_END, _SET_ADDRESS, _DEFINE_FILE, _INLINED_CALL = 1, 2, 3, 0x90  # DW_LNE_*
+_PATH, _DIRECTORY = 1, 2  # DW_LNCT_*
+_STRING, _STRP, _LINE_STRP, _UDATA, _BLOCK = 0x08, 0x0E, 0x1F, 0x0F, 0x09  # DW_FORM_*
+_SIZES = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}
+"""Bytes of DW_FORM_data1, data2, data4, data8 and data16."""
+
+
+@dataclass(frozen=True)
+class Sections:
+    """What a table is read from.
+
+    Attributes:
+        line: ``.debug_line``.
+        strings: ``.debug_str``.
+        line_strings: ``.debug_line_str``, of DWARF 5.
+    """
+
+    line: bytes
+    strings: bytes = b""
+    line_strings: bytes = b""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row; it holds up to the next one's address.
+
+    Attributes:
+        sequence: where in the section the address of its sequence stands, which a relocation may
+            complete; -1 if the table gives none.
+        address: in bytes.
+        file: as named in the table, with its folder; may be empty.
+        line: from 1; 0 is no line.
+        callers: ``(file, line)`` of each inlined call around it, from the inside out.
+        is_end: whether the sequence ends here.
+    """
+
+    sequence: int
+    address: int
+    file: str
+    line: int
+    callers: tuple[tuple[str, int], ...] = ()
+    is_end: bool = False
+
+
+def read(sections: Sections) -> Iterator[Row]:
+    """The rows of all units and sequences, in the order of the table.
+
+    Raises:
+        ValueError: the version is unknown.
+        IndexError, struct.error: the table ends early.
+    """
+    at = 0
+    while at < len(sections.line):
+        unit = _Unit(sections, at)
+        yield from unit.rows()
+        at = unit.end
+
+
+def string_at(data: bytes, at: int) -> str:
+    """The text up to the next zero byte."""
+    return data[at : data.index(b"\0", at)].decode()
+
+
+class _Unit:
+    """One unit: its header, and the program that makes its rows."""
+
+    def __init__(self, sections: Sections, at: int) -> None:
+        self.sections, self.data, self.at = sections, sections.line, at
+        length = self.fixed("<I")
+        self.offset = "<I"
+        if length == 0xFFFFFFFF:
+            self.offset, length = "<Q", self.fixed("<Q")
+        self.end = self.at + length
+        if self.end > len(self.data):
+            raise ValueError("a unit of the line table ends beyond it")
+        version = self.fixed("<H")
+        if not 2 <= version <= 5:
+            raise ValueError(f"a line table of DWARF {version}; 2 to 5 are known")
+        if version == 5:
+            self.fixed("<H")  # sizes of an address and of a segment's selector
+        header = self.fixed(self.offset)
+        self.start = self.at + header
+        self.step = self.fixed("<B")
+        self.fixed("<H" if version > 3 else "<B")  # operations of an instruction, default_is_stmt
+        self.base, self.span = self.fixed("<b"), self.fixed("<B")
+        self.operands = [self.fixed("<B") for _ in range(self.fixed("<B") - 1)]
+        self.files = self._described_files() if version == 5 else self._listed_files()
+
+    def fixed(self, form: str) -> int:
+        (value,) = struct.unpack_from(form, self.data, self.at)[-1:]
+        self.at += struct.calcsize(form)
+        return int(value)
+
+    def text(self) -> str:
+        start, self.at = self.at, self.data.index(b"\0", self.at) + 1
+        return self.data[start : self.at - 1].decode()
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.fixed("<B")
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def signed(self) -> int:
+        start = self.at
+        value = self.unsigned()
+        bits = 7 * (self.at - start)
+        return value - (1 << bits) if value >> (bits - 1) else value
+
+    def _listed_files(self) -> list[str]:
+        """DWARF 2 to 4: numbered from 1; folder 0 is the unit's own, which is not named."""
+        folders = [""]
+        while folder := self.text():
+            folders.append(folder)
+        files = [""]
+        while name := self.text():
+            files.append(self._file(name, folders))
+        return files
+
+    def _file(self, name: str, folders: list[str]) -> str:
+        folder = folders[self.unsigned()]
+        self.unsigned(), self.unsigned()  # time of modification, and size
+        return _joined(folder, name)
+
+    def _described_files(self) -> list[str]:
+        """DWARF 5: numbered from 0, each field in a form that the table states."""
+        self.folders = [str(each.get(_PATH, "")) for each in self._entries()]
+        named = [(each.get(_PATH, ""), each.get(_DIRECTORY, 0)) for each in self._entries()]
+        return [_joined(self.folders[int(folder)], str(name)) for name, folder in named]
+
+    def _entries(self) -> Iterator[Mapping[int, str | int]]:
+        kinds = [(self.unsigned(), self.unsigned()) for _ in range(self.fixed("<B"))]
+        for _ in range(self.unsigned()):
+            yield {content: self._value(form) for content, form in kinds}
+
+    def _value(self, form: int) -> str | int:
+        if form == _STRING:
+            return self.text()
+        if form in (_STRP, _LINE_STRP):
+            is_line = form == _LINE_STRP
+            strings = self.sections.line_strings if is_line else self.sections.strings
+            return string_at(strings, self.fixed(self.offset))
+        if form == _UDATA:
+            return self.unsigned()
+        size = self.unsigned() if form == _BLOCK else _SIZES.get(form)
+        if size is None:
+            raise ValueError(f"a form {form:#x} in the header of a line table")
+        self.at += size
+        return int.from_bytes(self.data[self.at - size : self.at], "little")
+
+    def rows(self) -> Iterator[Row]:
+        """Run the program."""
+        self.at = self.start
+        made: list[Row] = []  # a call's context is the number of a row before it, from 1
+        while self.at < self.end:
+            state = _State(file=1)
+            while self.at < self.end and not state.is_over:
+                if self._step(state):
+                    made.append(self._row(state, made))
+                    yield made[-1]
+
+    def _row(self, state: _State, made: list[Row]) -> Row:
+        callers: tuple[tuple[str, int], ...] = ()
+        if state.context:
+            around = made[state.context - 1]
+            callers = ((around.file, around.line), *around.callers)
+        file = self.files[state.file] if state.file < len(self.files) else ""
+        place = state.sequence, state.address, file, state.line
+        return Row(*place, callers, state.is_over)
+
+    def _step(self, state: _State) -> bool:
+        """Run one opcode; gives whether it makes a row."""
+        code, first_special = self.fixed("<B"), len(self.operands) + 1
+        if code >= first_special:
+            state.address += (code - first_special) // self.span * self.step
+            state.line += self.base + (code - first_special) % self.span
+            return True
+        if code == 0:
+            self._extended(state)
+            return state.is_over
+        if code == 2:
+            state.address += self.unsigned() * self.step
+        elif code == 3:
+            state.line += self.signed()
+        elif code == 4:
+            state.file = self.unsigned()
+        elif code == 8:  # const_add_pc: as special opcode 255
+            state.address += (255 - first_special) // self.span * self.step
+        elif code == 9:  # fixed_advance_pc
+            state.address += self.fixed("<H")
+        else:  # copy (1), column, is_stmt, basic_block and later ones
+            for _ in range(self.operands[code - 1]):
+                self.unsigned()
+        return code == 1
+
+    def _extended(self, state: _State) -> None:
+        """An opcode with its length; those unknown are skipped, as DWARF asks."""
+        size = self.unsigned()
+        end = self.at + size
+        code = self.fixed("<B")
+        if code == _END:
+            state.is_over = True
+        elif code == _SET_ADDRESS:
+            state.sequence, state.address = self.at, self.fixed("<Q")
+        elif code == _DEFINE_FILE:
+            self.files.append(self._file(self.text(), [""] * 256))
+        elif code == _INLINED_CALL:  # the function's name follows
+            state.context = self.unsigned()
+        self.at = end
+
+
+@dataclass
+class _State:
+    """The registers of the line program."""
+
+    file: int
+    line: int = 1
+    address: int = 0
+    sequence: int = -1
+    context: int = 0
+    is_over: bool = False
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder and not name.startswith("/") else name
