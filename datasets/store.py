@@ -17,6 +17,7 @@ polars and pyarrow (``pip install 'solkit[data]'``) are imported on use.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fcntl
 import os
 import re
@@ -369,7 +370,9 @@ def shipped(name: str) -> Store:
     sets = shipped_sets(f"no store {name!r}{nor}")
     known = sorted(each.parent.name for each in sets.glob("*/parts"))
     if name not in known:
-        raise InputError(f"no set {name!r}{nor}; there are: {', '.join(known)}")
+        near = difflib.get_close_matches(name, known)
+        told = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(f"no set {name!r}{nor}; {told}there are: {', '.join(known)}")
     return Store(sets / name)
 
 

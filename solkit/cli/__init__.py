@@ -43,6 +43,7 @@ from solkit.cli.watch import watch
 
 __all__ = ["Exit", "app", "main", "parse_settings"]
 
+_LEARNING = "Learning from measured rows"
 app = App(
     name="solkit",
     help="How fast a GPU kernel could run, how far it is from that, and why.",
@@ -59,13 +60,13 @@ app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command(epilog=EVOLVE_EPILOG)(evolve)
 app.command()(inductor)
-app.command()(replay)
+app.command(rich_help_panel=_LEARNING)(replay)
 app.command(epilog=EMIT_EPILOG)(emit)
 app.command(epilog=BATCH_EPILOG)(batch)
 app.command()(serve)
 app.command()(mcp)
-app.command()(train)
-app.command()(evaluate)
+app.command(rich_help_panel=_LEARNING)(train)
+app.command(rich_help_panel=_LEARNING)(evaluate)
 app.command()(devices)
 app.command(cls=understanding("calibrate"))(calibrate)
 app.add_typer(data)

@@ -28,6 +28,7 @@ __all__ = [
     "console",
     "paced",
     "progress",
+    "recording",
     "show",
     "stdout_kept_for_the_report",
     "working",
@@ -129,6 +130,20 @@ def check_readable(*files: str | None) -> None:
             raise InputError(f"{file!a} is not a name in UTF-8: rename it")
         if not Path(file).exists():
             raise InputError(f"{file}: no such file")
+
+
+def recording(place: str | None) -> str | None:
+    """The file or folder of a recording, which may be the name of a shipped set.
+
+    Raises:
+        InputError: there is neither; names sets of similar names.
+    """
+    if place is None or "/" in place or Path(place).exists():
+        check_readable(place)
+        return place
+    from solkit.datasets.store import shipped
+
+    return str(shipped(place).folder)
 
 
 def check_writable(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from solkit.core import Value
 
 __all__ = [
+    "ADVANCED",
     "CustomKernel",
     "Device",
     "Explain",
@@ -70,6 +71,9 @@ def device_names() -> list[str]:
     return [device.key for device in catalogue()]
 
 
+ADVANCED = "Advanced options"
+"""The panel of options that few need, in help pages."""
+
 Kernel = Annotated[
     str, typer.Argument(metavar="KERNEL", help="The kernel file, or a problem folder.")
 ]
@@ -101,6 +105,7 @@ Ray = Annotated[
         "--ray",
         metavar="auto|ADDRESS",
         help="Measure on the GPUs of a Ray cluster (host:port): docs/tuning.md.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file with the reference.")]
@@ -117,14 +122,21 @@ Measure = Annotated[
     typer.Option("--measure/--no-measure", help="Default: measure if this machine has the target."),
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="The precision that fp32 contractions may use.")
+    Precision,
+    typer.Option(help="The precision that fp32 contractions may use.", rich_help_panel=ADVANCED),
 ]
 TimingProtocolOption = Annotated[
-    TimingProtocol, typer.Option(help="How calls are timed: docs/measuring.md.")
+    TimingProtocol,
+    typer.Option(help="How calls are timed: docs/measuring.md.", rich_help_panel=ADVANCED),
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option(min=0.1, metavar="SECONDS", help="Wall time for one candidate at one shape."),
+    typer.Option(
+        min=0.1,
+        metavar="SECONDS",
+        help="Wall time for one candidate at one shape.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 StudyLimit = Annotated[
     float,
@@ -132,6 +144,7 @@ StudyLimit = Annotated[
         min=0.1,
         metavar="SECONDS",
         help="Wall time to trace a file or compile its kernels at one shape.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Log = Annotated[
@@ -139,16 +152,23 @@ Log = Annotated[
     typer.Option(
         metavar="FILE",
         help="Append outcomes to FILE. Default: this month's file in your data folder.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Sandbox = Annotated[
     bool,
-    typer.Option("--sandbox", help="Run the kernel's code under bubblewrap: docs/measuring.md."),
+    typer.Option(
+        "--sandbox",
+        help="Run the kernel's code under bubblewrap: docs/measuring.md.",
+        rich_help_panel=ADVANCED,
+    ),
 ]
 CustomKernel = Annotated[
     bool,
     typer.Option(
-        "--custom-kernel", help="Treat leaving the work to cuBLAS, cuDNN or torch as cheating."
+        "--custom-kernel",
+        help="Treat leaving the work to cuBLAS, cuDNN or torch as cheating.",
+        rich_help_panel=ADVANCED,
     ),
 ]
 Json = Annotated[
@@ -158,7 +178,9 @@ Json = Annotated[
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ops and lines behind each resource.")
 ]
-Tracebacks = Annotated[bool, typer.Option("--verbose", help="Show tracebacks.")]
+Tracebacks = Annotated[
+    bool, typer.Option("--verbose", help="Show tracebacks.", rich_help_panel=ADVANCED)
+]
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:

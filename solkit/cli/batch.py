@@ -95,6 +95,7 @@ def batch(
     Ctrl-C ends the search and keeps all that was measured.
     """
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
+        recorded = _base.recording(recorded)
         _base.check_readable(manifest, recorded, resume)
         _base.check_writable(json, inputs=(manifest, recorded))
         if log and resume:

@@ -36,7 +36,7 @@ app = App(
     no_args_is_help=True,
 )
 app.command(cls=understanding("collect"))(collect)
-app.command()(refill)
+app.command(rich_help_panel="Learning from measured rows")(refill)
 app.command()(tuned)
 
 _SHOWN = 40  # rows of a query on a terminal

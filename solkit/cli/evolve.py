@@ -33,9 +33,16 @@ _Seconds = Annotated[
     float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the gate comes after.")
 ]
 _StopAt = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of the speed of light that is enough.")
+    float,
+    typer.Option(
+        metavar="SHARE",
+        help="Share of the speed of light that is enough.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
-_Seed = Annotated[int, typer.Option(min=0, help="Of all that is drawn.")]
+_Seed = Annotated[
+    int, typer.Option(min=0, help="Of all that is drawn.", rich_help_panel=_options.ADVANCED)
+]
 _Shape = Annotated[
     str | None,
     typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
@@ -45,6 +52,7 @@ _HeldOut = Annotated[
     typer.Option(
         metavar="M=100,N=333",
         help="A shape for the gate; repeatable. Default: the file's HELD_OUT_SHAPES, or SHAPES.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Params = Annotated[
@@ -63,23 +71,33 @@ _Recorded = Annotated[
 ]
 _Order = Annotated[
     str,
-    typer.Option(metavar="surrogate|random", help="In which order candidates are measured."),
+    typer.Option(
+        metavar="surrogate|random",
+        help="In which order candidates are measured.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Depth = Annotated[
     str,
     typer.Option(
         metavar="captured|lowered|compiled",
         help="The deepest that a candidate is analysed before it is measured.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _CustomKernel = Annotated[
-    bool, typer.Option(help="Refuse variants that only call PyTorch's own kernels.")
+    bool,
+    typer.Option(
+        help="Refuse variants that only call PyTorch's own kernels.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Llm = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
         help="An OpenAI-compatible endpoint that writes variants too. Source leaves this machine.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Model = Annotated[
@@ -87,6 +105,7 @@ _Model = Annotated[
     typer.Option(
         metavar="NAME|PATH",
         help="The endpoint's model; without --llm a local one: a folder, a GGUF file or a hub id.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Key = Annotated[
@@ -94,28 +113,59 @@ _Key = Annotated[
     typer.Option(
         metavar="VARIABLE",
         help="The environment variable with the endpoint's key. Default: OPENAI_API_KEY.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Cost = Annotated[
     float | None,
-    typer.Option(min=0.0, metavar="MONEY", help="What the model may cost; needs both prices."),
+    typer.Option(
+        min=0.0,
+        metavar="MONEY",
+        help="What the model may cost; needs both prices.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _PriceIn = Annotated[
-    float | None, typer.Option(min=0.0, metavar="MONEY", help="Of a million tokens that it reads.")
+    float | None,
+    typer.Option(
+        min=0.0,
+        metavar="MONEY",
+        help="Of a million tokens that it reads.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _PriceOut = Annotated[
-    float | None, typer.Option(min=0.0, metavar="MONEY", help="Of a million that it writes.")
+    float | None,
+    typer.Option(
+        min=0.0,
+        metavar="MONEY",
+        help="Of a million that it writes.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Exchanges = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Append what the model is asked and answers to FILE."),
+    typer.Option(
+        metavar="FILE",
+        help="Append what the model is asked and answers to FILE.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Replay = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Answer from an exchanges file instead of a model."),
+    typer.Option(
+        metavar="FILE",
+        help="Answer from an exchanges file instead of a model.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Rewriter = Annotated[
-    bool, typer.Option("--rewriter/--no-rewriter", help="Rewrite the syntax tree as well.")
+    bool,
+    typer.Option(
+        "--rewriter/--no-rewriter",
+        help="Rewrite the syntax tree as well.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Out = Annotated[
     str | None,
@@ -168,6 +218,7 @@ def evolve(
     new processes, and at shapes that the search never saw; else you keep what you have.
     """
     with exit_codes.failures_as_exit_codes(verbose, "evolve"):
+        recorded = _base.recording(recorded)
         _check((kernel, reference, recorded), (resume, answers), json, html, out)
         from solkit.core import EvolveSettings
         from solkit.pipeline.evolving import evolve as evolving

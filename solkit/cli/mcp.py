@@ -51,6 +51,7 @@ def mcp(
     """
     with exit_codes.failures_as_exit_codes(verbose, "mcp"), _folder(state) as folder:
         extras.check("mcp")
+        recorded = _base.recording(recorded)
         _base.check_readable(recorded)
         settings = service_settings(
             device=device,

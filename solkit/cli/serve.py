@@ -85,6 +85,7 @@ def serve(
     with exit_codes.failures_as_exit_codes(verbose, "serve"):
         extras.check("uvicorn")
         extras.check("fastapi")
+        recorded = _base.recording(recorded)
         _base.check_readable(recorded, token_file)
         settings = service_settings(
             device=device,

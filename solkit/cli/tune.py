@@ -35,16 +35,24 @@ _Seconds = Annotated[
     float, typer.Option(min=0.0, metavar="N", help="Budget of the search; the final comes after.")
 ]
 _StopAt = Annotated[
-    float, typer.Option(metavar="SHARE", help="Share of the speed of light that is enough.")
+    float,
+    typer.Option(
+        metavar="SHARE",
+        help="Share of the speed of light that is enough.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _LeastGain = Annotated[
     float,
     typer.Option(
         metavar="SHARE",
         help="Stop when the next measurement is expected to save less than this share.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
-_Seed = Annotated[int, typer.Option(min=0, help="Of the search.")]
+_Seed = Annotated[
+    int, typer.Option(min=0, help="Of the search.", rich_help_panel=_options.ADVANCED)
+]
 _Shape = Annotated[
     str | None,
     typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
@@ -61,10 +69,21 @@ _Recorded = Annotated[
     typer.Option(metavar="FILE|STORE", help="Replay a recording instead of timing: needs no GPU."),
 ]
 _Prior = Annotated[
-    bool, typer.Option("--prior/--no-prior", help="Rank candidates before the first measurement.")
+    bool,
+    typer.Option(
+        "--prior/--no-prior",
+        help="Rank candidates before the first measurement.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Workers = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
+    int,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Compiling processes; 0: all cores but one.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Plot = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write best time against GPU seconds, as HTML.")
@@ -82,6 +101,7 @@ _Database = Annotated[
         metavar="PLACE",
         help="A tuning database, which warms the search and gets its results: a folder, or a "
         "server's URL.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 
@@ -117,6 +137,7 @@ def tune(
     ends the search, and keeps all that was measured.
     """
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
+        recorded = _base.recording(recorded)
         _base.check_readable(reference, recorded, resume, None if recorded else kernel)
         _check_outputs(kernel, reference, recorded, plot, json)
         _check_places(log, resume, recorded, gpus or ray)

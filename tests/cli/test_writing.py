@@ -127,3 +127,13 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path):
     Path(path).touch()
     with pytest.raises(InputError, match=r"\\udcff\.py' is not a name in UTF-8"):
         check_readable(path)
+
+
+def test_a_recording_may_be_a_shipped_set(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _base.recording(None) is None
+    assert Path(_base.recording("h100")).name == "h100"
+    with pytest.raises(InputError, match=r"no set 'h10'.*did you mean h100"):
+        _base.recording("h10")
+    (tmp_path / "h100").mkdir()
+    assert _base.recording("h100") == "h100"  # a folder of one's own goes before it
