@@ -237,8 +237,7 @@ def evolve(
             bench=_replayed(recorded, device, reference or kernel) if recorded else None,
             settings=_settings(plain, params, held_out, log, resume),
         )
-        evolved = _searched(search, asked, seed, rewriter)
-        evolved = _write_winner(evolved, kernel, reference, out)
+        evolved = _write_winner(_searched(search, asked, seed, rewriter), kernel, reference, out)
         _write(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(_nothing(evolved))

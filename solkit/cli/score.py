@@ -136,7 +136,6 @@ def score(
             log=log,
             counters=ncu,
         )
-
         run = partial(
             pipeline.score,
             device=device, shapes=shapes, params=chosen, settings=settings, measure=measure,
