@@ -297,7 +297,7 @@ def _modelled(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
 def _unless_followed(rule: Rule) -> Rule:
     """A rule for launches that were not analysed: else the gap's factors are more precise."""
 
-    def guarded(case: _Case) -> Iterator[str]:
+    def guarded(case: _Case) -> Iterator[str | Advice]:
         if case.result.gap is None:
             yield from rule(case)
 

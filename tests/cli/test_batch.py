@@ -89,3 +89,13 @@ def test_a_mistake_in_a_manifest_is_told_with_its_place(files, change, said):
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert said in outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+def test_a_size_that_the_problem_does_not_have_is_invalid_input(tmp_path):
+    kernel = Path(__file__).parents[2] / "examples" / "softmax.py"
+    manifest = tmp_path / "batch.toml"
+    sizes = "[{sizes = {M = 64, N = 64}}, {sizes = {M = 64, Q = 7}}]"
+    manifest.write_text(f'[[kernels]]\npath = "{kernel}"\nshapes = {sizes}\n')
+    outcome = run(manifest, "--triage", "--device", "h100", "--no-database")
+    assert outcome.exit_code == 2
+    assert "has no size 'Q' (given as Q=7); its sizes are: M, N, dtype" in outcome.stderr

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
+import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,29 @@ def test_the_page_says_what_to_do(recording):
     assert "Use the best:" in told.stdout
     assert "times as fast (95 %:" in told.stdout
     assert "the budget is spent" in " ".join(told.stdout.split())
+
+
+def test_the_best_parameters_come_as_source_to_paste(recording):
+    page = asked(recording).stdout
+    best = json.loads(asked(recording, "--json", "-").stdout)["best"]["params"]
+    (call,) = (line.strip() for line in page.splitlines() if "kernel(..., " in line)
+    assert eval(call.replace("kernel(..., ", "dict(")) == best
+    (decorator,) = (line.strip() for line in page.splitlines() if "@triton.autotune" in line)
+    configs = types.SimpleNamespace(
+        autotune=lambda configs, **_: configs, Config=lambda constants, **how: {**constants, **how}
+    )
+    (config,) = eval(decorator.removeprefix("@"), {"triton": configs})
+    assert config == best
+
+
+def test_the_versions_are_those_of_the_rows_not_this_machines(tmp_path):
+    path = tmp_path / "recording.jsonl"
+    rows = (replace(row, triton_version="1.2.3", torch_version=None) for row in spaces.recording())
+    with OutcomeLog(path) as log:
+        log.append(rows)
+    versions = json.loads(asked(str(path), "--json", "-").stdout)["versions"]
+    assert (versions["triton"], versions["torch"]) == ("1.2.3", None)
+    assert versions["python"] != platform.python_version()
 
 
 def test_json_alone_goes_to_stdout(recording):
