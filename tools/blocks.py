@@ -69,7 +69,7 @@ class Instead:
 COMMANDS = {
     "solkit tune kernel.py": Instead(
         _GPU,
-        "solkit tune softmax/whole_row --recorded my-data --gpu-seconds 5 --json tune.json",
+        "solkit tune softmax/whole_row --recorded my-data --shape M=8192,N=1024 --json tune.json",
     ),
     "solkit batch manifest.toml": Instead(_GPU, "solkit batch manifest.toml --triage"),
     "solkit evolve kernel.py": Instead(_GPU),
