@@ -311,10 +311,11 @@ def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
 def _is_twin(other: _Candidate, own: _Candidate) -> bool:
     if other is own or other.analysis is None or own.analysis is None:
         return False
+    analyses = own.analysis, other.analysis
     mine, theirs = own.configuration, other.configuration
     if mine.path != theirs.path or not mine.params.items() <= theirs.params.items():
         return False
-    launches = [[kernel.launch for kernel in each.analysis.kernels] for each in (own, other)]
+    launches = [[kernel.launch for kernel in each.kernels] for each in analyses]
     written = [launch for launch in launches[0] if not launch.library]
     return bool(written) and all(x.signature for x in written) and launches[0] == launches[1]
 

@@ -257,8 +257,8 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         raise LaunchError(f"CUDA refuses a grid of {grid}: it takes up to {_MOST_BLOCKS} blocks")
     language = "Gluon" if kernel.function.is_gluon() else launching_language()
     if language:
-        told = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
-        seen.unanalysed.setdefault(f"{told} ({fake_cuda.user_line()})")
+        reason = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
+        seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")
         return
     launches = seen.launches
     storages = frozenset(each.storage for each in told if isinstance(each, TensorArgument))

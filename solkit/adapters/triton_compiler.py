@@ -311,13 +311,13 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
     return triton_compile(placed, target=target, options=dict(kernel.options))
 
 
-class _PlacedSource(ASTSource):
+class _PlacedSource(ASTSource):  # type: ignore[misc]  # triton has no types
     """A source with a place of its own in Triton's cache for each file."""
 
     def hash(self) -> str:
         """The key, with the file's name."""
-        told = f"{super().hash()}-{self.fn.fn.__code__.co_filename}"
-        return hashlib.sha256(told.encode()).hexdigest()
+        text = f"{super().hash()}-{self.fn.fn.__code__.co_filename}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
@@ -331,8 +331,12 @@ def _source(kernel: Specialisation) -> ASTSource:
 
 
 def _source_arguments(kernel: Specialisation) -> tuple[Any, ...]:
-    told = kernel.signature, kernel.constexprs, kernel.attrs
-    return (kernel.function, *map(dict, told))
+    return (
+        kernel.function,
+        dict(kernel.signature),
+        dict(kernel.constexprs),
+        dict(kernel.attrs),
+    )
 
 
 def uses_tensor_cores(ptx: str) -> bool:

@@ -121,7 +121,7 @@ def compile_later(model: Any = None, **options: Any) -> Any:
         return lambda function: compile_later(function, **options)
     if isinstance(model, type):
         if "__call__" in dir(model):
-            model.__call__ = _called_later(model.__call__, options)
+            setattr(model, "__call__", _called_later(model.__call__, options))  # noqa: B010  # mypy
         return model
     if isinstance(model, torch.nn.Module):
         made = copy.copy(model)

@@ -158,8 +158,8 @@ _LATER = "a later call is analysed."
 def _count(captured: Captured, extensions: cuda.CudaRecording) -> int:
     """All launches of a call."""
     own = sum(each.launch.count for each in captured.launches)
-    others = sum(each.count for each in (*captured.library, *extensions.launches))
-    return own + others
+    operators = sum(operator.count for operator in captured.library)
+    return own + operators + sum(launch.count for launch in extensions.launches)
 
 
 def _called(

@@ -338,8 +338,9 @@ class Programs(Control):
 
     def _local_load(self, operation: Operation) -> None:
         view, name = self.env.get(operation.operands[0]), operation.results[0]
-        is_view = isinstance(view, SharedView)
-        stored = self.shared.read(view, self.active) if is_view else Stored(None)
+        stored = Stored(None)
+        if isinstance(view, SharedView):
+            stored = self.shared.read(view, self.active)
         self.guessed.pop(name, None)
         if stored.guessed is not None:
             self.guessed[name] = stored.guessed
