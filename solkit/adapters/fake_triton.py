@@ -22,6 +22,7 @@ import contextlib
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -97,6 +98,8 @@ _NOTHING: Mapping[int, TensorArgument] = MappingProxyType({})
 def install(device: Device) -> None:
     """Fake a Triton driver for `device` for the rest of this process."""
     warn_if_untested()
+    # Triton 3.9 warns in each process that its default for fused multiply-adds will change
+    warnings.filterwarnings("ignore", "TRITON_DEFAULT_FP_FUSION is unset")
     _private_caches()
     knobs.runtime.interpret = False  # interpreted kernels launch nothing
     driver = _driver(device)

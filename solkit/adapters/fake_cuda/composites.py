@@ -44,11 +44,20 @@ def taken_apart(
 
 @functools.cache
 def _is_composite(func: torch._ops.OpOverload) -> bool:
-    # torch's `prim::device` and the like are not in the dispatcher's table
-    return func.namespace != "prim" and bool(func._can_decompose())
+    """Whether the dispatcher takes it apart, and a CUDA build of torch has no kernel for it.
+
+    `_can_decompose` also holds for operators with kernels, as `native_batch_norm`.
+    """
+    if func.namespace == "prim":  # `prim::device` and the like are not in the dispatcher's table
+        return False
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = func.name()
+    if not has_kernel(name, "CompositeImplicitAutograd"):
+        return False
+    return _is_kept_whole(func) or not has_kernel(name, "CUDA")
 
 
 @functools.cache
 def _is_kept_whole(func: torch._ops.OpOverload) -> bool:
     """Whether this package replaces it: attention, recurrent layers."""
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CUDA"))
+    return f"{func.name().replace('::', '/')}/CUDA" in torch.library._impls

@@ -115,7 +115,8 @@ _RAW = {
     "_cuda_getDevice": 0,
     "_cuda_getDeviceCount": 1,
 }
-"""Functions of CUDA builds' ``torch._C`` that libraries take when they are imported."""
+"""Functions of CUDA builds' ``torch._C`` that libraries take when they are imported; a build's own
+look for the GPU."""
 
 _RETURNING_STREAMS = "get_stream_from_external cudart current_stream default_stream stream".split()
 
@@ -168,16 +169,22 @@ def fake_torch_cuda(device: Device) -> None:
     for name, value in _cuda_values(device).items():
         _replace(name, _constant_function(name, value), parts)
     for name in _DOING_NOTHING:
-        _replace(name, type(name, (_Nothing,), {}), parts)
+        _replace(name, _doing_nothing(name), parts)
     for name, value in _RAW.items():
-        if not hasattr(torch._C, name):
-            setattr(torch._C, name, _constant_function(name, value))
+        setattr(torch._C, name, _constant_function(name, value))
     if torch.version.cuda is None:
         torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
         setattr(torch.cuda.nvtx, name, type(name, (_Nothing,), {}))
     torch.cuda.default_generators = (_Generator("cuda"),)
     torch.Generator = _Generator  # type: ignore[misc]
+
+
+def _doing_nothing(name: str) -> type[_Nothing]:
+    """A class of its own; torch._dynamo lists the function that a decorated one wraps."""
+    original = getattr(torch.cuda, name, None)
+    told = {"__wrapped__": original.__wrapped__} if hasattr(original, "__wrapped__") else {}
+    return type(name, (_Nothing,), told)
 
 
 def _replace(name: str, fake: Any, parts: Sequence[ModuleType]) -> None:
