@@ -21,7 +21,8 @@ def outputs_written(
         launches: all of its own, with their facts.
 
     Returns:
-        Nothing if a launch's stores, or where they go, are not known.
+        Nothing if a launch was not followed to its end, or it is not known where its stores go:
+        what was not seen may have written the rest.
     """
     found = []
     for output in outputs:
@@ -37,7 +38,7 @@ def outputs_written(
 
 def _stored(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:
     """The most bytes that a launch, and those equal to it, store into a storage."""
-    if facts.requests is None:
+    if facts.requests is None or not facts.requests.is_complete:
         return None
     total = 0
     for access in facts.requests.accesses:

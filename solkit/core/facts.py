@@ -112,6 +112,9 @@ class Requests:
         instructions: PTX instructions, without moves, that a warp of a block executes, mean over
             the blocks; 0 if warps do different things.
         programs_sampled: blocks followed lane by lane; the rest are scaled from them.
+        is_complete: whether all blocks were followed and nothing was assumed, so that `accesses`
+            touch what they are said to touch and nothing else. Of no other launch is it known what
+            it leaves out.
         guesses: assumptions where something is unknown, each a sentence.
         reuse: DRAM traffic, for an L2 of any size.
     """
@@ -132,6 +135,7 @@ class Requests:
     barriers: float = 0.0
     instructions: float = 0.0
     programs_sampled: int = 0
+    is_complete: bool = False
     guesses: tuple[str, ...] = ()
     reuse: Reuse = Reuse()
 

@@ -263,16 +263,25 @@ def longest_loads(loads: Iterable[tuple[int, Array]], programs: int) -> Array:
     return steps
 
 
-def unevenness(steps: Array, programs: int, device: Device) -> float:
+def unevenness(
+    steps: Array, programs: int, device: Device, mean_steps: float | None = None
+) -> float:
     """Steps of the busiest SM over the mean; see `Requests.unevenness`.
 
     Programs that were not followed are like those that were, on average, and the last round is as
     long as the longest.
+
+    Args:
+        steps: of the programs that were followed.
+        programs: of the launch.
+        device: the target.
+        mean_steps: of all programs, each at least 1; that of the followed ones by default.
     """
     lengths = np.maximum(steps, 1.0)
+    mean = float(lengths.mean()) if mean_steps is None else mean_steps
     if programs > len(steps):
         rounds = math.ceil(programs / device.sm_count)
-        longest = float(lengths.max() / lengths.mean())
+        longest = float(lengths.max()) / mean
         return (rounds - 1 + longest) * device.sm_count / programs
     busy = [0.0] * device.sm_count
     for length in lengths.tolist():

@@ -19,7 +19,7 @@ from solkit.analysis.triton.loops import Compared, Counts, Skipping
 from solkit.analysis.triton.relevance import from_memory
 from solkit.analysis.triton.shared_values import SharedValues, SharedView
 
-__all__ = ["Control", "Descriptor", "Watcher", "choose"]
+__all__ = ["Blind", "Control", "Descriptor", "Watcher", "choose"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
@@ -115,7 +115,7 @@ class Control:
         kept = self.counts, self.watcher, self.compared, self.active
         shared = self.shared.copy()
         found: Compared = {}
-        self.counts, self.watcher, self.compared = Counts(self.counts.programs), _Blind(), found
+        self.counts, self.watcher, self.compared = Counts(self.counts.programs), Blind(), found
         self.env.update(values)
         self._block(block)
         self.counts, self.watcher, self.compared, self.active = kept
@@ -350,7 +350,7 @@ class Control:
         self.guesses.setdefault(f"{place}{what}.")
 
 
-class _Blind:
+class Blind:
     """A watcher that looks away."""
 
     def pointers(

@@ -14,6 +14,7 @@ __all__ = [
     "ACCESSES",
     "ATOMICS",
     "SHARED_VIEWS",
+    "STORES",
     "TMA_LOADS",
     "TMA_STORES",
     "Wanted",
@@ -22,11 +23,12 @@ __all__ = [
     "other_of",
     "scattered_values",
     "steering_values",
+    "values_behind",
     "wanted_values",
 ]
 
 LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
-_STORES = {"tt.store"}
+STORES = {"tt.store"}
 ATOMICS = {"tt.atomic_rmw", "tt.atomic_cas"}
 TMA_LOADS = {"ttng.async_tma_copy_global_to_local", "tt.descriptor_load"}
 TMA_STORES = {
@@ -40,7 +42,7 @@ SHARED_VIEWS = {
 }
 """Operations that give a part, or another form, of a buffer in shared memory: their first operand.
 """
-ACCESSES = LOADS | _STORES | ATOMICS | TMA_LOADS | TMA_STORES
+ACCESSES = LOADS | STORES | ATOMICS | TMA_LOADS | TMA_STORES
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,35 @@ def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
         for name in _steering(operation):
             wanted.add(name)
     feeds = _feeds(operations)
-    queue = list(wanted)
+    return _reached(feeds, wanted)
+
+
+def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
+    """These values and all that they derive from, through memory as well."""
+    operations = [operation for block in blocks for operation in block.walk()]
+    return _reached(_feeds_of_loads(operations), names)
+
+
+def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[str]]:
+    """What each value is computed from; of loads also where, and under which mask."""
+    feeds = _feeds(operations)
+    for operation in operations:
+        if operation.name in LOADS:
+            mask = mask_of(operation)
+            feeds[operation.results[0]] += [operation.operands[0], *([mask] if mask else [])]
+    return feeds
+
+
+def _reached(leads: Mapping[str, Sequence[str]], names: Iterable[str]) -> frozenset[str]:
+    """These names and those that they lead to."""
+    found = set(names)
+    queue = list(found)
     while queue:
-        for source in feeds.get(queue.pop(), ()):
-            if source not in wanted:
-                wanted.add(source)
-                queue.append(source)
-    return frozenset(wanted)
+        for name in leads.get(queue.pop(), ()):
+            if name not in found:
+                found.add(name)
+                queue.append(name)
+    return frozenset(found)
 
 
 def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
@@ -100,18 +124,7 @@ def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozense
         if each.name in ("tt.reduce", "tt.scan") and not relevant.isdisjoint(each.results)
         for name in (*each.operands, *(each.results if each.name == "tt.scan" else ()))
     }
-    feeds = _feeds(operations) if wanted else {}
-    for operation in operations if wanted else ():
-        if operation.name in LOADS:
-            mask = mask_of(operation)
-            feeds[operation.results[0]] += [operation.operands[0], *([mask] if mask else [])]
-    queue = list(wanted)
-    while queue:
-        for source in feeds.get(queue.pop(), ()):
-            if source not in wanted:
-                wanted.add(source)
-                queue.append(source)
-    return frozenset(wanted & relevant)
+    return _reached(_feeds_of_loads(operations), wanted) & relevant if wanted else frozenset()
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
@@ -141,18 +154,11 @@ def scattered_values(function: Function) -> frozenset[str]:
 def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
     """These values and those that are computed from them."""
     operations = [operation for block in blocks for operation in block.walk()]
-    found = set(names)
     leads: dict[str, list[str]] = {}
     for result, sources in _feeds(operations).items():
         for source in sources:
             leads.setdefault(source, []).append(result)
-    queue = list(found)
-    while queue:
-        for result in leads.get(queue.pop(), ()):
-            if result not in found:
-                found.add(result)
-                queue.append(result)
-    return frozenset(found)
+    return _reached(leads, names)
 
 
 def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:

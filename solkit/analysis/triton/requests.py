@@ -42,6 +42,7 @@ from solkit.analysis.triton.relevance import (
     wanted_values,
 )
 from solkit.analysis.triton.runs import mask_runs
+from solkit.analysis.triton.sampling import Sample, ragged_sample
 from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
 from solkit.core import Device, Occupancy, Requests
 
@@ -75,8 +76,9 @@ class _Followed:
         operations: that access memory in any program.
         programs: the many.
         scale: programs of the launch over the many.
-        weight: programs of the launch over the wide.
+        weights: programs of the launch that each of the wide stands for.
         guesses: assumptions.
+        is_complete: as in `solkit.core.Requests`.
         scattered: values with which an access goes to several places that memory names.
         phases: of each operation, as `_phases` numbers them.
         depths: loops around each operation.
@@ -93,12 +95,25 @@ class _Followed:
     operations: tuple[Operation, ...]
     programs: Programs
     scale: float
-    weight: float
+    weights: float | Array
     guesses: tuple[str, ...]
+    is_complete: bool
     scattered: frozenset[str]
     phases: Mapping[Operation, int]
     depths: Mapping[Operation, int]
     outside: Mapping[Operation, int]
+
+    def over_launch(self, of_wide: Array) -> float:
+        """The sum over all programs of numbers of the wide."""
+        if isinstance(self.weights, float):
+            return float(of_wide.sum()) * self.weights
+        return float(of_wide @ self.weights)
+
+    def mean(self, of_wide: Array) -> float:
+        """The mean over all programs of numbers of the wide."""
+        if isinstance(self.weights, float):
+            return float(of_wide.mean())
+        return float(np.average(of_wide, weights=self.weights))
 
 
 def requests_of(
@@ -135,6 +150,7 @@ def requests_of(
     code = function, executions, programs
     shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
     steps = _steps(followed)
+    mean = followed.mean(steps)
     how = shared_bytes, occupancy, device
     l2_read_bytes, reuse = traffic(sites, _together(followed.few), *how)
     return Requests(
@@ -144,9 +160,9 @@ def requests_of(
         l1_wavefronts=sum(round(site.totals["lines"]) for site in sites),
         l2_read_bytes=round(l2_read_bytes),
         l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.kind != "load"),
-        steps=float(steps.mean()),
-        imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
-        unevenness=unevenness(steps, programs, device),
+        steps=mean,
+        imbalance=float(steps.max() / mean) if steps.any() else 1.0,
+        unevenness=unevenness(steps, programs, device, followed.mean(np.maximum(steps, 1.0))),
         iterations=_iterations(function, executions) / programs,
         chain_cycles=chain_cycles(function, executions) / programs,
         shared=shared.accesses,
@@ -154,6 +170,7 @@ def requests_of(
         barriers=shared.barriers / programs,
         instructions=shared.instructions / programs,
         programs_sampled=followed.few.programs,
+        is_complete=followed.is_complete,
         guesses=(*followed.guesses, *shared.guesses),
         reuse=reuse,
     )
@@ -172,46 +189,115 @@ def _follow(
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
 ) -> _Followed:
-    programs = math.prod(grid)
     values = wanted_values(function.blocks)
-    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
-    first: npt.NDArray[np.int64] = np.arange(min(programs, _CORNERS, affordable))
-    corners, coarse = _by_corners(function, arguments, grid, first, values)
-    wide, numbers, guesses = corners, first, coarse.guesses
-    if programs > len(first):
-        numbers = spread_out(min(_SPREAD, affordable), programs)
-        wide, scattered = _by_corners(function, arguments, grid, numbers, values)
-        guesses = {**guesses, **scattered.guesses}
-        if _more_storages(wide, corners):  # the first programs do not show where all go
-            first = numbers = np.random.default_rng(0).permutation(numbers)
-            wide, coarse = _by_corners(function, arguments, grid, numbers, values)
-            corners = wide
+    many = _many(function, arguments, grid, values)
+    wide, coarse = many.wide, many.programs
     made = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
     uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
     count = _WHOLE_UNEVEN if uneven else _WHOLE
     chosen = representative(count, wide.counts.programs, made)
     few = Counts(len(chosen))
     watcher = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
-    fine = Programs(function, arguments, grid, numbers[chosen], watcher, few, values)
+    fine = Programs(function, arguments, grid, many.numbers[chosen], watcher, few, values)
     fine.run()
+    guesses = {**many.guesses, **fine.guesses}
     return _Followed(
         function=function,
         few=few,
         watcher=watcher,
-        many=corners.counts,
+        many=many.corners.counts,
         wide=wide.counts,
         chosen=chosen,
-        corners=corners,
-        operations=tuple({**corners.extents, **wide.extents}),
+        corners=many.corners,
+        operations=tuple({**many.corners.extents, **wide.extents}),
         programs=coarse,
-        scale=programs / len(first),
-        weight=programs / len(numbers),
-        guesses=tuple({**guesses, **fine.guesses}),
+        scale=many.scale,
+        weights=many.weights,
+        guesses=tuple(guesses),
+        is_complete=many.is_whole and not guesses,
         scattered=scattered_values(function),
         phases=_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
-        outside={} if uneven or guesses or fine.guesses else _outside(coarse, arguments, values),
+        outside={} if uneven or guesses else _outside(coarse, arguments, values),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Many:
+    """Programs followed by their corners.
+
+    Attributes:
+        corners: where the first make their accesses.
+        programs: the first.
+        wide: the same of programs that represent the launch.
+        numbers: of the wide.
+        weights: programs of the launch that each of the wide stands for.
+        scale: programs of the launch over the first, of those that do anything.
+        is_whole: whether the first are all of those.
+        guesses: assumptions.
+    """
+
+    corners: Corners
+    programs: Programs
+    wide: Corners
+    numbers: npt.NDArray[np.int64]
+    weights: float | Array
+    scale: float
+    is_whole: bool
+    guesses: Mapping[str, None]
+
+
+def _many(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+    values: Wanted,
+) -> _Many:
+    """Follow the first programs, and some that represent all; these may be the same."""
+    count = math.prod(grid)
+    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
+    first: npt.NDArray[np.int64] = np.arange(min(count, _CORNERS, affordable))
+    numbers, weights, scale = first, 1.0, 1.0
+    if count > len(first):
+        most = len(first), min(_SPREAD, affordable)
+        sample = ragged_sample(function, arguments, grid, *most, values.whole)
+        if sample is not None:
+            return _ragged(function, arguments, grid, values, sample)
+        numbers = spread_out(most[1], count)
+        weights, scale = count / len(numbers), count / len(first)
+    corners, programs = _by_corners(function, arguments, grid, first, values)
+    wide, guesses = corners, programs.guesses
+    if numbers is not first:
+        wide, scattered = _by_corners(function, arguments, grid, numbers, values)
+        guesses = {**guesses, **scattered.guesses}
+        if _more_storages(wide, corners):  # the first programs do not show where all go
+            numbers = np.random.default_rng(0).permutation(numbers)
+            wide, programs = _by_corners(function, arguments, grid, numbers, values)
+            corners, scale = wide, weights
+    is_whole = len(first) == count
+    return _Many(corners, programs, wide, numbers, weights, scale, is_whole, guesses)
+
+
+def _ragged(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+    values: Wanted,
+    sample: Sample,
+) -> _Many:
+    """Follow the programs of a launch whose programs differ."""
+    first, numbers, weights, scale = sample.first, sample.wide, sample.weights, sample.scale
+    corners, programs = _by_corners(function, arguments, grid, first, values)
+    wide, guesses = corners, programs.guesses
+    if numbers is not first:
+        wide, scattered = _by_corners(function, arguments, grid, numbers, values)
+        guesses = {**guesses, **scattered.guesses}
+        if _more_storages(wide, corners):
+            order = np.random.default_rng(0).permutation(len(numbers))
+            numbers, weights = numbers[order], weights[order]
+            wide, programs = _by_corners(function, arguments, grid, numbers, values)
+            corners, scale = wide, float(weights.mean())
+    return _Many(corners, programs, wide, numbers, weights, scale, sample.is_whole, guesses)
 
 
 def _ends(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
@@ -295,7 +381,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
     nothing = np.zeros(many.programs)
     made, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
     of_wide = wide.by_key.get((operation, "made"), np.zeros(wide.programs))
-    executions = float(of_wide.sum()) * followed.weight
+    executions = followed.over_launch(of_wide)
     seen = float(of_wide[followed.chosen].sum())
     ratio = executions / seen if seen else 0.0
 
@@ -408,7 +494,7 @@ def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
 def _executions(followed: _Followed) -> Mapping[Any, float]:
     """How often each block of the code runs, over the launch."""
     return {
-        block: float(numbers.sum()) * followed.weight
+        block: followed.over_launch(numbers)
         for block, numbers in followed.wide.by_key.items()
         if not isinstance(block, tuple)
     }
