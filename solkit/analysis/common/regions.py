@@ -33,6 +33,9 @@ ADDRESS_BITS = 44
 SECTOR = 32
 """Bytes; the unit of traffic between L1, L2 and DRAM."""
 
+_MOVING = 1.5
+"""Bytes between the ends of all programs over those of the first half, where programs move on."""
+
 _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio, which spreads well
 
 
@@ -123,14 +126,21 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
     total = float(sizes[first].sum())
     late = float(sizes[first][first % programs >= programs // 2].sum()) / max(total, 1.0)
     known = (low >= 0) & (sizes[first] > 0)
-    span = math.inf
-    if known.any():  # regions may overlap: no more than the bytes between the ends of all
-        first_sector, last_sector = low[known].min() // SECTOR, (high[known].max() - 1) // SECTOR
-        span = float(last_sector - first_sector + 1) * SECTOR
+    span = _span(low[known], high[known])  # regions may overlap: no more than lies in it
     grown = min(total, span) * (1 + 2 * late * (scale - 1))
     if math.isfinite(span) and are_scattered(group, scale):
+        early = known & (first % programs < programs // 2)
+        if scale > 1 and span > _MOVING * _span(low[early], high[early]):
+            span *= scale  # further programs go on to other places
         return min(grown, _scattered(float(sizes.sum()) * scale, min(span, storage or span)))
     return min(grown, storage) if storage else grown
+
+
+def _span(low: Array, high: Array) -> float:
+    """Bytes of the sectors between the ends of all; infinite if none are known."""
+    if not len(low):
+        return math.inf
+    return float((high.max() - 1) // SECTOR - low.min() // SECTOR + 1) * SECTOR
 
 
 def are_scattered(regions: Sequence[Region], scale: float) -> bool:

@@ -67,6 +67,10 @@ Value = Any
 
 _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
 
+_SPARSEST = 16
+"""Between the least and the most of a tensor's numbers, over their count, where these are counted.
+"""
+
 _UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
 _UNSEEN = {
     "tt.call": "what a function does that is not inlined is not seen",
@@ -122,6 +126,7 @@ class Programs(Control):
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
         self.served: dict[int, Array] = {}  # by a counter's address
         self.storages: list[TensorArgument] = []
+        self.drawn: dict[str, set[int]] = {}  # loaded values, with the storages that they are from
         self.names: dict[int, str] = {}  # of the first parameter in each storage
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
@@ -198,6 +203,16 @@ class Programs(Control):
         }
         return partial(shared[name], operation) if name in shared else self._assignment(operation)
 
+    def distinct_values(self) -> frozenset[str]:
+        """Loaded values of tensors whose contents are known, and differ."""
+        drawn = set().union(*self.drawn.values())
+        differ = {place: _differ(self.storages[place].contents) for place in drawn}
+        return frozenset(
+            name
+            for name, places in self.drawn.items()
+            if name not in self.guessed and all(differ[place] for place in places)
+        )
+
     # -------------------------------------------------------------------------------- accesses
 
     def _access(self, operation: Operation) -> Callable[[], None]:
@@ -261,6 +276,7 @@ class Programs(Control):
             elements = storage.storage_bytes // storage.element_bytes
             self.guessed[operation.results[0]] = elements
             return at
+        self.drawn.setdefault(operation.results[0], set()).add(place)
         return contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
 
     def _in_turn(self, operation: Operation, address: Array) -> Value:
@@ -462,6 +478,17 @@ class Programs(Control):
             weights = np.arange(1, flat.shape[1] + 1) * _ODD
             self.compared.setdefault(operation, []).append(flat @ weights)
         return result
+
+
+def _differ(contents: Array | None) -> bool:
+    """Whether no number comes twice, but for one that may fill up the rest."""
+    if contents is None or not contents.size or contents.dtype.kind not in "iu":
+        return False
+    low, high = int(contents.min()), int(contents.max())
+    if high - low > _SPARSEST * contents.size:
+        return False
+    counts = np.bincount(contents.reshape(-1).astype(np.int64) - low)
+    return int((counts > 1).sum()) <= 1
 
 
 def _in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from solkit.adapters.triton_ir import Block, Function, Operation
@@ -133,12 +133,17 @@ def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
     return _computed_from(blocks, (name for load in loads for name in load.results))
 
 
-def scattered_values(function: Function) -> frozenset[str]:
+def scattered_values(function: Function, distinct: Container[str] = frozenset()) -> frozenset[str]:
     """The values with which an access goes to several places that memory names.
 
     A number that is loaded once names one place for a whole program, such as an expert's weights:
     two programs with equal ends touch the same there. Several numbers, or a new one in each
     iteration of a loop, do not show by their ends what lies between.
+
+    Args:
+        function: the kernel.
+        distinct: loaded values that are known to name each place once, which need not be told
+            apart.
     """
     return _computed_from(
         function.blocks,
@@ -147,6 +152,7 @@ def scattered_values(function: Function) -> frozenset[str]:
             for _, each, depth in function.walk()
             if each.name in LOADS and (depth or each.all_types[0].shape != ())
             for name in each.results
+            if name not in distinct
         ),
     )
 

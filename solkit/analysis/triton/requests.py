@@ -215,7 +215,7 @@ def _follow(
         weights=many.weights,
         guesses=tuple(guesses),
         is_complete=many.is_whole and not guesses,
-        scattered=scattered_values(function),
+        scattered=scattered_values(function, coarse.distinct_values()),
         phases=_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
         outside={} if uneven or guesses else _outside(coarse, arguments, values),

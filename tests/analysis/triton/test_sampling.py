@@ -53,11 +53,11 @@ def starts_of(lengths):
     return torch.cat([torch.zeros(1, dtype=torch.int64), torch.tensor(lengths).cumsum(0)])
 
 
-def grouped(lengths, block=16, until=None, mixed=True):
+def grouped(lengths, block=16, until=None, is_mixed=True):
     """Rows of each group, on a grid for groups as long as all together."""
     rows = sum(lengths)
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(0))
-    order = (order if mixed else order.sort().values).cuda()
+    order = (order if is_mixed else order.sort().values).cuda()
     starts = starts_of(lengths if until is None else lengths[:until]).cuda()
     x = torch.randn(rows, WIDTH, device="cuda")
 
@@ -121,11 +121,12 @@ def test_rows_of_all_groups_count_on_a_worst_case_grid(analysed):
     assert analysis.written == (OutputBytes(rows * 4 * WIDTH, rows * 4 * WIDTH),)
 
 
-def test_more_programs_work_than_are_followed(analysed):
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_more_programs_work_than_are_followed(is_mixed, analysed):
     # 10,240 of 163,840 programs work, 8,192 of them in the last group
     lengths = [8192, *([1707] * 14), 131072 + 16 * 2048 - 8192 - 14 * 1707]
     rows = sum(lengths)
-    analysis = analysed(grouped, lengths, mixed=False)
+    analysis = analysed(grouped, lengths, is_mixed=is_mixed)
     read, written = moved(analysis)
     assert read == pytest.approx(rows * (4 * WIDTH + 8), rel=0.03)
     assert written == pytest.approx(rows * 4 * WIDTH, rel=0.03)
