@@ -56,9 +56,9 @@ def loaded():
     return dict(zip(STEPS, lines, strict=True))
 
 
-@pytest.mark.parametrize("step", ["import", "score"])
-def test_the_callers_process_never_imports_torch(loaded, step):
-    assert loaded[step] == []
+@pytest.mark.parametrize(("step", "modules"), [("import", []), ("score", ["xgboost"])])
+def test_the_callers_process_never_imports_torch(loaded, step, modules):
+    assert set(loaded[step]) <= set(modules)  # trees forecast, unless the cache knows
 
 
 def test_ranking_what_is_lowered_imports_no_language_model(loaded):

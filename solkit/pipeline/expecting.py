@@ -27,6 +27,8 @@ __all__ = ["with_forecasts"]
 
 def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
     """Results with what the installed surrogate expects; without a model they stay as they are."""
+    if file.candidate is None:  # a reference alone
+        return list(results)
     try:
         identity = model_file()
         kernel = kernel_of(file)

@@ -44,7 +44,7 @@ def test_what_it_says():
     assert (told.stopped, told.log) == (Stopped.BUDGET, None)
     assert 19.0 <= told.gpu_s <= 20.2
     assert 0 < told.failed < told.measured
-    assert told.environment["solkit"] == solkit.__version__
+    assert told.environment["solkit"] is None  # the recorded rows do not state it
 
 
 def test_the_best_time_falls_along_the_trajectory():

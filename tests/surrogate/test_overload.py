@@ -140,7 +140,7 @@ def test_tiles_of_many_values_a_thread_go_no_deeper_unless_in_use(tmp_path, in_u
         values = 4096 * params["ROWS"] // (32 * params["num_warps"])
         if in_use and params == used:
             assert values == 2048
-            assert each.depth is Depth.LOWERED
+            assert each.depth in (Depth.LOWERED, Depth.COMPILED)  # what is in use goes deeper
             continue
         assert (each.forecast.p_fail == P_OVERLOAD) == (values >= 2048)
         depths.setdefault(values >= 2048, set()).add(each.depth)
