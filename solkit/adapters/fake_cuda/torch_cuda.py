@@ -182,9 +182,9 @@ def fake_torch_cuda(device: Device) -> None:
 
 def _doing_nothing(name: str) -> type[_Nothing]:
     """A class of its own; torch._dynamo lists the function that a decorated one wraps."""
-    original = getattr(torch.cuda, name, None)
-    told = {"__wrapped__": original.__wrapped__} if hasattr(original, "__wrapped__") else {}
-    return type(name, (_Nothing,), told)
+    wrapped = getattr(getattr(torch.cuda, name, None), "__wrapped__", None)
+    members = {} if wrapped is None else {"__wrapped__": wrapped}
+    return type(name, (_Nothing,), members)
 
 
 def _replace(name: str, fake: Any, parts: Sequence[ModuleType]) -> None:
