@@ -97,7 +97,7 @@ class SharedValues:
                 slots[slot] = Stored(kept, guessed, stored.is_whole)
 
     def read(self, view: SharedView, active: Array) -> Stored:
-        """What active programs read."""
+        """Give the contents that active programs read."""
         slots = self._slots.get(view.buffer, {})
         if not view.is_known:
             return _UNKNOWN
@@ -118,7 +118,7 @@ class SharedValues:
 
     @staticmethod
     def _places(view: SharedView, active: Array) -> list[tuple[int, Array]]:
-        """Each slot, and which programs are there."""
+        """List the slots, with the programs that are there."""
         if view.slot is None:
             return [(_WHOLE_BUFFER, active)]
         slot = np.broadcast_to(view.slot.reshape(-1), active.shape)
