@@ -312,18 +312,18 @@ def compile_kernel(kernel: Specialisation, target: GPUTarget) -> CompiledKernel:
 
 
 class _PlacedSource(ASTSource):  # type: ignore[misc]  # triton has no types
-    """A source with a place of its own in Triton's cache for each file."""
+    """A source with a place of its own in Triton's cache for each file name."""
 
     def hash(self) -> str:
         """The key, with the file's name."""
-        text = f"{super().hash()}-{self.fn.fn.__code__.co_filename}"
+        text = f"{super().hash()}-{Path(self.fn.fn.__code__.co_filename).name}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _names_its_file(ttgir: str, kernel: Specialisation) -> bool:
-    """Whether locations are of the kernel's file, or there are none of files."""
-    named = set(re.findall(r'loc\("([^"]+)":\d+:\d+', ttgir))
-    return not named or kernel.function.fn.__code__.co_filename in named
+    """Tell whether locations are of the kernel's file, or of none; reports leave folders out."""
+    named = {Path(path).name for path in re.findall(r'loc\("([^"]+)":\d+:\d+', ttgir)}
+    return not named or Path(kernel.function.fn.__code__.co_filename).name in named
 
 
 def _source(kernel: Specialisation) -> ASTSource:

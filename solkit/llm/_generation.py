@@ -48,7 +48,8 @@ def _loaded(settings: dict[str, Any]) -> _Model | str:
         transformers.logging.set_verbosity_error()
         return _Model(settings, transformers)
     except ImportError as error:
-        return str(translated(error, "local-llm") or f"{settings['path']} needs a package: {error}")
+        why = f"{settings['path']} needs pip install 'solkit[local-llm]': {error}"
+        return str(translated(error, "local-llm") or why)
     except Exception as error:
         return f"{settings['path']} cannot be loaded: {type(error).__name__}: {error}"[:1000]
 

@@ -40,16 +40,16 @@ def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_
     told = []
     there = tmp_path / "there" / "examples"
     there.mkdir(parents=True)
-    (there / "kernel.py").write_text(EXAMPLE.read_text())
+    (there / EXAMPLE.name).write_text(EXAMPLE.read_text())
     with Ahead(DEVICE, 1) as helper:
         monkeypatch.setitem(far._aheads, (DEVICE.key, 20.0), helper)
         ahead = FarAhead(DEVICE, Lender(4, help_out), 1, tell=told.append)
-        kernel = kernel_at(there / "kernel.py")
+        kernel = kernel_at(there / EXAMPLE.name)
         found = ahead.compiled(kernel, None, SHAPE, CHOICES).result()
         assert (ahead.workers, ahead.lent, told) == (5, 2, [])
         assert [each.error for each in found] == ["", ""]
         assert all(json.loads(each.facts)["launches"] for each in found)
-        at = str(there / "kernel.py"), None, SHAPE
+        at = str(there / EXAMPLE.name), None, SHAPE
         bound = ahead.bound(*at).result()
         assert (bound["shape"]["M"], bound["limiter"]) == (64, "dram")
         assert bound["bound_ms"] > 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -150,6 +151,6 @@ def test_no_cluster_at_the_address_is_an_error(log):
 
 
 def test_without_ray_the_error_says_what_to_install(log, monkeypatch):
-    monkeypatch.setattr(rays, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[ray\]'"):
         ray_bench("auto", Trusted(), Trade(log))
