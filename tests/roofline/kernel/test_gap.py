@@ -55,6 +55,7 @@ def _analyser():
 def closing():
     with _OPEN:
         yield
+    _analyser.cache_clear()  # another test of this module may follow one of another
 
 
 def defect(name):
