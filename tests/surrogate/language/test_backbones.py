@@ -132,5 +132,5 @@ def test_a_checkpoint_holds_what_learns_and_a_run_goes_on_from_it(folder, adapt,
 
 def test_without_peft_lora_says_so(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UnsupportedError, match="this needs peft: pip install 'solkit\[language\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install 'solkit\[language\]'"):
         LanguageRegressor(folder, adapt="lora", shape=SHAPE, device="cpu").prepared(table(4))
