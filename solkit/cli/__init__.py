@@ -29,6 +29,7 @@ from solkit.cli.evolve import EPILOG as EVOLVE_EPILOG
 from solkit.cli.evolve import evolve
 from solkit.cli.exit_codes import Exit
 from solkit.cli.inductor import inductor
+from solkit.cli.init import init
 from solkit.cli.mcp import mcp
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
@@ -51,6 +52,7 @@ app = App(
     pretty_exceptions_enable=False,
 )
 app.command(epilog=EPILOG, cls=understanding("score"))(score)
+app.command()(init)
 app.command()(watch)
 app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
 app.command()(report)

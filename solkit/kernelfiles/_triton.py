@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,6 +65,18 @@ def _kernels(module: ModuleType) -> dict[str, Any]:
 
 def _sidecar(module: ModuleType) -> Path:
     return Path(file_of(module)).with_suffix(".launch.toml")
+
+
+def _todos(place: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The places of a launch description that `solkit init` left open."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _todos(f"{place}[{key!r}]", inner)
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value):
+            yield from _todos(f"{place}[{i}]", inner)
+    elif isinstance(value, str) and value.startswith("TODO"):
+        yield place, value
 
 
 class TritonKernel(LoadedKernel):
@@ -112,6 +124,10 @@ class TritonKernel(LoadedKernel):
                 f"the launch description lacks {sorted(missing)} and has unknown "
                 f"{sorted(unknown)}; its keys are: {', '.join(sorted(_KEYS))}",
                 path,
+            )
+        if todos := [f"{place}: {text}" for place, text in _todos("LAUNCH", launch)]:
+            raise KernelFileError(
+                f"the launch description has {len(todos)} TODO left: {'; '.join(todos)}", path
             )
         return dict(launch)
 

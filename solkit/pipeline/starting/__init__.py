@@ -1,0 +1,287 @@
+"""Starting a kernel file: what a file holds, and what it lacks, from its text alone."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from solkit.errors import InputError, KernelFileError
+from solkit.pipeline.starting import _texts
+from solkit.pipeline.starting._source import Source, read
+from solkit.pipeline.starting._tensors import tensors_of
+
+__all__ = ["Started", "Todo", "check_new", "start"]
+
+
+_TODO = re.compile(r"TODO[:,]? ([^\"]*)")
+_MOST_LISTED = 12  # names in a message
+
+
+@dataclass(frozen=True)
+class Todo:
+    """A place to fill in.
+
+    Attributes:
+        line: in the written file.
+        text: what is wanted.
+    """
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """What was made of a file.
+
+    Attributes:
+        text: the kernel file; empty if nothing is missing.
+        chosen: the function, class or kernel that it is for.
+        others: further ones that it might be for.
+        todos: the places to fill in.
+        why: what the file is, if nothing is missing.
+        command: that is run next.
+    """
+
+    text: str = ""
+    chosen: str = ""
+    others: tuple[str, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    why: str = ""
+    command: str = ""
+
+
+def start(path: str, out: str, function: str | None = None) -> Started:
+    """The kernel file that a Python file lacks. Nothing of the file runs.
+
+    Args:
+        path: the file with kernels.
+        out: where the kernel file will be, which decides how it imports.
+        function: the function, class or kernel that it is for; by default found.
+
+    Raises:
+        KernelFileError: the file cannot be parsed, or has nothing of that kind; names what it has.
+    """
+    source = read(path)
+    if function is None and (whole := _whole(source)) is not None:
+        return whole
+    found = _found(source)
+    chosen = _chosen(source, found, function)
+    if chosen in source.kernels:
+        parts = _texts.described(source, chosen)
+    elif chosen in source.classes and not source.is_function(source.classes[chosen]):
+        parts = _texts.module(source, chosen)
+    else:
+        parts = _texts.launched(source, chosen)
+    text = _written(source, Path(out), parts)
+    others = tuple(each for each in found if each != chosen)
+    return Started(text, chosen, others, _todos(text), command=f"solkit score {out}")
+
+
+def _whole(source: Source) -> Started | None:
+    """The answer for a file that lacks nothing."""
+    bound = source.bound.keys() - source.kernels.keys()
+    path = source.path
+    if "LAUNCH" in bound or Path(path).with_suffix(".launch.toml").is_file():
+        return Started(why="has a launch description", command=f"solkit score {path}")
+    if {"reference", "inputs", "kernel"} <= bound:
+        return Started(why="has reference(), inputs() and kernel()", command=f"solkit score {path}")
+    if {"reference", "inputs"} <= bound and not source.kernels:
+        return Started(why="is a problem without a kernel", command=f"solkit bound {path}")
+    if {"Model", "get_inputs", "ModelNew"} <= bound:
+        why = "is in KernelBench's form, with Model and ModelNew"
+        return Started(why=why, command=f"solkit score {path}")
+    if {"Model", "get_inputs"} <= bound:
+        return Started(why="is a problem in KernelBench's form", command=f"solkit bound {path}")
+    if "ModelNew" in bound and "Model" not in bound:
+        why = "is a candidate in KernelBench's form"
+        return Started(why=why, command=f"solkit score {path} --reference PROBLEM.py")
+    return None
+
+
+def _found(source: Source) -> list[str]:
+    """What a kernel file can be for, the likeliest first: launchers, classes, then bare kernels."""
+    functions = [each for each in source.functions if each in source.launching]
+    launchers = _topmost(source, [e for e in functions if tensors_of(source, source.functions[e])])
+    launchers.sort(key=lambda name: (name != "kernel", name.startswith("_")))
+    classes = [name for name, node in source.classes.items() if source.forward(node)[0] is not None]
+    in_use = [each for each in classes if each in source.launching]
+    autograd = [each for each in in_use if source.is_function(source.classes[each])]
+    modules = [each for each in classes if each not in autograd]
+    if not source.kernels:  # the kernels are of another kind: CUDA C++, or another file's
+        modules = [each for each in modules if each != "Model"]
+    else:
+        modules = [each for each in modules if each in in_use]
+    launched = {each.name for each in source.launches(source.tree)}
+    bare = [each for each in source.entries if each not in launched]
+    return [*launchers, *autograd, *modules, *bare]
+
+
+def _topmost(source: Source, names: list[str]) -> list[str]:
+    """Functions that none of the others calls; all if they call each other."""
+    called = {
+        node.id
+        for name in names
+        for node in ast.walk(source.functions[name])
+        if isinstance(node, ast.Name) and node.id != name
+    }
+    return [name for name in names if name not in called] or names
+
+
+def _chosen(source: Source, found: list[str], function: str | None) -> str:
+    if function is not None:
+        if _can_be(source, function):
+            return function
+        raise KernelFileError(
+            f"has no function, kernel or class with forward() named {function!r}; it has: "
+            f"{_listed(source) or 'none'}",
+            source.path,
+        )
+    if found:
+        return found[0]
+    raise KernelFileError(
+        "has no @triton.jit function, no function or class that launches one, and no torch module; "
+        f"name what to score with --function: {_listed(source) or 'the file defines none'}",
+        source.path,
+    )
+
+
+def _listed(source: Source) -> str:
+    every = (*source.functions, *source.classes, *source.entries)
+    known = [name for name in every if _can_be(source, name)]
+    return ", ".join(known[:_MOST_LISTED]) + (", …" if len(known) > _MOST_LISTED else "")
+
+
+def _can_be(source: Source, name: str) -> bool:
+    if name in source.classes:
+        return source.forward(source.classes[name])[0] is not None
+    return name in source.functions or name in source.kernels
+
+
+def _written(source: Source, out: Path, parts: _texts.Parts) -> str:
+    """The whole file: what it is, imports, and its body."""
+    name = Path(source.path).name
+    title = f"Kernel file for {name}: fill in each TODO, then run `solkit score {out.name}`."
+    own, plain, paths = _imports(source, out, parts)
+    lines = [f'"""{title}"""', ""]
+    lines += [*paths[0], ""] if paths[0] else []
+    lines += [*sorted({"import torch", *plain}), "", *paths[1], *own, "", ""]
+    return "\n".join(lines) + parts.body.rstrip("\n") + "\n"
+
+
+_Names = list[str | tuple[str, str]]
+
+
+def _imports(
+    source: Source, out: Path, parts: _texts.Parts
+) -> tuple[list[str], set[str], tuple[list[str], list[str]]]:
+    """The imports from the user's file, those of packages, and what finds the file."""
+    mine: _Names = []
+    plain: set[str] = set()
+    for name in parts.names:
+        statement = None if isinstance(name, tuple) else _of_package(source, name)
+        if statement is None:
+            mine.append(name)
+        else:
+            plain.add(statement)
+    words = [each if isinstance(each, str) else f"{each[0]} as {each[1]}" for each in mine]
+    if not words:
+        return [], plain, ([], [])
+    where = _place(source.path, out)
+    return [f"from {where.module} import {', '.join(words)}"], plain, (where.header, where.setup)
+
+
+def _of_package(source: Source, name: str) -> str | None:
+    """The import that binds a name, if it is of a package and stands alone."""
+    bindings = source.bound.get(name, [])
+    if len(bindings) != 1:
+        return None
+    node = bindings[0]
+    if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
+        for alias in node.names:
+            bound = alias.asname or alias.name.partition(".")[0]
+            if bound == name and not _is_beside(source.path, node, alias.name):
+                text = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+                before = f"from {node.module} " if isinstance(node, ast.ImportFrom) else ""
+                return f"{before}import {text}"
+    return None
+
+
+def _is_beside(path: str, node: ast.Import | ast.ImportFrom, name: str) -> bool:
+    """Whether an import is of a module beside the file, which another folder does not have."""
+    full = (node.module or "") if isinstance(node, ast.ImportFrom) else name
+    top = Path(path).resolve().parent / full.partition(".")[0]
+    return top.is_dir() or top.with_suffix(".py").is_file()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """How a file is imported from another one.
+
+    Attributes:
+        module: after ``from``.
+        header: imports that `setup` needs.
+        setup: statements before the import.
+    """
+
+    module: str
+    header: list[str]
+    setup: list[str]
+
+
+def _place(path: str, out: Path) -> _Place:
+    file, target = Path(path).resolve(), out.resolve().parent
+    stem = file.stem
+    package: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+        package.insert(0, folder.name)
+        folder = folder.parent
+    plain = re.fullmatch(r"[^\W\d]\w*", stem) and stem not in sys.stdlib_module_names
+    if package and plain and target == file.parent:
+        return _Place(f".{stem}", [], [])
+    header = ["import sys", "from pathlib import Path"]
+    if plain:
+        module = ".".join([*package, stem])
+        if folder == target:
+            return _Place(module, [], [])
+        there = os.path.relpath(folder, target)
+        setup = [f'sys.path.insert(0, str(Path(__file__).resolve().parent / "{there}"))', ""]
+        return _Place(module, header, setup)
+    there = os.path.relpath(file, target)
+    name = re.sub(r"\W", "_", f"_{stem}")
+    setup = [  # the file's name is none that `import` takes
+        f'_file = Path(__file__).resolve().parent / "{there}"',
+        f'_spec = importlib.util.spec_from_file_location("{name}", _file)',
+        f'{name} = sys.modules["{name}"] = importlib.util.module_from_spec(_spec)',
+        f"_spec.loader.exec_module({name})",
+        "",
+    ]
+    return _Place(name, ["import importlib.util", *header], setup)
+
+
+def _todos(text: str) -> tuple[Todo, ...]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if number > 1 and (match := _TODO.search(line)) is not None:
+            found.append(Todo(number, match[1].strip()))
+    return tuple(found)
+
+
+def check_new(out: str, path: str, force: bool) -> None:
+    """Raise if a file would be overwritten.
+
+    Raises:
+        InputError: it exists; or it is the file itself.
+    """
+    target = Path(out)
+    if target.suffix != ".py":
+        raise InputError(f"--out: {out} does not end in .py, as kernel files do")
+    if target.exists() and target.resolve() == Path(path).resolve():
+        raise InputError(f"--out: {out} is the file itself, which is never overwritten")
+    if target.exists() and not force:
+        raise InputError(f"--out: {out} exists; name another file, or give --force to replace it")

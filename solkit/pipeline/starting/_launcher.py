@@ -1,0 +1,263 @@
+"""A launcher with its constants as parameters: what a search may vary.
+
+A constant that a launcher sets to a number becomes a keyword-only parameter of a copy of the
+launcher, with that number as its default. The copy replaces text in place, so that comments stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from solkit.pipeline.starting._source import Definition, Launch, Source, parameters
+
+__all__ = ["Tunable", "copied", "tunable"]
+
+_OPTIONS = {"num_warps": 4, "num_stages": 3}  # Triton's defaults on NVIDIA GPUs
+_CHOICES = {"num_warps": (2, 4, 8), "num_stages": (2, 3, 4)}
+_LEAST_TILE = 16  # of a `tl.dot`, and of a warp's work
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """What may vary in a launcher.
+
+    Attributes:
+        defaults: by parameter, the value that it has now.
+        own: those that the launcher itself takes, by the name that it has there.
+        locals: those that a statement of its body sets.
+        literals: those that are written into a launch, with the place.
+        added: options that a launch leaves at Triton's default.
+    """
+
+    defaults: Mapping[str, int] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    locals: Mapping[str, ast.Assign] = field(default_factory=dict)
+    literals: Mapping[str, ast.expr] = field(default_factory=dict)
+    added: Mapping[str, Launch] = field(default_factory=dict)
+
+    def space(self) -> dict[str, list[int]]:
+        """The values to try, by parameter."""
+        return {name: _values(name, value) for name, value in self.defaults.items()}
+
+
+def tunable(source: Source, node: Definition) -> Tunable:
+    """The constants of a function's own launches that may vary."""
+    found = _Finder(source, node)
+    launches = list(source.launches(node))
+    for launch in launches:
+        for name, value in launch.arguments.items():
+            if _may_vary(launch, name):
+                found.add(name, value)
+    if len(launches) == 1 and launches[0].jit is not None:
+        found.add_options(launches[0])
+    return Tunable(found.defaults, frozenset(found.own), found.locals, found.literals, found.added)
+
+
+class _Finder:
+    def __init__(self, source: Source, node: Definition) -> None:
+        self._source, self._node = source, node
+        self._own_defaults = _defaults(node)
+        self.defaults: dict[str, int] = {}
+        self.own: set[str] = set()
+        self.locals: dict[str, ast.Assign] = {}
+        self.literals: dict[str, ast.expr] = {}
+        self.added: dict[str, Launch] = {}
+
+    def add(self, name: str, value: ast.expr) -> None:
+        """Note where an argument of a launch comes from, if that is a number in the text."""
+        if isinstance(value, ast.Name):
+            self._add_name(value.id)
+        elif (number := _number(value)) is not None and self._is_alone(name, value, number):
+            self.literals[name] = value
+            self.defaults[name] = number
+
+    def add_options(self, launch: Launch) -> None:
+        """Note the options that a launch could have; stages count where there is a loop."""
+        is_open = any(each.arg is None for each in launch.call.keywords)
+        if is_open or launch.jit is None or launch.jit.is_autotuned or not launch.call.args:
+            return
+        for name, default in _OPTIONS.items():
+            is_taken = name in launch.arguments or name in self._names()
+            if not is_taken and (name == "num_warps" or launch.jit.has_loop):
+                self.added[name] = launch
+                self.defaults[name] = default
+
+    def _add_name(self, name: str) -> None:
+        if name in self._own_defaults:
+            if (number := _number(self._own_defaults[name])) is not None:
+                self.own.add(name)
+                self.defaults[name] = number
+            return
+        bindings = [each for each in ast.walk(self._node) if _binds(each, name)]
+        if len(bindings) == 1:
+            for each in self._node.body:
+                is_it = isinstance(each, ast.Assign) and bindings[0] in each.targets
+                if is_it and isinstance(each, ast.Assign) and len(each.targets) == 1:
+                    self._add_local(name, each)
+        elif not bindings and name not in {each.arg for each in parameters(self._node)}:
+            at_top = self._source.bound.get(name, [])
+            only = at_top[0] if len(at_top) == 1 else None
+            number = _number(only.value) if isinstance(only, ast.Assign) else None
+            if number is not None:
+                self.defaults[name] = number  # the parameter hides the global
+
+    def _add_local(self, name: str, statement: ast.Assign) -> None:
+        if (number := _number(statement.value)) is not None:
+            self.locals[name] = statement
+            self.defaults[name] = number
+
+    def _is_alone(self, name: str, value: ast.expr, number: int) -> bool:
+        """No other place of the launcher has the number: it might mean the same."""
+        if name in self._names() or name in self.defaults:
+            return False
+        others = (each for each in ast.walk(self._node) if isinstance(each, ast.Constant))
+        is_option = name in _OPTIONS
+        return is_option or not any(each.value == number and each is not value for each in others)
+
+    def _names(self) -> set[str]:
+        used = {each.id for each in ast.walk(self._node) if isinstance(each, ast.Name)}
+        return used | {each.arg for each in parameters(self._node)}
+
+
+def copied(source: Source, node: Definition, found: Tunable, name: str) -> tuple[str, set[str]]:
+    """A launcher's text under another name with its constants as parameters, and what it uses.
+
+    Returns:
+        The text, empty if it cannot be written so; the top-level names that it needs.
+    """
+    if node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
+        return "", set()  # a decorator may register the function under its name
+    body = [each for each in node.body if each not in found.locals.values()]
+    if not body or any(isinstance(each, (ast.Global, ast.Nonlocal)) for each in ast.walk(node)):
+        return "", set()
+    text = _edited(source, node, found)
+    header = f"def {name}({_signature(node, found)}):\n"
+    try:
+        ast.parse(header + text)
+    except SyntaxError:
+        return "", set()
+    return header + text, _needs(source, node, found)
+
+
+def _signature(node: Definition, found: Tunable) -> str:
+    """The parameters, with those that may vary by keyword only."""
+    positional = [*node.args.posonlyargs, *node.args.args]
+    first = len(positional) - len(node.args.defaults)
+    parts = []
+    for i, each in enumerate(positional):
+        if each.arg not in found.own:
+            default = node.args.defaults[i - first] if i >= first else None
+            parts.append(_parameter(each, default))
+    parts.append(f"*{node.args.vararg.arg}" if node.args.vararg else "*")
+    for each, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
+        if each.arg not in found.own:
+            parts.append(_parameter(each, maybe))
+    parts += [f"{name}={value}" for name, value in found.defaults.items()]
+    if node.args.kwarg:
+        parts.append(f"**{node.args.kwarg.arg}")
+    return ", ".join(parts)
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
+    text = ast.unparse(argument)
+    if default is None:
+        return text
+    return f"{text} = {ast.unparse(default)}" if ":" in text else f"{text}={ast.unparse(default)}"
+
+
+def _edited(source: Source, node: Definition, found: Tunable) -> str:
+    """The body's lines, without the locals that became parameters."""
+    lines = [each.encode() for each in source.text.splitlines(keepends=True)]
+    edits = [
+        (value.end_lineno or 0, value.end_col_offset or 0, value.col_offset, name)
+        for name, value in found.literals.items()
+    ]
+    for name, launch in found.added.items():
+        last = max(
+            [*launch.call.args, *(each.value for each in launch.call.keywords)],
+            key=lambda each: (each.end_lineno or 0, each.end_col_offset or 0),
+        )
+        at = last.end_col_offset or 0
+        edits.append((last.end_lineno or 0, at, at, f", {name}={name}"))
+    for line, end, start, text in sorted(edits, reverse=True):
+        old = lines[line - 1]
+        lines[line - 1] = old[:start] + text.encode() + old[end:]
+    dropped = {
+        number
+        for each in found.locals.values()
+        for number in range(each.lineno, (each.end_lineno or each.lineno) + 1)
+    }
+    wanted = range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+    kept = [lines[number - 1].decode() for number in wanted if number not in dropped]
+    text = "".join(kept)
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _needs(source: Source, node: Definition, found: Tunable) -> set[str]:
+    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    used -= own | set(found.defaults)
+    needed = used & source.bound.keys()
+    has_star = any(
+        alias.name == "*"
+        for each in source.tree.body
+        if isinstance(each, ast.ImportFrom)
+        for alias in each.names
+    )
+    if has_star:
+        names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+        stored = {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+        needed |= {each for each in used - stored if not hasattr(builtins, each)}
+    return needed
+
+
+def _may_vary(launch: Launch, name: str) -> bool:
+    """An option, or a constant that is not merely a switch of the kernel."""
+    if name in _OPTIONS:
+        return True
+    if launch.jit is None or name not in launch.jit.constants or name in launch.jit.computed:
+        return False
+    tests: set[int] = set()
+    for each in ast.walk(launch.jit.node):
+        if isinstance(each, (ast.If, ast.IfExp)):
+            tests |= {id(part) for part in ast.walk(each.test)}
+    return any(
+        isinstance(each, ast.Name) and each.id == name and id(each) not in tests
+        for each in ast.walk(launch.jit.node)
+    )
+
+
+def _binds(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+
+
+def _number(node: ast.expr) -> int | None:
+    """A power of two from two on: what a tile or an option is."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        return None
+    return value if value & (value - 1) == 0 or value < 8 else None
+
+
+def _defaults(node: Definition) -> dict[str, ast.expr]:
+    return dict(_default_pairs(node))
+
+
+def _default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
+    positional = [*node.args.posonlyargs, *node.args.args]
+    if node.args.defaults:
+        for each, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
+            yield each.arg, default
+    for each, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
+        if maybe is not None:
+            yield each.arg, maybe
+
+
+def _values(name: str, value: int) -> list[int]:
+    if name in _CHOICES:
+        return sorted({*_CHOICES[name], value})
+    least = min(value, _LEAST_TILE) if value >= _LEAST_TILE else 1
+    return sorted({max(value // 2, least), value, value * 2})

@@ -1,0 +1,188 @@
+"""Pointers of a Triton kernel: which parameters are read, written and hold indices.
+
+From the syntax tree alone. A pointer is followed through sums, views and the kernel's own helpers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from solkit.tuner.proposers.names import Meanings, dotted, root
+
+__all__ = ["Pointers", "pointers_of"]
+
+_LANGUAGE = "triton.language."
+_KEPT = ("make_block_ptr", "advance", "cast", "multiple_of", "max_contiguous", "broadcast_to")
+_MAKERS = (*_KEPT, "make_tensor_descriptor", "max_constancy", "to")
+_READS, _WRITES = ("load", "gather"), ("store", "scatter")
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """What a kernel accesses through each of its parameters.
+
+    Attributes:
+        read: parameters that it loads through.
+        written: parameters that it stores or adds through.
+        indices: parameters whose values become part of an address.
+    """
+
+    read: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    indices: frozenset[str] = frozenset()
+
+    @property
+    def every(self) -> frozenset[str]:
+        """All pointers."""
+        return self.read | self.written
+
+
+class _Reader:
+    def __init__(
+        self,
+        node: ast.FunctionDef,
+        helpers: Mapping[str, ast.FunctionDef],
+        imported: Meanings,
+        within: tuple[str, ...],
+    ) -> None:
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        self._names = {each.arg for each in arguments}
+        self._scalars = set(_scalars(node))
+        self._helpers, self._imported, self._within = helpers, imported, (*within, node.name)
+        self._roots: dict[str, str] = {}
+        self._loaded: dict[str, set[str]] = {}
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+        self.indices: set[str] = set()
+        ordered = sorted(
+            (each for each in ast.walk(node) if isinstance(each, (ast.stmt, ast.Call))),
+            key=lambda each: (each.lineno, each.col_offset),
+        )
+        for _ in range(2):  # what a loop assigns holds from its start
+            for each in ordered:
+                self._see(each)
+
+    def _see(self, node: ast.stmt | ast.Call) -> None:
+        if isinstance(node, ast.Call):
+            self._see_call(node)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind(target, node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind(node.target, node.value)
+        elif isinstance(node, ast.AugAssign):
+            self._mark(node.target, node.value)
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for left, right in zip(target.elts, value.elts):
+                self._bind(left, right)
+            return
+        self._mark(target, value)
+        pointer = self._root(value)
+        if isinstance(target, ast.Name) and pointer:
+            self._roots[target.id] = pointer
+            self._note_indices(value)
+
+    def _mark(self, target: ast.expr, value: ast.expr) -> None:
+        """Note from which pointers a local's value was loaded."""
+        found = self._sources(value)
+        for each in ast.walk(target):
+            if isinstance(each, ast.Name) and found:
+                self._loaded.setdefault(each.id, set()).update(found)
+
+    def _sources(self, value: ast.expr) -> set[str]:
+        found: set[str] = set()
+        for each in ast.walk(value):
+            if isinstance(each, ast.Name):
+                found |= self._loaded.get(each.id, set())
+            elif isinstance(each, ast.Call) and self._language(each) in _READS:
+                found |= {pointer} if (pointer := self._accessed(each)) else set()
+        return found
+
+    def _root(self, node: ast.expr | None) -> str:
+        """The parameter that an address starts from; empty if none."""
+        if isinstance(node, ast.Name):
+            own = node.id in self._names and node.id not in self._scalars
+            return self._roots.get(node.id, node.id if own else "")
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            return self._root(node.left) or self._root(node.right)
+        if isinstance(node, ast.IfExp):
+            return self._root(node.body) or self._root(node.orelse)
+        if isinstance(node, ast.Subscript):
+            return self._root(node.value)
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else root(node.func)
+            if called in _MAKERS:
+                return self._accessed(node)
+        return ""
+
+    def _language(self, call: ast.Call) -> str:
+        """The function of Triton's language that a call names; for a descriptor its method."""
+        for full in dotted(call.func, self._imported):
+            if full.startswith(_LANGUAGE):
+                return full.removeprefix(_LANGUAGE)
+        is_method = isinstance(call.func, ast.Attribute) and self._root(call.func.value)
+        return call.func.attr if is_method and isinstance(call.func, ast.Attribute) else ""
+
+    def _accessed(self, call: ast.Call) -> str:
+        named = {each.arg: each.value for each in call.keywords}
+        if isinstance(call.func, ast.Attribute) and (found := self._root(call.func.value)):
+            return found
+        first = call.args[0] if call.args else named.get("pointer", named.get("base"))
+        return self._root(first)
+
+    def _see_call(self, call: ast.Call) -> None:
+        name = self._language(call)
+        if name in _READS and (pointer := self._accessed(call)):
+            self.read.add(pointer)
+            self._note_indices(*call.args[:1])
+        elif (name in _WRITES or name.startswith("atomic_")) and (pointer := self._accessed(call)):
+            self.written.add(pointer)
+            self._note_indices(*call.args[:1])
+        elif isinstance(call.func, ast.Name) and call.func.id in self._helpers:
+            self._see_helper(call, self._helpers[call.func.id])
+
+    def _note_indices(self, *addresses: ast.expr) -> None:
+        for each in addresses:
+            mine = self._root(each)
+            self.indices |= {name for name in self._sources(each) if name != mine}
+
+    def _see_helper(self, call: ast.Call, helper: ast.FunctionDef) -> None:
+        if helper.name in self._within:
+            return
+        inner = _Reader(helper, self._helpers, self._imported, self._within)
+        names = [each.arg for each in (*helper.args.posonlyargs, *helper.args.args)]
+        handed = dict(zip(names, call.args))
+        handed |= {each.arg: each.value for each in call.keywords if each.arg}
+        pairs = ((self.read, inner.read), (self.written, inner.written))
+        for mine, theirs in (*pairs, (self.indices, inner.indices)):
+            mine |= {found for n in theirs if n in handed and (found := self._root(handed[n]))}
+
+
+def _scalars(node: ast.FunctionDef) -> Iterator[str]:
+    """Parameters that are multiplied, divided or compared: no pointer is."""
+    factors = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
+    for each in ast.walk(node):
+        parts: list[ast.expr] = []
+        if isinstance(each, ast.BinOp) and isinstance(each.op, factors):
+            parts = [each.left, each.right]
+        elif isinstance(each, ast.Compare) and not isinstance(each.ops[0], (ast.Is, ast.IsNot)):
+            parts = [each.left, *each.comparators]
+        yield from (part.id for part in parts if isinstance(part, ast.Name))
+
+
+def pointers_of(
+    node: ast.FunctionDef, helpers: Mapping[str, ast.FunctionDef], imported: Meanings
+) -> Pointers:
+    """What a kernel accesses.
+
+    Args:
+        node: its function.
+        helpers: functions of the file that Triton compiles, by name.
+        imported: the full names behind the file's names.
+    """
+    seen = _Reader(node, helpers, imported, ())
+    return Pointers(frozenset(seen.read), frozenset(seen.written), frozenset(seen.indices))

@@ -1,0 +1,292 @@
+"""Kernels, launches, functions and classes of a Python file, from its syntax tree alone."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import tokenize
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from solkit.errors import KernelFileError
+from solkit.pipeline.starting._pointers import Pointers, pointers_of
+from solkit.tuner.proposers.names import Meanings, bound_by, dotted, imports, jitted, used_by
+
+__all__ = ["Jit", "Launch", "Source", "parameters", "read"]
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Jit:
+    """A function that Triton compiles.
+
+    Attributes:
+        name: what the file calls it.
+        node: its definition.
+        tuned: parameters that the configurations of an autotuner set.
+        computed: parameters that ``triton.heuristics`` computes.
+        is_autotuned: there is an autotuner, even if its configurations are made elsewhere.
+        pointers: what it accesses.
+    """
+
+    name: str
+    node: ast.FunctionDef
+    tuned: frozenset[str]
+    computed: frozenset[str]
+    is_autotuned: bool
+    pointers: Pointers
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Their names, in order."""
+        return tuple(each.arg for each in parameters(self.node))
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """Parameters that are annotated as ``constexpr``."""
+        return tuple(each.arg for each in parameters(self.node) if _is_constexpr(each))
+
+    @property
+    def has_loop(self) -> bool:
+        """A loop is what Triton pipelines."""
+        return any(isinstance(each, (ast.For, ast.While)) for each in ast.walk(self.node))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call ``kernel[grid](...)``.
+
+    Attributes:
+        name: of the kernel.
+        jit: the kernel, if the file defines it.
+        call: the call.
+    """
+
+    name: str
+    jit: Jit | None
+    call: ast.Call
+
+    @property
+    def arguments(self) -> dict[str, ast.expr]:
+        """The arguments by the kernel's parameter names; those by position need the kernel."""
+        named = {each.arg: each.value for each in self.call.keywords if each.arg}
+        if self.jit is None or any(isinstance(each, ast.Starred) for each in self.call.args):
+            return named
+        return {**dict(zip(self.jit.parameters, self.call.args)), **named}
+
+
+class Source:
+    """A parsed file.
+
+    Attributes:
+        path: the file, as the user gave it.
+        text: what it holds.
+        tree: its syntax tree.
+        imported: the full names behind names that imports bind.
+        bound: for each top-level name the statements that bind it.
+        functions: top-level functions that Triton does not compile.
+        classes: top-level classes.
+    """
+
+    def __init__(self, path: str, text: str, tree: ast.Module) -> None:
+        self.path, self.text, self.tree = path, text, tree
+        self.imported: Meanings = imports(ast.walk(tree))
+        self.bound: dict[str, list[ast.stmt]] = {}
+        for statement in _top(tree.body):
+            for name in bound_by(statement):
+                self.bound.setdefault(name, []).append(statement)
+        compiled = self.kernels.keys() | {jit.node.name for jit in self.kernels.values()}
+        defined = [each for each in _top(tree.body) if isinstance(each, Definition)]
+        self.functions = {each.name: each for each in defined if each.name not in compiled}
+        classes = (each for each in _top(tree.body) if isinstance(each, ast.ClassDef))
+        self.classes = {each.name: each for each in classes}
+
+    @functools.cached_property
+    def kernels(self) -> Mapping[str, Jit]:
+        """By name, all that Triton compiles, helpers included."""
+        names = jitted(self.tree)
+        every = (each for each in ast.walk(self.tree) if isinstance(each, ast.FunctionDef))
+        nodes = {each.name: each for each in every}
+        found = {name: (nodes[name], nodes[name].decorator_list) for name in names}
+        for statement in _top(self.tree.body):
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+                wrappers, inner = self._unwrapped(statement.value)
+                if inner in nodes and (inner in names or self._is_jit(wrappers)):
+                    for target in statement.targets:
+                        if isinstance(target, ast.Name):
+                            found[target.id] = (nodes[inner], wrappers)
+        helpers = {name: node for name, (node, _) in found.items()}
+        ordered = sorted(found.items(), key=lambda item: (item[1][0].lineno, item[0]))
+        return {
+            name: self._jit(name, node, [*wrappers, *node.decorator_list], helpers)
+            for name, (node, wrappers) in ordered
+        }
+
+    @functools.cached_property
+    def entries(self) -> tuple[str, ...]:
+        """Kernels that no other kernel calls."""
+        called = {
+            name
+            for jit in self.kernels.values()
+            for each in ast.walk(jit.node)
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+            for name in (each.func.id,)
+            if name != jit.name
+        }
+        return tuple(name for name in self.kernels if name not in called)
+
+    def launches(self, node: ast.AST) -> Iterator[Launch]:
+        """The launches in a piece of code."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Subscript):
+                name = self._launched(each.func.value)
+                if name is not None:
+                    yield Launch(name, self.kernels.get(name), each)
+
+    @functools.cached_property
+    def launching(self) -> frozenset[str]:
+        """Functions and classes that launch a kernel, themselves or through others."""
+        nodes: dict[str, ast.AST] = {**self.aliases, **self.functions, **self.classes}
+        found = {name for name, node in nodes.items() if any(self.launches(node))}
+        uses = {name: used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
+        while more := {name for name, used in uses.items() if used & found} - found:
+            found |= more
+        return frozenset(found)
+
+    @functools.cached_property
+    def aliases(self) -> Mapping[str, ast.expr]:
+        """Top-level names that are bound once, to an expression: ``softmax = Softmax.apply``."""
+        return {
+            name: found[0].value
+            for name, found in self.bound.items()
+            if len(found) == 1 and isinstance(found[0], ast.Assign) and name not in self.kernels
+        }
+
+    def forward(self, owner: ast.ClassDef) -> tuple[Definition | None, int]:
+        """A class's ``forward``, and how many of its leading parameters callers do not give."""
+        methods = {each.name: each for each in owner.body if isinstance(each, Definition)}
+        has_context = self.is_function(owner) and "setup_context" not in methods
+        return methods.get("forward"), int(has_context or not self.is_function(owner))
+
+    def is_function(self, owner: ast.ClassDef) -> bool:
+        """Whether a class derives from ``torch.autograd.Function``."""
+        return any(
+            full.split(".")[-1] == "Function" or (full != owner.name and self._derives(full))
+            for base in owner.bases
+            for full in dotted(base, self.imported)
+        )
+
+    def _derives(self, name: str) -> bool:
+        return name in self.classes and self.is_function(self.classes[name])
+
+    def _launched(self, value: ast.expr) -> str | None:
+        if isinstance(value, ast.Call) and value.args:  # wrap_triton(kernel)[grid](...)
+            value = value.args[0]
+        if not isinstance(value, ast.Name):
+            return None
+        return value.id if value.id in self.kernels or self._is_from_elsewhere(value.id) else None
+
+    def _is_from_elsewhere(self, name: str) -> bool:
+        return any(isinstance(each, ast.ImportFrom) for each in self.bound.get(name, ()))
+
+    def _unwrapped(self, value: ast.expr) -> tuple[list[ast.expr], str]:
+        """The calls around a function, outermost first, and its name."""
+        wrappers: list[ast.expr] = []
+        while isinstance(value, ast.Call) and value.args:
+            wrappers.append(value.func)
+            value = value.args[0]
+        return wrappers, value.id if isinstance(value, ast.Name) else ""
+
+    def _is_jit(self, wrappers: list[ast.expr]) -> bool:
+        called = [each.func if isinstance(each, ast.Call) else each for each in wrappers]
+        return any(full == "triton.jit" for each in called for full in dotted(each, self.imported))
+
+    def _jit(
+        self,
+        name: str,
+        node: ast.FunctionDef,
+        wrappers: list[ast.expr],
+        helpers: Mapping[str, ast.FunctionDef],
+    ) -> Jit:
+        calls = [each for each in wrappers if isinstance(each, ast.Call)]
+        tuners = [each for each in calls if self._is_tuner(each)]
+        named = {each.arg for each in parameters(node)}
+        heuristics = [each for each in calls if self._ends(each, "heuristics")]
+        return Jit(
+            name,
+            node,
+            frozenset(key for each in tuners for key in self._keys(each)) & named,
+            frozenset(key for each in heuristics for key in self._keys(each)) & named,
+            bool(tuners),
+            pointers_of(node, helpers, self.imported),
+        )
+
+    def _is_tuner(self, call: ast.Call) -> bool:
+        has_configs = any(each.arg == "configs" for each in call.keywords)
+        return has_configs or self._ends(call, "autotune")
+
+    def _ends(self, call: ast.Call, name: str) -> bool:
+        return any(full.split(".")[-1] == name for full in dotted(call.func, self.imported))
+
+    def _keys(self, call: ast.Call) -> set[str]:
+        """The texts that are keys in a call's dicts, and in those of what it names."""
+        nodes: list[ast.AST] = [call]
+        for name in used_by(call) & self.bound.keys():
+            nodes += self.bound[name]
+        return {
+            key.value
+            for node in nodes
+            for each in ast.walk(node)
+            if isinstance(each, ast.Dict)
+            for key in each.keys
+            if isinstance(key, ast.Constant) and isinstance(key.value, str)
+        }
+
+
+def read(path: str) -> Source:
+    """Parse a file; nothing of it runs.
+
+    Raises:
+        KernelFileError: it is no Python file, or has an error; names the line.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise KernelFileError("is a folder; name a Python file with a kernel", path)
+    if file.suffix != ".py":
+        raise KernelFileError("is not a Python file: expected a name that ends in .py", path)
+    try:
+        with tokenize.open(path) as opened:
+            text = opened.read()
+        tree = ast.parse(text, path)
+    except SyntaxError as error:  # tokenize raises it for an unknown encoding, too
+        raise KernelFileError(f"is not valid Python: {error.msg}", path, error.lineno) from error
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise KernelFileError(f"cannot be read: {error}", path) from error
+    except (RecursionError, MemoryError) as error:
+        raise KernelFileError("is nested too deeply to be parsed", path) from error
+    return Source(path, text, tree)
+
+
+def parameters(node: Definition) -> list[ast.arg]:
+    """A function's parameters that have names of their own."""
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Top-level statements, those under ``if``, ``try`` and ``with`` as well."""
+    for each in body:
+        if isinstance(each, (ast.If, ast.Try, ast.With)):
+            for field in ("body", "orelse", "finalbody"):
+                yield from _top(getattr(each, field, []))
+            for handler in getattr(each, "handlers", []):
+                yield from _top(handler.body)
+        else:
+            yield each
+
+
+def _is_constexpr(argument: ast.arg) -> bool:
+    if argument.annotation is None:
+        return False
+    return ast.unparse(argument.annotation).strip("'\"").split(".")[-1] == "constexpr"

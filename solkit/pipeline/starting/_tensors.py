@@ -1,0 +1,338 @@
+"""Tensors among a function's parameters, and what its text says about their sizes."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from solkit.pipeline.starting._pointers import Pointers
+from solkit.pipeline.starting._source import Definition, Source, parameters
+
+__all__ = ["Sizes", "Tensor", "named_sizes", "tensors_of"]
+
+_OF_TENSORS = frozenset(
+    """
+    shape size dtype device stride numel ndim dim contiguous is_contiguous is_cuda data_ptr view
+    reshape element_size requires_grad is_floating_point new_empty new_zeros unsqueeze squeeze
+    transpose permute T mT flatten
+    """.split()
+)
+_NAMES = "MNKLPQRSTUVWXYZ"
+_RESERVED = {"dtype", "device"}
+_VECTOR = 16_777_216  # elements of a vector: its traffic outlasts a launch
+_BY_PLACE = (64, 1024, 16, 4)  # from the last dimension on, of three and more
+
+_Dim = tuple[str, int]
+
+
+@dataclass
+class Tensor:
+    """A tensor parameter.
+
+    Attributes:
+        name: of the parameter.
+        rank: dimensions it has at the least, as far as the text says; 0 if it says nothing.
+        is_exact: there are no more.
+        is_index: its values are part of an address.
+        is_written: a kernel stores to it.
+        is_read: a kernel loads from it.
+        is_like_first: the text says nothing of its sizes, so it gets those of the first tensor.
+        dtype: what the function compares its dtype with; empty if nothing.
+    """
+
+    name: str
+    rank: int = 0
+    is_exact: bool = False
+    is_index: bool = False
+    is_written: bool = False
+    is_read: bool = False
+    is_like_first: bool = False
+    dtype: str = ""
+
+    def at_least(self, rank: int, exact: bool = False) -> None:
+        """Note a rank."""
+        self.rank = max(self.rank, rank)
+        self.is_exact |= exact
+
+
+@dataclass
+class _Groups:
+    """Dimensions that are equal: a union of sets of dimensions and of local names."""
+
+    parent: dict[object, object] = field(default_factory=dict)
+
+    def root(self, item: object) -> object:
+        while (above := self.parent.get(item, item)) != item:
+            item = above
+        return item
+
+    def join(self, one: object, other: object) -> None:
+        self.parent[self.root(one)] = self.root(other)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes for the tensors of a function.
+
+    Attributes:
+        dims: for each tensor the names of its dimensions.
+        defaults: a value for each name.
+    """
+
+    dims: Mapping[str, tuple[str, ...]]
+    defaults: Mapping[str, int]
+
+
+def tensors_of(
+    source: Source, node: Definition, skip: int = 0, within: tuple[str, ...] = ()
+) -> dict[str, Tensor]:
+    """A function's tensor parameters, in order: those that it uses as tensors.
+
+    Args:
+        source: the file.
+        node: the function.
+        skip: leading parameters that are none, as ``self``.
+        within: functions that are being looked at, which a recursion meets again.
+    """
+    names = [each.arg for each in parameters(node)[skip:]]
+    found = {name: Tensor(name) for name in names}
+    used = {name for each in parameters(node) if _says_tensor(each) for name in (each.arg,)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+            used |= {each.value.id} if each.attr in _OF_TENSORS else set()
+        _note_rank(each, found)
+    for launch in source.launches(node):
+        pointers = launch.jit.pointers if launch.jit else Pointers()
+        for parameter, value in launch.arguments.items():
+            if isinstance(value, ast.Name) and value.id in found and parameter in pointers.every:
+                used.add(value.id)
+                tensor = found[value.id]
+                tensor.is_index |= parameter in pointers.indices
+                tensor.is_written |= parameter in pointers.written
+                tensor.is_read |= parameter in pointers.read
+    for name, theirs in _handed_on(source, node, (*within, node.name)):
+        if name in found:
+            used.add(name)
+            found[name].at_least(theirs.rank, theirs.is_exact)
+            found[name].is_index |= theirs.is_index
+            found[name].is_written |= theirs.is_written
+            found[name].is_read |= theirs.is_read
+    return {name: tensor for name, tensor in found.items() if name in used}
+
+
+def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
+    """Names and values for the dimensions of tensors: equal ones share a name.
+
+    A tensor of which the text says no rank is taken to have the shape of the first.
+    """
+    groups, names = _Groups(), dict[object, str]()
+    _unknown_like_first(tensors)
+    for each in ast.walk(node):
+        if isinstance(each, ast.Assign) and len(each.targets) == 1:
+            for local, dim in _assigned(each.targets[0], each.value, tensors):
+                groups.join(dim, local)
+        elif isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.Eq, ast.NotEq)):
+            _join_compared(groups, each.left, each.comparators[0], tensors)
+    if first := next(iter(tensors.values()), None):
+        for other in tensors.values():
+            if other.is_like_first:
+                for i in range(other.rank):
+                    groups.join((other.name, i), (first.name, i))
+    for item in list(groups.parent):
+        if isinstance(item, str) and item not in tensors and item not in _RESERVED:
+            names.setdefault(groups.root(item), item)
+    for item in {groups.root(item) for item in groups.parent if isinstance(item, str)}:
+        if isinstance(item, str) and item not in tensors and item not in _RESERVED:
+            names[item] = item
+    return _numbered(groups, names, tensors)
+
+
+def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]) -> Sizes:
+    taken = {*names.values(), *tensors}
+    fresh = itertools.chain(
+        (each for each in _NAMES if each not in taken), (f"D{i}" for i in itertools.count())
+    )
+    most = max((each.rank for each in tensors.values()), default=1)
+    dims: dict[str, tuple[str, ...]] = {}
+    defaults: dict[str, int] = {}
+    for tensor in tensors.values():
+        called = []
+        for i in range(tensor.rank):
+            group = groups.root((tensor.name, i))
+            name = names[group] if group in names else names.setdefault(group, next(fresh))
+            called.append(name)
+            value = _typical(tensor.rank, i, most)
+            defaults[name] = min(defaults.get(name, value), value)
+        dims[tensor.name] = tuple(called)
+    return Sizes(dims, defaults)
+
+
+def _typical(rank: int, place: int, most: int) -> int:
+    """A dimension of a tensor, where `most` is the rank of the largest."""
+    if most == 1:
+        return _VECTOR
+    if rank <= 2:
+        return 4096
+    return _BY_PLACE[min(rank - 1 - place, len(_BY_PLACE) - 1)]
+
+
+def _unknown_like_first(tensors: Mapping[str, Tensor]) -> None:
+    listed = list(tensors.values())
+    known = next((each for each in listed if each.rank), None)
+    for each in listed:
+        if each.rank == 0:
+            each.rank = known.rank if known else 1
+            each.is_like_first = known is listed[0] or known is None
+        elif not each.is_exact:  # x.shape[-1] alone: a matrix has one
+            each.rank = max(each.rank, 2)
+
+
+def _says_tensor(argument: ast.arg) -> bool:
+    if argument.annotation is None:
+        return False
+    text = ast.unparse(argument.annotation).strip("'\"")
+    return text.split(".")[-1].split(" ")[0] == "Tensor"
+
+
+def _note_rank(node: ast.AST, found: Mapping[str, Tensor]) -> None:
+    """Note what an unpacking, an index, a comparison or ``numel()`` says about a rank."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+        tensor, dims = _shape_of(node.value, found), node.targets[0].elts
+        if tensor is not None and not any(isinstance(each, ast.Starred) for each in dims):
+            tensor.at_least(len(dims), exact=True)
+    elif isinstance(node, (ast.Subscript, ast.Call)):
+        if (dim := _dim(node, found, known=False)) is not None:
+            found[dim[0]].at_least(dim[1] + 1 if dim[1] >= 0 else -dim[1])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            tensor = _named(node.func.value, found)
+            if tensor is not None and node.func.attr == "numel" and not tensor.rank:
+                tensor.at_least(1, exact=True)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        _note_compared(node.left, node.comparators[0], found)
+
+
+def _note_compared(left: ast.expr, right: ast.expr, found: Mapping[str, Tensor]) -> None:
+    if isinstance(left, ast.Call):  # x.dim() == 2
+        left = left.func
+    tensor = _named(left.value, found) if isinstance(left, ast.Attribute) else None
+    if tensor is None or not isinstance(left, ast.Attribute):
+        return
+    is_number = isinstance(right, ast.Constant) and isinstance(right.value, int)
+    if left.attr in ("ndim", "dim") and is_number and isinstance(right, ast.Constant):
+        tensor.at_least(int(str(right.value)), exact=True)
+    elif left.attr == "dtype" and isinstance(right, ast.Attribute):
+        tensor.dtype = right.attr
+
+
+def _named(node: ast.expr, found: Mapping[str, Tensor]) -> Tensor | None:
+    return found.get(node.id) if isinstance(node, ast.Name) else None
+
+
+def _shape_of(node: ast.expr, found: Mapping[str, Tensor]) -> Tensor | None:
+    """The tensor in ``x.shape`` or ``x.size()``."""
+    if isinstance(node, ast.Call) and not node.args and not node.keywords:
+        node = node.func
+        wanted = ("size", "stride")
+    else:
+        wanted = ("shape", "")
+    if isinstance(node, ast.Attribute) and node.attr in wanted:
+        return _named(node.value, found)
+    return None
+
+
+def _dim(node: ast.expr, found: Mapping[str, Tensor], known: bool = True) -> _Dim | None:
+    """The dimension in ``x.shape[1]``, ``x.size(1)`` or ``x.stride(1)``.
+
+    Args:
+        node: the expression.
+        found: the tensors.
+        known: their ranks are: one counted from the end is counted from the start.
+    """
+    tensor, index, is_size = None, None, True
+    if isinstance(node, ast.Subscript):
+        tensor, index = _shape_of(node.value, found), node.slice
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        is_known = node.func.attr in ("size", "stride")
+        tensor, index = _named(node.func.value, found) if is_known else None, node.args[0]
+        is_size = node.func.attr == "size"
+    if tensor is None or index is None or (known and not is_size):
+        return None
+    try:
+        place = ast.literal_eval(index)
+    except ValueError:
+        return None
+    if not isinstance(place, int):
+        return None
+    if known and place < 0:
+        place += tensor.rank
+    return (tensor.name, place) if not known or 0 <= place < tensor.rank else None
+
+
+def _assigned(
+    target: ast.expr, value: ast.expr, found: Mapping[str, Tensor]
+) -> Iterator[tuple[str, _Dim]]:
+    """Local names that an assignment gives to dimensions."""
+    if isinstance(target, ast.Name) and (dim := _dim(value, found)) is not None:
+        yield target.id, dim
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Call):
+        tensor = _named(value.func.value, found) if isinstance(value.func, ast.Attribute) else None
+        if tensor is not None and tensor.rank == 1 and ast.unparse(value.func).endswith(".numel"):
+            yield target.id, (tensor.name, 0)
+    elif isinstance(target, ast.Tuple):
+        tensor = _shape_of(value, found)
+        if tensor is not None and len(target.elts) == tensor.rank:
+            for i, each in enumerate(target.elts):
+                if isinstance(each, ast.Name) and each.id.strip("_"):
+                    yield each.id, (tensor.name, i)
+        elif isinstance(value, ast.Tuple):
+            for left, right in zip(target.elts, value.elts):
+                yield from _assigned(left, right, found)
+
+
+def _join_compared(
+    groups: _Groups, left: ast.expr, right: ast.expr, found: Mapping[str, Tensor]
+) -> None:
+    one, other = _shape_of(left, found), _shape_of(right, found)
+    if one is not None and other is not None:
+        for i in range(min(one.rank, other.rank)):
+            groups.join((one.name, i), (other.name, i))
+        return
+    sides: list[object] = []
+    for each in (left, right):
+        name = each.id if isinstance(each, ast.Name) else None
+        sides.append(_dim(each, found) or (name if name in groups.parent.values() else None))
+    if None not in sides:
+        groups.join(sides[0], sides[1])
+
+
+def _handed_on(
+    source: Source, node: Definition, within: tuple[str, ...]
+) -> Iterator[tuple[str, Tensor]]:
+    """The parameters that a function hands on as tensors, and what the other knows of them."""
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
+            continue
+        target, skip = _target(source, call)
+        if target is None or target.name in within:
+            continue
+        theirs = tensors_of(source, target, skip, within)
+        names = [each.arg for each in parameters(target)[skip:]]
+        handed = [*zip(names, call.args), *((each.arg, each.value) for each in call.keywords)]
+        for name, value in handed:
+            if isinstance(value, ast.Name) and name in theirs:
+                yield value.id, theirs[name]
+
+
+def _target(source: Source, call: ast.Call) -> tuple[Definition | None, int]:
+    """The function of the file that a call runs, and how many leading parameters it fills."""
+    function = call.func
+    if isinstance(function, ast.Name):
+        if function.id in source.functions:
+            return source.functions[function.id], 0
+        function = source.aliases.get(function.id, function)
+    if isinstance(function, ast.Attribute) and function.attr == "apply":
+        name = function.value.id if isinstance(function.value, ast.Name) else ""
+        return source.forward(source.classes[name]) if name in source.classes else (None, 0)
+    return None, 0

@@ -1,0 +1,407 @@
+"""The texts of kernel files, with a TODO where only their author knows what is right."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from solkit.pipeline.starting._launcher import Tunable, copied, tunable
+from solkit.pipeline.starting._source import Definition, Jit, Source
+from solkit.pipeline.starting._tensors import Sizes, Tensor, named_sizes, tensors_of
+
+__all__ = ["Parts", "described", "launched", "module"]
+
+_OWN_NAMES = {"kernel", "reference", "inputs", "valid", "check", "SPACE", "SHAPES", "TOLERANCE"}
+_WORDS = {"int": "1", "float": "1.0", "bool": "False"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A kernel file to write.
+
+    Attributes:
+        body: its text below the imports.
+        names: what it takes from the user's file; a pair is imported under the second name.
+    """
+
+    body: str
+    names: Sequence[str | tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A function that is called as the candidate.
+
+    Attributes:
+        name: what is imported.
+        node: whose parameters are given.
+        skip: its leading parameters that are not.
+        called: how it is called.
+    """
+
+    name: str
+    node: Definition
+    skip: int
+    called: str
+
+
+def launched(source: Source, name: str) -> Parts:
+    """A file for a function, or an ``autograd.Function``, that launches kernels."""
+    call = _call_of(source, name)
+    tensors = tensors_of(source, call.node, call.skip)
+    sizes = named_sizes(call.node, tensors)
+    required = _required(call.node, call.skip)
+    found = tunable(source, call.node) if call.node is source.functions.get(name) else Tunable()
+    if name == "kernel":  # the file's own candidate stays as it is
+        found = Tunable({n: v for n, v in found.defaults.items() if n in found.own}, found.own)
+    present = _OWN_NAMES & source.bound.keys() - source.kernels.keys()
+    names: list[str | tuple[str, str]] = sorted(present & {"SHAPES", "TOLERANCE", "valid", "check"})
+    parts = []
+    if outputs := _outputs(call.node, tensors):
+        parts.append(f"OUTPUTS = ({_quoted(outputs)},)  # the kernel writes them\n")
+    if "SPACE" in present:
+        names.append("SPACE")
+    else:
+        parts.append(_space(source, call, found))
+    written = {
+        "reference": _reference(source, call, required, tensors),
+        "inputs": _inputs(source, call, required, tensors, sizes),
+    }
+    names += sorted(present & written.keys())
+    parts += [text for own, text in written.items() if own not in present]
+    text, more = _kernel(source, call, found)
+    return Parts("\n\n".join([*parts, *([text] if text else [])]), [*names, *more])
+
+
+def _call_of(source: Source, name: str) -> _Call:
+    if name in source.functions:
+        return _Call(name, source.functions[name], 0, name)
+    node, skip = source.forward(source.classes[name])
+    assert node is not None, name  # the chooser asks for classes that have one
+    return _Call(name, node, skip, f"{name}.apply")
+
+
+def _required(node: Definition, skip: int) -> list[ast.arg]:
+    """Parameters without a default, in order."""
+    positional = [*node.args.posonlyargs, *node.args.args]
+    first = len(positional) - len(node.args.defaults)
+    needed = positional[skip : max(first, skip)]
+    by_name = zip(node.args.kwonlyargs, node.args.kw_defaults)
+    return needed + [each for each, default in by_name if default is None]
+
+
+def _outputs(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """The arguments that a function writes, if it returns nothing."""
+    returned = [each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value]
+    return () if returned else tuple(each.name for each in tensors.values() if each.is_written)
+
+
+def _space(source: Source, call: _Call, found: Tunable) -> str:
+    launches = [each for each in source.launches(call.node) if each.jit is not None]
+    tuned = [each.name for each in launches if each.jit and each.jit.is_autotuned]
+    if tuned:
+        return f"# No SPACE: the configurations of triton.autotune on {tuned[0]} are searched.\n"
+    if not found.defaults:
+        return (
+            "# No SPACE: no constant of a launch is in reach. To tune one, make it a keyword-only\n"
+            '# parameter of kernel() and list its values: SPACE = {"BLOCK": [512, 1024]}\n'
+        )
+    lines = [f"    {name!r}: {values},".replace("'", '"') for name, values in found.space().items()]
+    return "\n".join(
+        ["# TODO: leave out values for which the kernel is wrong.", "SPACE = {", *lines, "}", ""]
+    )
+
+
+def _reference(
+    source: Source, call: _Call, required: Sequence[ast.arg], tensors: Mapping[str, Tensor]
+) -> str:
+    names = ", ".join(each.arg for each in required)
+    lines = [f"def reference({names}):"]
+    others = _alike(source, len(required))
+    if others:
+        lines.append(f"    # Launching nothing, with as many arguments: {', '.join(others)}")
+    if written := _outputs(call.node, tensors):
+        lines.append(f"    # It writes {', '.join(written)} in place, as the kernel does.")
+    todo = f"TODO: reference(): compute in PyTorch what {call.name}() computes"
+    return "\n".join([*lines, f'    raise NotImplementedError("{todo}")', ""])
+
+
+def _alike(source: Source, count: int) -> list[str]:
+    """Functions of the file that might be the reference."""
+    found = []
+    for name, node in source.functions.items():
+        is_alike = name not in source.launching and len(_required(node, 0)) == count
+        if is_alike and tensors_of(source, node):
+            found.append(name)
+    return found[:3]
+
+
+def _dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
+    """What the function asks for; else one that every kernel compiles with."""
+    asked = {each.dtype for each in tensors.values() if each.dtype and not each.is_index}
+    if len(asked) == 1:
+        return f"torch.{asked.pop()}"
+    nodes = [jit.node for jit in source.kernels.values()]
+    has_dot = any(
+        isinstance(each, ast.Attribute) and each.attr.startswith("dot")
+        for node in nodes
+        for each in ast.walk(node)
+    )
+    return "torch.float16" if has_dot else "torch.float32"
+
+
+def _made(tensor: Tensor, sizes: Sizes) -> str:
+    dims = ", ".join(sizes.dims[tensor.name])
+    if tensor.is_index:
+        return f"torch.randint(0, 1, ({dims},), device=device)  # TODO: values below 1"
+    if tensor.is_written and not tensor.is_read:
+        return f"torch.empty({dims}, dtype=dtype, device=device)"
+    return f"torch.randn({dims}, dtype=dtype, device=device)"
+
+
+def _inputs(
+    source: Source,
+    call: _Call,
+    required: Sequence[ast.arg],
+    tensors: Mapping[str, Tensor],
+    sizes: Sizes,
+) -> str:
+    used = {name for each in required for name in sizes.dims.get(each.arg, ())}
+    taken = [f"{name}={value}" for name, value in sizes.defaults.items() if name in used]
+    dtype = f"dtype={_dtype(source, tensors)}"
+    header = ", ".join([*taken, dtype, 'device="cuda"'])
+    lines = [f"def inputs({header}):"]
+    if used:
+        lines.append("    # TODO: check the shapes; the text of the file says no more")
+    for each in required:
+        if each.arg in tensors:
+            lines.append(f"    {each.arg} = {_made(tensors[each.arg], sizes)}")
+        else:
+            lines += _scalar(each)
+    names = ", ".join(each.arg for each in required) + ("," if len(required) == 1 else "")
+    by_name = {each.arg for each in call.node.args.kwonlyargs}
+    if any(each.arg in by_name for each in required):
+        pairs = ", ".join(f'"{each.arg}": {each.arg}' for each in required)
+        return "\n".join([*lines, f"    return (), {{{pairs}}}", ""])
+    return "\n".join([*lines, f"    return ({names})", ""])
+
+
+def _scalar(argument: ast.arg) -> list[str]:
+    kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    if kind in _WORDS:
+        return [f"    {argument.arg} = {_WORDS[kind]}  # TODO: choose a value"]
+    todo = f"TODO: inputs(): choose a value for {argument.arg}"
+    return [f"    {argument.arg} = None", f'    raise NotImplementedError("{todo}")']
+
+
+def _kernel(source: Source, call: _Call, found: Tunable) -> tuple[str, list[str | tuple[str, str]]]:
+    """The candidate: a copy of the launcher if it has constants to vary, else a call of it."""
+    if call.called == "kernel":
+        return "", ["kernel"]
+    is_inside = found.locals or found.literals or found.added or found.defaults.keys() - found.own
+    if is_inside:
+        text, needed = copied(source, call.node, found, "kernel")
+        if text and not needed & _OWN_NAMES:
+            return text, sorted(needed)
+    own = {name: value for name, value in found.defaults.items() if name in found.own}
+    by_name = {each.arg for each in call.node.args.kwonlyargs} | own.keys()
+    names = [each.arg for each in _required(call.node, call.skip)]
+    given = [f"{name}={name}" if name in by_name else name for name in [*names, *own]]
+    keywords = "".join(f", {name}={value}" for name, value in own.items())
+    head = f"def kernel({', '.join(names)}{', *' if own else ''}{keywords}):"
+    return f"{head}\n    return {call.called}({', '.join(given)})\n", [call.name]
+
+
+def module(source: Source, name: str) -> Parts:
+    """A file in KernelBench's form for a class that is a module."""
+    owner = source.classes[name]
+    node, skip = source.forward(owner)
+    assert node is not None, name  # the chooser asks for classes that have one
+    tensors = tensors_of(source, node, skip)
+    required = _required(node, skip)
+    for each in required:  # a module's inputs are tensors unless it says otherwise
+        if each.arg not in tensors and each.annotation is None:
+            tensors[each.arg] = Tensor(each.arg)
+    sizes = named_sizes(node, tensors)
+    made = next((each for each in owner.body if _is_init(each)), None)
+    wanted = _required(made, 1) if isinstance(made, Definition) else []
+    constants = [f"{each} = {value}" for each, value in sizes.defaults.items()]
+    dtype = f"dtype = {_dtype(source, tensors)}"
+    parts = ["\n".join(["# TODO: check the sizes.", *constants, dtype, ""])]
+    names: list[str | tuple[str, str]] = []
+    if "Model" in source.classes:
+        names.append("Model")
+    else:
+        parts.append(_model(name, wanted, required))
+    if name not in ("Model", "ModelNew"):
+        names.append((name, "ModelNew"))
+    elif name == "ModelNew":
+        names.append(name)
+    parts.append(_listed("get_inputs", required, tensors, sizes))
+    if "get_init_inputs" in source.bound:
+        names.append("get_init_inputs")
+    else:
+        parts.append(_listed("get_init_inputs", wanted, {}, sizes))
+    return Parts("\n\n".join(parts), names)
+
+
+def _is_init(node: ast.stmt) -> bool:
+    return isinstance(node, Definition) and node.name == "__init__"
+
+
+def _model(name: str, wanted: Sequence[ast.arg], required: Sequence[ast.arg]) -> str:
+    init = ", ".join(["self", *(each.arg for each in wanted)])
+    forward = ", ".join(["self", *(each.arg for each in required)])
+    todo = f"TODO: Model: compute in PyTorch what {name} computes, with equal weights"
+    return "\n".join(
+        [
+            "class Model(torch.nn.Module):",
+            f"    def __init__({init}):",
+            "        super().__init__()",
+            "",
+            f"    def forward({forward}):",
+            f'        raise NotImplementedError("{todo}")',
+            "",
+        ]
+    )
+
+
+def _listed(
+    function: str, wanted: Sequence[ast.arg], tensors: Mapping[str, Tensor], sizes: Sizes
+) -> str:
+    lines = [f"def {function}():"]
+    for each in wanted:
+        if each.arg in tensors:
+            made = _made(tensors[each.arg], sizes).replace(", device=device", "")
+            lines.append(f"    {each.arg} = {made}")
+        else:
+            lines += [line.replace("inputs()", f"{function}()") for line in _scalar(each)]
+    names = ", ".join(each.arg for each in wanted)
+    return "\n".join([*lines, f"    return [{names}]", ""])
+
+
+def described(source: Source, name: str) -> Parts:
+    """A file with a launch description for a kernel without a launcher."""
+    jit = source.kernels[name]
+    launch = _Description(jit)
+    lines = ["LAUNCH = {", f'    "kernel": "{name}",']
+    for key, values in (("sizes", launch.sizes()), ("args", launch.args())):
+        lines += [f'    "{key}": {{', *(f"        {line}," for line in values), "    },"]
+    outputs = [each for each in jit.parameters if each in launch.outputs]
+    lines.append(f'    "outputs": [{_quoted(outputs)}],')
+    constants = launch.constants()
+    lines += ['    "constants": {', *(f"        {line}," for line in constants), "    },"]
+    lines += [f'    "grid": [{_quoted(launch.grid())}],', "}", ""]
+    inner = ", ".join(each for each in jit.parameters if launch.is_input(each))
+    outs = ", ".join(outputs) or "..."
+    note = [
+        "# TODO, if operations shall count as well as bytes: what is computed, in PyTorch.",
+        f"# def reference({inner}):",
+        f"#     return {outs}",
+        "",
+    ]
+    return Parts("\n".join([*lines, "", *note]), [name])
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f'"{each}"' for each in words)
+
+
+class _Description:
+    """What a kernel's text says about how to launch it.
+
+    A kernel with one axis of programs, one tile and one size that masks compare with is fully
+    described; of others the places stay open.
+    """
+
+    def __init__(self, jit: Jit) -> None:
+        self._jit = jit
+        given = jit.tuned | jit.computed
+        self._constants = [each for each in jit.constants if each not in given]
+        pointers = jit.pointers
+        self.outputs = pointers.written - pointers.read
+        self._scalars = [
+            each
+            for each in jit.parameters
+            if each not in pointers.every and each not in jit.constants and each not in given
+        ]
+        self._tiles = [each for each in jit.constants if _is_tile(jit.node, each)]
+        self._compared = [each for each in self._scalars if _is_compared(jit.node, each)]
+        self._axes = _axes(jit.node)
+        one = len(self._compared) == len(self._tiles) == 1 and self._axes == 1
+        self._is_plain = one and len(self._scalars) == 1
+
+    def is_input(self, name: str) -> bool:
+        """An argument that a reference takes."""
+        return name in self._jit.pointers.every - self.outputs or name in self._scalars
+
+    def sizes(self) -> list[str]:
+        """The sizes that the arguments are made of."""
+        return ['"N": 1048576'] if self._is_plain else ['"M": 4096', '"N": 4096']
+
+    def args(self) -> list[str]:
+        """A text for each argument."""
+        found = []
+        for name in self._jit.parameters:
+            if name in self._jit.pointers.every:
+                dtype = "int64" if name in self._jit.pointers.indices else "fp32"
+                below = " < N" if dtype == "int64" else ""
+                text = (
+                    f"{dtype}[N]{below}" if self._is_plain else f"TODO: e.g. {dtype}[M, N]{below}"
+                )
+            elif name in self._scalars:
+                text = "N" if self._is_plain else "TODO: a number or a size, e.g. N"
+            else:
+                continue
+            found.append(f'"{name}": "{text}"')
+        return found
+
+    def constants(self) -> list[str]:
+        """The constants that nothing else sets, and the options."""
+        found = []
+        for name in self._constants:
+            size = 1024 if self._is_plain else 64
+            value = str(size) if name in self._tiles else '"TODO: a value"'
+            found.append(f'"{name}": {value}')
+        return found if self._jit.is_autotuned else [*found, '"num_warps": 4']
+
+    def grid(self) -> list[str]:
+        """The number of programs along each axis."""
+        if self._is_plain:
+            return [f"cdiv(N, {self._tiles[0]})"]
+        tile = self._tiles[0] if self._tiles else "64"
+        return [f"TODO: e.g. cdiv(M, {tile})"] * self._axes
+
+
+def _is_tile(node: ast.AST, name: str) -> bool:
+    """A constant that a range of indices or the shape of a block is made of."""
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
+    makers = ("arange", "zeros", "full", "make_block_ptr", "make_tensor_descriptor")
+    for call in calls:
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        used = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)}
+        if called in makers and name in used:
+            return True
+    return False
+
+
+def _is_compared(node: ast.AST, name: str) -> bool:
+    compares = (each for each in ast.walk(node) if isinstance(each, ast.Compare))
+    return any(
+        isinstance(part, ast.Name) and part.id == name
+        for each in compares
+        for part in ast.walk(each)
+    )
+
+
+def _axes(node: ast.AST) -> int:
+    """The axes of the grid that a kernel asks for."""
+    found = 1
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            named = [k.value for k in each.keywords if k.arg == "axis"]
+            for value in (each.args or named)[:1] if each.func.attr == "program_id" else ():
+                if isinstance(value, ast.Constant) and isinstance(value.value, int):
+                    found = max(found, value.value + 1)
+    return found

@@ -1,0 +1,249 @@
+"""`solkit init`: what a file holds is found in its text, and what is written loads."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+import solkit
+from solkit.errors import KernelFileError
+from solkit.pipeline.starting import start
+
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+ADD = """
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr, NEGATE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.load(x_ptr + offsets, mask=offsets < n) + tl.load(y_ptr + offsets, mask=offsets < n)
+    if NEGATE:
+        total = -total
+    tl.store(out_ptr + offsets, total, mask=offsets < n)
+"""
+LAUNCHER = """
+def add(x, y):
+    out = torch.empty_like(x)
+    n = out.numel()
+    BLOCK = 1024
+    grid = (triton.cdiv(n, BLOCK),)
+    add_kernel[grid](x, y, out, n, BLOCK, NEGATE=False)  # both are contiguous
+    return out
+
+
+def benchmark(size):
+    return add(torch.rand(size), torch.rand(size))
+"""
+MATMUL = """
+@triton.autotune([triton.Config({"BM": 64, "BK": 32}), triton.Config({"BM": 128, "BK": 32})], ["K"])
+@triton.heuristics({"EVEN": lambda args: args["K"] % args["BK"] == 0})
+@triton.jit
+def mm(a, b, c, M, N, K, BM: tl.constexpr, BK: tl.constexpr, EVEN: tl.constexpr):
+    tl.store(c + tl.arange(0, BM), tl.dot(tl.load(a + tl.arange(0, BM)), tl.load(b)))
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        assert a.shape[1] == b.shape[0] and a.dtype == torch.float16
+        M, K = a.shape
+        _, N = b.shape
+        c = torch.empty(M, N, device=a.device)
+        mm[(M,)](a, b, c, M, N, K)
+        return c
+
+
+product = Product.apply
+
+
+class Linear(torch.nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+
+    def forward(self, x):
+        return product(x, self.weight)
+"""
+
+
+def started(folder, text, function=None, name="mine.py", out="mine_solkit.py"):
+    """What is made of a file, as it would be beside it, and there is."""
+    (folder / name).write_text(text)
+    found = start(str(folder / name), str(folder / out), function)
+    if found.text:
+        ast.parse(found.text)
+        (folder / out).write_text(found.text)
+    return found
+
+
+def constant(text, name):
+    """The value of a top-level constant."""
+    for each in ast.parse(text).body:
+        if isinstance(each, ast.Assign) and each.targets[0].id == name:
+            return ast.literal_eval(each.value)
+    return None
+
+
+def test_the_constants_of_a_launcher_become_parameters_and_a_space(tmp_path):
+    found = started(tmp_path, HEAD + ADD + LAUNCHER)
+    assert found.chosen == "add"  # benchmark() takes no tensor
+    assert constant(found.text, "SPACE") == {"BLOCK": [512, 1024, 2048], "num_warps": [2, 4, 8]}
+    assert "def kernel(x, y, *, BLOCK=1024, num_warps=4):" in found.text
+    assert "NEGATE=False, num_warps=num_warps)  # both are contiguous" in found.text
+    assert "BLOCK = 1024" not in found.text
+
+
+def test_what_is_written_loads_and_says_what_is_open(tmp_path):
+    started(tmp_path, HEAD + ADD + LAUNCHER)
+    path = str(tmp_path / "mine_solkit.py")
+    assert solkit.load(path).candidate.params == {"BLOCK": 1024, "num_warps": 4}
+    with pytest.raises(KernelFileError, match=r"mine_solkit\.py:\d+: .*TODO: reference\(\)"):
+        solkit.bound(path, device="h100")
+
+
+def test_sizes_that_the_text_equates_have_one_name(tmp_path):
+    found = started(tmp_path, HEAD + MATMUL, "Product")
+    assert "def inputs(M=4096, K=4096, N=4096, dtype=torch.float16, device" in found.text
+    assert "a = torch.randn(M, K, " in found.text
+    assert "b = torch.randn(K, N, " in found.text
+    assert "return Product.apply(a, b)" in found.text
+    assert found.others == ("Linear",)
+
+
+def test_an_autotuned_kernel_keeps_its_own_space(tmp_path):
+    found = started(tmp_path, HEAD + MATMUL)
+    assert constant(found.text, "SPACE") is None
+    space = solkit.load(str(tmp_path / "mine_solkit.py")).candidate.space
+    assert {point["BM"] for point in space.walk()} == {64, 128}
+
+
+def test_a_module_becomes_a_kernelbench_candidate(tmp_path):
+    found = started(tmp_path, HEAD + MATMUL, "Linear")
+    assert "from mine import Linear as ModelNew" in found.text
+    described = solkit.load(str(tmp_path / "mine_solkit.py"))
+    assert (described.problem.format, described.candidate.name) == ("kernelbench", "ModelNew")
+
+
+def test_a_bare_kernel_of_one_size_is_described_in_full(tmp_path):
+    bare = ADD.replace(", NEGATE: tl.constexpr", "").replace("if NEGATE", "if n")
+    started(tmp_path, HEAD + bare)
+    found = solkit.load(str(tmp_path / "mine_solkit.py"))
+    assert dict(found.problem.sizes) == {"N": 1048576}
+    assert found.candidate.params == {"BLOCK": 1024, "num_warps": 4}
+
+
+def test_an_open_place_of_a_launch_description_is_named(tmp_path):
+    found = started(tmp_path, HEAD + ADD.replace("n, BLOCK", "n, m, BLOCK"))
+    assert found.todos
+    with pytest.raises(KernelFileError, match=r"TODO left: LAUNCH\['args'\]\['x_ptr'\]: TODO"):
+        solkit.load(str(tmp_path / "mine_solkit.py"))
+
+
+def test_an_index_is_an_integer_and_an_output_is_named(tmp_path):
+    text = """
+@triton.jit
+def pick(src, idx, dst, N: tl.constexpr):
+    row = tl.load(idx + tl.program_id(0))
+    cols = tl.arange(0, N)
+    tl.store(dst + tl.program_id(0) * N + cols, tl.load(src + row * N + cols))
+
+
+def pick_into(dst, src, idx):
+    pick[(idx.numel(),)](src, idx, dst, src.shape[1])
+"""
+    found = started(tmp_path, HEAD + text)
+    assert constant(found.text, "OUTPUTS") == ("dst",)
+    assert "idx = torch.randint(" in found.text
+    assert "dst = torch.empty(" in found.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("BLOCK = 1024\n", "BLOCK = 1024\n    if n < 9: BLOCK = 64\n", "it depends on a size"),
+        ("BLOCK, NEGATE", "BLOCK * 2, NEGATE", "it is computed"),
+        ("BLOCK = 1024", "BLOCK = triton.next_power_of_2(n)", "it follows a size"),
+    ],
+)
+def test_what_a_size_decides_is_no_parameter(tmp_path, before, after, reason):
+    found = started(tmp_path, HEAD + ADD + LAUNCHER.replace(before, after))
+    assert constant(found.text, "SPACE") == {"num_warps": [2, 4, 8]}, reason
+
+
+def test_a_number_that_stands_elsewhere_too_is_no_parameter(tmp_path):
+    one = LAUNCHER.replace("    BLOCK = 1024\n", "").replace("n, BLOCK)", "n, 1024)")
+    found = started(tmp_path, HEAD + ADD + one.replace("n, BLOCK, ", "n, BLOCK=1024, "))
+    assert constant(found.text, "SPACE") == {"num_warps": [2, 4, 8]}
+
+
+def test_a_decorated_launcher_is_called_as_it_is(tmp_path):
+    text = LAUNCHER.replace(
+        "def add(", '@torch.library.custom_op("a::b", mutates_args=())\ndef add('
+    )
+    found = started(tmp_path, HEAD + ADD + text)
+    assert "return add(x, y)" in found.text
+
+
+def test_a_jit_by_assignment_and_a_name_of_the_form_are_told_apart(tmp_path):
+    text = ADD.replace("@triton.jit\n", "").replace("def add_kernel", "def _add")
+    text += "\nkernel = triton.jit(_add)\n" + LAUNCHER.replace("add_kernel[", "kernel[")
+    found = started(tmp_path, HEAD + text)
+    assert found.chosen == "add"
+    assert "from mine import add" in found.text  # `kernel` is the candidate of the new file
+
+
+def test_what_is_there_is_imported(tmp_path):
+    text = HEAD + ADD + LAUNCHER + "\ndef reference(x, y):\n    return x + y\n"
+    found = started(tmp_path, text)
+    assert "from mine import reference, add_kernel" in found.text
+    assert "def reference" not in found.text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("def reference(x): ...\ndef inputs(): ...\ndef kernel(x): ...", "has reference()"),
+        ("LAUNCH = {}", "has a launch description"),
+        ("class Model: ...\ndef get_inputs(): ...", "is a problem in KernelBench's form"),
+        ("class Model: ...\nclass ModelNew: ...\ndef get_inputs(): ...", "with Model and ModelNew"),
+        ("class ModelNew: ...", "is a candidate in KernelBench's form"),
+    ],
+)
+def test_a_kernel_file_lacks_nothing(tmp_path, text, why):
+    found = started(tmp_path, text)
+    assert not found.text
+    assert why in found.why
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.py", "x = 1", "has no @triton.jit function"),
+        ("a.py", "def f(:", r"a\.py:1: is not valid Python"),
+        ("a.cu", "", "is not a Python file"),
+    ],
+)
+def test_a_file_without_kernels_is_refused(tmp_path, name, text, expected):
+    with pytest.raises(KernelFileError, match=expected):
+        started(tmp_path, text, name=name)
+
+
+def test_nothing_of_the_file_runs(tmp_path):
+    assert started(tmp_path, "raise SystemExit(1)\n" + HEAD + ADD + LAUNCHER).text
+
+
+@pytest.mark.parametrize("name", ["01-add.py", "copy.py", "a.b.py"])
+def test_a_file_is_imported_whatever_its_name(tmp_path, name):
+    started(tmp_path, HEAD + ADD + LAUNCHER, name=name)
+    assert solkit.load(str(tmp_path / "mine_solkit.py")).candidate.params["BLOCK"] == 1024
+
+
+def test_a_file_of_a_package_is_imported_from_another_folder(tmp_path):
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "sizes.py").write_text("BLOCK = 512\n")
+    text = HEAD + "from .sizes import BLOCK\n" + ADD + LAUNCHER.replace("    BLOCK = 1024\n", "")
+    (package / "mine.py").write_text(text)
+    for out in (tmp_path / "other" / "mine_solkit.py", package / "mine_solkit.py"):
+        out.parent.mkdir(exist_ok=True)
+        out.write_text(start(str(package / "mine.py"), str(out)).text)
+        assert solkit.load(str(out)).candidate.params == {"num_warps": 4}
