@@ -7,6 +7,7 @@ execution of an access costs, the many how often and where it is made.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ __all__ = [
     "TOTALS",
     "Counted",
     "Extent",
+    "ends_of",
     "longest_loads",
     "representative",
     "spread_out",
@@ -54,6 +56,13 @@ def spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
     steps = (np.arange(count) * _GOLDEN + 0.5 / count) % 1.0
     chosen: npt.NDArray[np.int64] = np.unique((steps * programs).astype(np.int64))
     return chosen.clip(0, programs - 1)
+
+
+def ends_of(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
+    """The last program along each axis, and along several, and the first."""
+    sides = [(0, size - 1) for size in grid]
+    numbers = {x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*sides)}
+    return np.array(sorted(numbers))
 
 
 def representative(count: int, programs: int, made: Iterable[Array]) -> npt.NDArray[np.int64]:

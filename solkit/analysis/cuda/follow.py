@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.analysis.common.outside import outside_bytes
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array, as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS
@@ -32,6 +33,9 @@ _WARP = 32
 _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
 """Window numbers of generic addresses outside global memory."""
 _WINDOWS = {"shared": _SHARED, "local": _LOCAL, "const": _CONST}
+_WHOLE_COPY = 3  # operands of a cp.async that copies all of its bytes: target, source, size
+_BEFORE = 1 << (ADDRESS_BITS - 1)
+"""Bytes in front of a storage that count as its own."""
 _OFFSET = (1 << ADDRESS_BITS) - 1
 _MOST_WORK = 1_500_000.0
 """Work in microseconds, as estimated by `_STEP` and the like: some seconds at most."""
@@ -74,6 +78,8 @@ class Follower:
         line_bytes: as for `LoopRun`.
         guessed: registers with values that stand for unknown ones. They give addresses; comparisons
             with them are unknown.
+        outside: how far statements, by id, reach beyond the ends of storages, in bytes, as far as
+            no guess is wrong.
     """
 
     kernel: Kernel
@@ -88,6 +94,7 @@ class Follower:
     storages: list[TensorArgument] = field(default_factory=list)
     registers: dict[str, Value] = field(default_factory=dict)
     guessed: set[str] = field(default_factory=set)
+    outside: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         x, y, _ = self.grid.blocks
@@ -100,6 +107,8 @@ class Follower:
         self.warps_of = np.flatnonzero(np.r_[True, warps[1:] != warps[:-1]])
         self.parameters = _bound(self)
         self.symbols = _placed(self)
+        self.sizes = np.array([0, *(each.storage_bytes for each in self.storages)])
+        self.is_sure = True  # whether all active threads make the access at hand
         self.work = 0.0
         self.loops = [
             LoopRun(loop, self.kernel, self.tables, self.line_bytes) for loop in self.kernel.loops
@@ -267,9 +276,11 @@ class Follower:
 
     def _statement(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
         statement = each.statement
+        self.is_sure = True
         if is_access(statement) and statement.guard:
             condition = self._guard(statement.guard)
-            if condition is not None and statement.guard.lstrip("!") not in self.guessed:
+            self.is_sure = condition is not None and statement.guard.lstrip("!") not in self.guessed
+            if condition is not None and self.is_sure:
                 active, whole = active.where(condition != 0), False
         if each.unseen and active.mask.any():
             self._guess(each.unseen, block, statement)
@@ -439,8 +450,8 @@ class Follower:
         if addresses is not None and space == "shared":
             addresses = addresses & _OFFSET
         elif addresses is not None:
-            number = int(np.broadcast_to(addresses, active.mask.shape)[active.mask][0])
-            if not 0 < number >> ADDRESS_BITS <= len(self.storages):
+            last = int(np.broadcast_to(addresses, active.mask.shape)[active.mask].max())
+            if not 0 < (last + _BEFORE) >> ADDRESS_BITS <= len(self.storages):
                 addresses = None  # a pointer that was loaded from memory
         if addresses is None and space == "global":
             self._guess("places that depend on data are spread over the storage", None, statement)
@@ -452,9 +463,20 @@ class Follower:
                 self.watcher.access(statement, space, rows, active)
             return None
         self.watcher.access(statement, space, addresses, active)
+        if addresses is not None and space == "global" and self.is_sure:
+            self._reach(statement, addresses, active)
         if not each.results or addresses is None or statement.name != "ld":
             return None
         return self._loaded(statement, addresses)
+
+    def _reach(self, statement: Statement, addresses: Array, active: Active) -> None:
+        """Note how far an access leaves its storage."""
+        if statement.name == "cp" and len(statement.operands) > _WHOLE_COPY:
+            return  # it copies as much as a register says
+        low = np.broadcast_to(addresses, active.mask.shape)[active.mask]
+        farthest = int(outside_bytes(low, low + width_of(statement), self.sizes).max())
+        if farthest > self.outside.get(id(statement), 0):
+            self.outside[id(statement)] = farthest
 
     def _rows(self, statement: Statement, base: Array) -> Iterator[Array]:
         """The requests of ``wmma.load`` and ``store``: 8 rows, each held by 4 adjacent lanes.

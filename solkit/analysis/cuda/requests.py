@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from solkit.analysis.common.counted import (
     TOTALS,
     Counted,
     Extent,
+    ends_of,
     longest_loads,
     representative,
     spread_out,
@@ -28,7 +30,7 @@ from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.cuda.accesses import Lanes, SharedSite, Site, Spots, sites_of
 from solkit.analysis.cuda.active import Grid
-from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel
+from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel, registers_of
 from solkit.analysis.cuda.follow import Follower
 from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
@@ -75,6 +77,7 @@ class _Followed:
         chosen: which of the wide the few are.
         blocks: of the launch.
         names: of the kernel's parameters in C++, by those in PTX.
+        outside: of statements by id, how far they are known to leave a storage, in bytes.
     """
 
     kernel: Kernel
@@ -86,6 +89,7 @@ class _Followed:
     chosen: Array
     blocks: int
     names: Mapping[str, str]
+    outside: Mapping[int, int]
 
     @property
     def sites(self) -> tuple[Site, ...]:
@@ -206,7 +210,10 @@ def _follow(
 
     if blocks * threads <= _SMALL:
         run, lanes = by_lanes(np.arange(blocks))
-        return _Followed(kernel, sites, run, lanes, run, run, np.arange(blocks), blocks, known)
+        runs, chosen = (run, run), np.arange(blocks)
+        return _Followed(
+            kernel, sites, run, lanes, *runs, chosen, blocks, known, _outside(kernel, [run])
+        )
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
     many = wide
@@ -218,7 +225,25 @@ def _follow(
     made = [wide.tables.of((site, "made")) for site in dict.fromkeys(sites.values())]
     chosen = representative(count, len(wide.numbers), made)
     few, lanes = by_lanes(wide.numbers[chosen])
-    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known)
+    ends = by_spots(ends_of(grid.blocks))  # what leaves a storage does so there
+    outside = _outside(kernel, [few, many, wide, ends])
+    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known, outside)
+
+
+def _outside(kernel: Kernel, runs: Sequence[_Run]) -> Mapping[int, int]:
+    """How far statements are known to leave a storage, in bytes.
+
+    What loaded values decide is left out: what is in memory when the kernel runs is not known.
+    """
+    deciding = kernel.depends_on(each.guard.lstrip("!") for each in kernel.statements if each.guard)
+    loads = (each for each in kernel.statements if each.name in ("ld", "atom"))
+    loaded = (registers_of(each)[0] for each in loads if "param" not in each.modifiers)
+    if any(run.follower.guesses for run in runs) or not deciding.isdisjoint(chain(*loaded)):
+        return {}
+    found: dict[int, int] = {}
+    for statement, reached in chain.from_iterable(run.follower.outside.items() for run in runs):
+        found[statement] = max(reached, found.get(statement, 0))
+    return found
 
 
 def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
@@ -275,7 +300,14 @@ def _counted(site: Site, followed: _Followed) -> Counted:
         manner=site.manner,
         meetings=followed.lanes.meetings.get(site),
         followed=len(followed.few.numbers),
+        outside_bytes=0 if site.gathered else _reached(site, followed),
     )
+
+
+def _reached(site: Site, followed: _Followed) -> int:
+    """How far any statement of a site is known to leave its storage, in bytes."""
+    statements = (each for each, at in followed.statements.items() if at == site)
+    return max((followed.outside.get(each, 0) for each in statements), default=0)
 
 
 def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:

@@ -5,7 +5,6 @@ Some programs are followed lane by lane (`Whole`), many by the corners of their 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from solkit.analysis.common.counted import (
     TOTALS,
     Counted,
     Extent,
+    ends_of,
     longest_loads,
     representative,
     spread_out,
@@ -300,13 +300,6 @@ def _ragged(
     return _Many(corners, programs, wide, numbers, weights, scale, sample.is_whole, guesses)
 
 
-def _ends(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
-    """The last program along each axis, and along several."""
-    sides = [(0, size - 1) for size in grid]
-    numbers = {x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*sides)}
-    return np.array(sorted(numbers))
-
-
 def _outside(
     coarse: Programs, arguments: Mapping[str, Argument], wanted: Wanted
 ) -> Mapping[Operation, int]:
@@ -317,7 +310,7 @@ def _outside(
     function, grid = coarse.function, coarse.grid
     followed = [coarse]
     if math.prod(grid) > len(coarse.numbers):  # what leaves a storage does so at its ends
-        followed.append(_by_corners(function, arguments, grid, _ends(grid), wanted)[1])
+        followed.append(_by_corners(function, arguments, grid, ends_of(grid), wanted)[1])
     suspects = {int(p.numbers[at]) for p in followed for at in _corners_of(p).suspects}
     if suspects:
         chosen = np.array(sorted(suspects))

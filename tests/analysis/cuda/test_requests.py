@@ -107,6 +107,27 @@ __global__ void product(const float* a, const float* b, float* c, int M, int N, 
   }
   if (row < M && column < N) c[row * N + column] = sum;
 }
+__global__ void unguarded(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  y[i] = i < n ? x[i] : 0.0f;
+}
+__global__ void neighbours(const float* x, float* y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    y[i] = x[i - 1] + x[i];
+}
+__global__ void as_said(const float* x, const int* lengths, float* y) {
+  if (threadIdx.x < lengths[0]) y[threadIdx.x] = x[threadIdx.x];
+}
+__global__ void partly_copied(const float4* x, float4* y, int n) {
+  __shared__ float4 buffer[128];
+  int i = blockIdx.x * 128 + threadIdx.x;
+  unsigned to = __cvta_generic_to_shared(buffer + threadIdx.x);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::
+    "r"(to), "l"(x + i), "r"(i < n ? 16 : 0));
+  asm volatile("cp.async.wait_all;");
+  __syncthreads();
+  if (i < n) y[i] = buffer[127 - threadIdx.x];
+}
 #define TILES(name, width)                                                       \
 __global__ void name(const float* x, float* y, int n) {                          \
   __shared__ float tile[32][width];                                              \
@@ -122,7 +143,8 @@ TILES(padded_tiles, 33)
 """
 NAMES = (
     "copy strided vectors grid_stride transposed rows triangle branches remainders histogram "
-    "gather elsewhere copies product tiles padded_tiles"
+    "gather elsewhere copies product tiles padded_tiles unguarded neighbours as_said "
+    "partly_copied"
 ).split()
 
 
@@ -445,3 +467,30 @@ def test_sampled_blocks_tell_of_all(asked, monkeypatch):
     one, all_ = (dram_traffic(each.reuse, H100.l2_bytes) for each in (sampled, whole))
     assert (one.read, one.written) == pytest.approx((all_.read, all_.written), rel=0.05)
     assert sampled.operations == pytest.approx(whole.operations, rel=0.01)
+
+
+def outside(asks):
+    return {f"{each.kind} {each.argument}": each.outside_bytes for each in asks.accesses}
+
+
+@pytest.mark.parametrize("n", [1000, 300_000])  # followed whole, and in part
+def test_what_leaves_a_tensor_says_how_far(asked, n):
+    grid = -(-n // 256)
+    arguments = (tensor(1, n), tensor(2, n), n)
+    found = outside(asked("unguarded", arguments, "x y n", (grid,), (256,)))
+    # the last thread is 256 * grid - 1, the last element n - 1
+    assert found == {"load x": 0, "store y": 4 * (256 * grid - n)}
+    asks = asked("neighbours", arguments, "x y n", (8,), (256,))
+    assert {each.outside_bytes for each in asks.accesses if each.kind == "load"} == {4}
+    assert {each.outside_bytes for each in asks.accesses if each.kind == "store"} == {0}
+
+
+def test_what_stays_inside_or_is_not_known_to_leave_says_nothing(asked):
+    n = 1000
+    plain = asked("copy", (tensor(1, n), tensor(2, n), n), "x y n", (4,), (256,))
+    lengths = np.full(1, 256, np.int32)  # what is in memory may be another number by then
+    arguments = (tensor(1, 200), tensor(3, 1, contents=lengths), tensor(2, 200))
+    told = asked("as_said", arguments, "x lengths y", (1,), (256,))
+    sized = (tensor(1, 4 * n), tensor(2, 4 * n), n)  # the last block copies 104 of 128
+    copied = asked("partly_copied", sized, "x y n", (8,), (128,))
+    assert not any({**outside(plain), **outside(told), **outside(copied)}.values())
