@@ -7,13 +7,13 @@ frequencies is the same in every draw, so a kernel may know it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
-from solkit.roofline.work.program import TracedOp, trace
+from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
 
 __all__ = ["Drawn", "drawn"]
@@ -30,10 +30,12 @@ class Drawn:
     Attributes:
         unknown: those of which a kernel knows no part before the call.
         sparse: those that may hold zeros by the way they are made.
+        apart: those that vary from call to call, and of which no other argument tells anything.
     """
 
     unknown: list[torch.Tensor]
     sparse: list[torch.Tensor]
+    apart: list[torch.Tensor] = field(default_factory=list)
 
 
 def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
@@ -59,7 +61,36 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         varies = use.storage in varying or use.storage not in makers
         if varies and not (is_sparse and tensor.is_floating_point()):
             unknown.append(tensor)
-    return Drawn(unknown, sparse)
+    return Drawn(unknown, sparse, _apart(made, program))
+
+
+def _apart(made: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:
+    """Tensors that vary, each from a source of its own."""
+    roots: dict[int, set[int]] = defaultdict(set)
+    known: set[int] = set()
+    for op in program.ops:
+        sources: set[int] = set().union(*(roots[use.storage] for use in op.inputs))
+        sources |= {use.storage for use in op.inputs} - known
+        outputs = {use.storage for use in (*op.outputs, *op.written)}
+        for storage in outputs:
+            roots[storage] |= sources
+            if torch.Tag.nondeterministic_seeded in op.tags:
+                roots[storage].add(storage)
+        known |= outputs
+    # integers from outside, such as lengths and their sums, may tell one another
+    from_outside = {False: lambda use: {use.storage}, True: lambda _: {-1}}
+    of_each = [
+        roots[use.storage]
+        if use.storage in known
+        else from_outside[not use.dtype.is_floating_point](use)
+        for use in program.results
+    ]
+    shared = Counter(root for sources in of_each for root in sources)
+    return [
+        tensor
+        for tensor, sources in zip(made, of_each, strict=True)
+        if sources and all(shared[root] == 1 for root in sources)
+    ]
 
 
 def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:

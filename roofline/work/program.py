@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.adapters.fake_cuda import known_value, taken_apart, user_line
 
-__all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace"]
+__all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace", "uses_of"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 """Which elements of a tensor matter: as many dimensions, each of full size or of size 1."""
@@ -147,6 +147,7 @@ class Program:
             others that the program reads and does not make, such as a module's weights, are known
             before it is called.
         sparse: storages of arguments that may hold zeros by the way they are made.
+        apart: storages of arguments that no other argument tells anything about.
     """
 
     ops: tuple[TracedOp, ...]
@@ -154,6 +155,7 @@ class Program:
     constants: frozenset[int] = frozenset()
     arguments: frozenset[int] | None = None
     sparse: frozenset[int] = frozenset()
+    apart: tuple[int, ...] = ()
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -180,6 +182,7 @@ def trace(
     size: Callable[[Any], int] = int,
     arguments: Sequence[torch.Tensor] | None = None,
     sparse: Sequence[torch.Tensor] = (),
+    apart: Sequence[torch.Tensor] = (),
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
 
@@ -188,6 +191,7 @@ def trace(
         size: makes an integer of a size, which may be symbolic.
         arguments: the tensors that vary from call to call: `solkit.roofline.work.drawn`.
         sparse: those that may hold zeros by the way they are made.
+        apart: those that no other argument tells anything about.
     """
     recorder = Recorder(size)
     with _WholeLayers(recorder), recorder:
@@ -195,7 +199,8 @@ def trace(
     outputs = tuple(recorder.use(t) for t in results)
     given = None if arguments is None else recorder.storages_of(arguments)
     ops, constants = tuple(recorder.ops), frozenset(recorder.constants)
-    return Program(ops, outputs, constants, given, recorder.storages_of(sparse))
+    alone = tuple(recorder.use(each).storage for each in apart)
+    return Program(ops, outputs, constants, given, recorder.storages_of(sparse), alone)
 
 
 class Recorder(TorchDispatchMode):
@@ -250,7 +255,7 @@ class Recorder(TorchDispatchMode):
                 name=name,
                 args=(),
                 kwargs=frozen,
-                inputs=tuple(_uses(frozen)),
+                inputs=tuple(uses_of(frozen)),
                 outputs=tuple(self.use(t) for t in outputs),
                 arguments=frozen,
                 line=user_line(),
@@ -279,7 +284,7 @@ class Recorder(TorchDispatchMode):
             self._same_storage(before, out)
             return None  # its region is in the uses of what reads it
         made = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
-        fresh = {u.storage for u in made} - {u.storage for u in _uses(before)}
+        fresh = {u.storage for u in made} - {u.storage for u in uses_of(before)}
         if not written and not fresh:
             return None  # it handed an argument back
         if func is _COPY and before[0][0] == before[0][1]:
@@ -299,7 +304,7 @@ class Recorder(TorchDispatchMode):
 
     def _same_storage(self, before: Any, out: Any) -> None:
         """Give a view of a tensor that is not fake the storage of its base."""
-        base = _uses(before)[0].storage
+        base = uses_of(before)[0].storage
         for tensor in _leaves(out):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
@@ -323,10 +328,11 @@ def _asks_for_shape(func: Any) -> bool:
 
 
 def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
-    return tuple(use for use in _uses(tree) if use not in unread)
+    return tuple(use for use in uses_of(tree) if use not in unread)
 
 
-def _uses(tree: Any) -> list[TensorUse]:
+def uses_of(tree: Any) -> list[TensorUse]:
+    """The tensors among arguments."""
     return [leaf for leaf in _leaves(tree) if isinstance(leaf, TensorUse)]
 
 
@@ -377,7 +383,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[T
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
         value = args[position] if position < len(args) else kwargs.get(argument.name)
-        uses = _uses(value)
+        uses = uses_of(value)
         written += uses
         if overwrites or argument.kwarg_only:  # `out=` arguments are keyword-only
             unread += uses

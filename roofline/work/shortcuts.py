@@ -34,7 +34,7 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
 from solkit.roofline.work.sparsity import Sparsity
 
-__all__ = ["hard_flops", "shortcuts", "surely_read", "surely_written"]
+__all__ = ["hard_flops", "shortcuts", "surely_read", "surely_used", "surely_written"]
 
 _CONTRACTIONS = {
     "aten.mm": ("self", "mat2"),
@@ -66,6 +66,7 @@ _SELECTING = {
     index_copy index_fill diag diagonal_copy native_dropout bernoulli nll_loss_forward nonzero
     constant_pad_nd take searchsorted bucketize index gather index_select embedding""".split()
 }
+_OVERWRITTEN = {f"aten.{name}" for name in "masked_scatter index_put scatter index_copy".split()}
 _LOOKUPS = {f"aten.{name}" for name in "index gather index_select embedding take".split()}
 _NONLINEAR = {
     f"aten.{name}"
@@ -146,6 +147,27 @@ def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
         if any(use.storage in sure for use in (*op.outputs, *op.written)):
             sure |= {use.storage for use in op.inputs if not uses.selects(op, use)}
     return sure if program.arguments is None else sure & program.arguments
+
+
+def surely_used(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
+    """Bytes by storage that ops read, at the most; only storages that the results depend on.
+
+    Not all of these bytes need be read, but without any of them no result is right.
+    """
+    uses = _Uses(program, live)
+    results = {use.storage for use in program.results}
+    found: dict[int, int] = {}
+    for op in reversed(live):
+        made = {use.storage for use in (*op.outputs, *op.written)}
+        if results.isdisjoint(made):
+            continue
+        for use in op.written:
+            found.pop(use.storage, None)  # reads behind it may get what it wrote
+        for use in op.inputs:
+            if not uses.vanishes(op, use):
+                results.add(use.storage)
+                found[use.storage] = max(use.bytes, found.get(use.storage, 0))
+    return found
 
 
 def surely_written(program: Program, live: Sequence[TracedOp]) -> list[TensorUse]:
@@ -446,6 +468,27 @@ class _Uses:
             use.storage in self._constant or self._sparsity.cancels(reader, seen, use)
             for use in others
         )
+
+    def vanishes(self, reader: TracedOp, seen: TensorUse) -> bool:
+        """Whether an op may need nothing of an operand, whatever its values."""
+        name = reader.name.removesuffix("_")
+        if cost_of(reader) is None or _is_left_out(reader, seen):
+            return True
+        if name in _OVERWRITTEN:
+            return seen is reader.arguments.get("self")
+        if name in _SUMMING_TO_A_CONSTANT and 1 in (seen.shape or (1,)):
+            return True  # what is normalised may be that one element
+        if name == _ATTENTION and reader.arguments["key"].shape[-2] == 1:
+            return seen is not reader.arguments["value"]
+        if name in _AVERAGING and self._is_centred(reader, seen):
+            return True
+        others = (use for use in reader.inputs if use is not seen)
+        factors = name in _SCALING or name in _CONTRACTIONS
+        return factors and any(self._is_nothing(use) for use in others)
+
+    def _is_nothing(self, use: TensorUse) -> bool:
+        """Whether a constant may be zero all over."""
+        return use.storage in self._constant and (use.value is None or not use.value.any())
 
     def _is_centred(self, op: TracedOp, seen: TensorUse) -> bool:
         """Whether a sum is over what a normalisation has centred: it follows from the biases.

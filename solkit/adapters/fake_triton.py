@@ -264,14 +264,24 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")
         return
     launches = seen.launches
-    storages = frozenset(each.storage for each in told if isinstance(each, TensorArgument))
+    storages = {name: frozenset(_storages(arg)) for name, arg in zip(kernel.signature, args)}
     for index, same in enumerate(launches):
         if same.kernel is kernel and same.launch.grid == grid:
             again = replace(same.launch, count=same.launch.count + 1)
-            launches[index] = replace(same, launch=again, storages=same.storages | storages)
+            both = {name: same.by_parameter[name] | found for name, found in storages.items()}
+            launches[index] = replace(same, launch=again, by_parameter=both)
             return
     launch = describe_launch(kernel, grid)
     launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
+
+
+def _storages(arg: Any) -> Iterator[int]:
+    """Of the tensors behind an argument: a pointer, a TMA descriptor, or a tuple of these."""
+    if isinstance(arg, (tuple, list)):
+        yield from (storage for each in arg for storage in _storages(each))
+    tensor = getattr(arg, "base", arg)
+    if isinstance(tensor, torch.Tensor):
+        yield tensor.untyped_storage()._cdata
 
 
 def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:

@@ -80,15 +80,20 @@ class CapturedLaunch:
         launch: the public record.
         kernel: the launched specialisation; equal launches share the object.
         arguments: by parameter, from the first of equal launches.
-        storages: of all of their tensors.
+        by_parameter: the storages of all of their tensors, by parameter.
         choice: the configuration, if the kernel is autotuned.
     """
 
     launch: Launch
     kernel: Specialisation
     arguments: Mapping[str, Argument] = field(default_factory=dict)
-    storages: frozenset[int] = frozenset()
+    by_parameter: Mapping[str, frozenset[int]] = field(default_factory=dict)
     choice: Choice | None = None
+
+    @property
+    def storages(self) -> frozenset[int]:
+        """The storages of all of their tensors."""
+        return frozenset().union(*self.by_parameter.values())
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _lines(ptx: str) -> Iterator[_Line]:
     named, is_inline = place, False
     for text in ptx.splitlines():
         bare = text.lstrip()
-        if bare.startswith(".loc"):
+        if bare.startswith((".loc\t", ".loc ")):  # ".local" declares an array
             number, row, column = bare.split()[1:4]
             named = (number, int(row), int(column.rstrip(",")))
             place = place if is_inline else named

@@ -17,6 +17,7 @@ from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.recipes import Recipes
+from solkit.analysis.unread import unread_inputs
 from solkit.analysis.written import outputs_written
 from solkit.core import (
     Analysis,
@@ -290,7 +291,7 @@ def _analysis(
         captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
     )
     pairs = [(launch, facts) for launch, (facts, _) in zip(captured.launches, found, strict=True)]
-    extended, unknown = extension_facts(extensions.launches, device)
+    extended, unknown, binaries = extension_facts(extensions.launches, device)
     found += extended
     found = library.with_operators(
         found, captured.library, device, depth, lambda facts: (facts, 0.0)
@@ -303,7 +304,13 @@ def _analysis(
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
     written = () if extensions.launches else outputs_written(captured.made, pairs)
-    return Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
+    told = Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
+    if not sound:
+        return told
+    codes = [(each, facts, compiled[id(each.kernel)]) for each, facts in pairs]
+    others = [*zip(extensions.launches, binaries, strict=True)]
+    left = {n: each for n, each in captured.unread.items() if each not in extensions.merged}
+    return replace(told, unread=unread_inputs(left, codes, others))
 
 
 def _nothing(run: _Run) -> Analysis:
@@ -314,7 +321,8 @@ def _nothing(run: _Run) -> Analysis:
     notes = (_NOTHING, *told) if seen else told
     is_unanalysed, outputs = captured.is_unanalysed or extensions.unseen, captured.outputs
     status = AnalysisStatus.NOT_ANALYSED if is_unanalysed else AnalysisStatus.NOT_CAPTURED
-    return Analysis(status, (), notes, outputs, failure=run.failure)
+    unread = tuple(captured.unread) if seen else ()
+    return Analysis(status, (), notes, outputs, failure=run.failure, unread=unread)
 
 
 def _notes(found: Sequence[Facts]) -> tuple[str, ...]:

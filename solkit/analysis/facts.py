@@ -119,18 +119,19 @@ def _unnumbered(line: str) -> str:
 
 def extension_facts(
     launches: Sequence[cuda.CudaLaunch], device: Device
-) -> tuple[list[tuple[Facts, float]], tuple[str, ...]]:
+) -> tuple[list[tuple[Facts, float]], tuple[str, ...], Sequence[Compiled]]:
     """The facts of launches of CUDA C++, with seconds as above.
 
     Returns:
-        The facts, only captured ones without NVRTC; and why others are unknown, each a sentence.
+        The facts, only captured ones without NVRTC; why others are unknown, each a sentence; and
+        what the launches compile to.
     """
     try:
         compiled = cuda.compile_launches(launches, device)
     except UnsupportedError as error:
         known = (each.launch for each in launches if each.launch is not None)
         alone = [(Facts(launch, Depth.CAPTURED), 0.0) for launch in known]
-        return alone, (f"CUDA C++ was not compiled: {error}",)
+        return alone, (f"CUDA C++ was not compiled: {error}",), ()
     found: list[tuple[Facts, float]] = []
     unknown: dict[str, None] = {}
     for captured, binary in zip(launches, compiled):
@@ -143,7 +144,7 @@ def extension_facts(
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
         unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
-    return _merged(found), tuple(unknown)
+    return _merged(found), tuple(unknown), compiled
 
 
 def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:

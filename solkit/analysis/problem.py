@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda
 from solkit.analysis.triton.capture import described
@@ -17,6 +16,7 @@ from solkit.core import (
     Analysis,
     AnalysisStatus,
     Case,
+    InputNeed,
     Tolerance,
     Value,
     Work,
@@ -30,6 +30,7 @@ from solkit.roofline.fusion import Kernels
 from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
 from solkit.roofline.work.drawn import Drawn, drawn
 from solkit.roofline.work.program import Program, trace
+from solkit.roofline.work.shortcuts import surely_used
 
 __all__ = ["problem_case"]
 
@@ -80,7 +81,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
 
     def make() -> list[torch.Tensor]:
         made.append(seeded_workload(loaded, shape, {}))
-        return _arguments(made[0])
+        return made[0].tensors()
 
     loaded.description = replace(description, candidate=None)
     try:
@@ -91,11 +92,6 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
         with fake_cuda.watching_guesses():
             seeded_workload(loaded, shape, params)
     return made[0], arguments
-
-
-def _arguments(workload: Workload) -> list[torch.Tensor]:
-    leaves = tree_leaves((workload.args, dict(workload.kwargs)))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _work(
@@ -118,7 +114,9 @@ def _work(
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
-        traced = trace(run, arguments=arguments.unknown, sparse=arguments.sparse)
+        traced = trace(
+            run, arguments=arguments.unknown, sparse=arguments.sparse, apart=arguments.apart
+        )
     if not outputs:
         raise KernelFileError(
             f"{problem.reference} returns no tensor; expected tensors, or OUTPUTS naming the "
@@ -126,8 +124,20 @@ def _work(
             problem.path,
         )
     program = narrowed(traced)
-    work = work_of_live(program)
+    work = replace(work_of_live(program), needs=_needs(workload, arguments, program))
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
+
+
+def _needs(workload: Workload, arguments: Drawn, program: Program) -> tuple[InputNeed, ...]:
+    """Arguments in the GPU's memory that every correct implementation reads."""
+    used = surely_used(program, program.ops)
+    found = {id(t): used.get(n, 0) for t, n in zip(arguments.apart, program.apart, strict=True)}
+    named = zip(workload.names(), workload.tensors(), strict=True)
+    return tuple(
+        InputNeed(position, name, found[id(tensor)])
+        for position, (name, tensor) in enumerate(named)
+        if found.get(id(tensor)) and tensor.is_cuda
+    )
 
 
 def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
@@ -136,6 +146,7 @@ def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
         work,
         assumptions=(*work.assumptions, *guesses),
         guesses=(*work.guesses, *guesses),
+        needs=(),
         hard_operations={},
         hard_read_bytes=0,
         hard_write_bytes=0,

@@ -273,6 +273,8 @@ class Analysis:
         failure: how the candidate fails on any GPU: ``"crashed"`` or ``"timed_out"``; empty if it
             does not, or this is unknown.
         written: for each output that it makes, how much of it is written; empty if unknown.
+        unread: arguments that nothing reads, as in `solkit.core.InputNeed.position`; empty if
+            unknown.
     """
 
     status: AnalysisStatus
@@ -283,6 +285,7 @@ class Analysis:
     is_whole: bool = False
     failure: str = ""
     written: tuple[OutputBytes, ...] = ()
+    unread: tuple[int, ...] = ()
 
     @property
     def own(self) -> tuple[KernelAnalysis, ...]:

@@ -11,6 +11,7 @@ __all__ = [
     "Chain",
     "Contributor",
     "Fusion",
+    "InputNeed",
     "Needed",
     "NeededProducts",
     "OpWork",
@@ -70,6 +71,21 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class InputNeed:
+    """An argument that the results depend on, and that no other argument tells.
+
+    Attributes:
+        position: among the tensors of the arguments, in their order.
+        name: as the reference calls it.
+        bytes: of it that one op reads, at the most.
+    """
+
+    position: int
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Work:
     """The minimum cost of a problem, on any device.
 
@@ -85,6 +101,7 @@ class Work:
         ops: one entry per traced op that costs anything, in program order.
         guesses: the `assumptions` about guessed values, on which no hard bound may rest.
         chain: of dependent steps; ``None`` if there are few.
+        needs: arguments that every correct implementation reads; not all of them are known.
     """
 
     operations: Mapping[str, int]
@@ -98,6 +115,7 @@ class Work:
     ops: tuple[OpWork, ...] = ()
     guesses: tuple[str, ...] = ()
     chain: Chain | None = None
+    needs: tuple[InputNeed, ...] = ()
 
     @property
     def dram_bytes(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
 from solkit.core import KernelFile, Space, Tolerance, Value
 from solkit.errors import ShapeError, UnsupportedError
@@ -75,6 +75,24 @@ class Workload:
         """The same workload on other inputs."""
         return replace(self, args=args, kwargs=kwargs)
 
+    def tensors(self) -> list[torch.Tensor]:
+        """All tensors among the inputs, in their order."""
+        leaves = tree_leaves((self.args, dict(self.kwargs)))
+        return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def names(self) -> list[str]:
+        """What the reference, or else the candidate, calls each of `tensors`."""
+        function = self.reference or self.kernel
+        assert function is not None
+        places = _places(function, len(self.args))
+        named = [*zip(places, self.args), *self.kwargs.items()]
+        return [
+            f"{name}{keystr(path)}"
+            for name, arg in named
+            for path, leaf in tree_flatten_with_path(arg)[0]
+            if isinstance(leaf, torch.Tensor)
+        ]
+
     def written_arguments(self) -> list[torch.Tensor]:
         """The arguments named in `outputs`, in that order."""
         if not self.outputs:
@@ -89,6 +107,19 @@ class Workload:
         tensors = [leaf for leaf in tree_flatten(returned)[0] if isinstance(leaf, torch.Tensor)]
         written = self.written_arguments()
         return [t for t in tensors if not any(t is w for w in written)] + written
+
+
+def _places(function: Function, count: int) -> list[str]:
+    """Names of a function's first arguments."""
+    owner = getattr(function, "model", function)  # of a function that calls a module
+    told = owner.forward if isinstance(owner, torch.nn.Module) else owner
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(told).parameters.values()
+    except (TypeError, ValueError):  # of C code
+        parameters = {}.values()
+    known = [each.name for each in parameters if each.kind in kinds][:count]
+    return [*known, *(f"argument {n}" for n in range(len(known) + 1, count + 1))]
 
 
 class LoadedKernel(abc.ABC):

@@ -216,6 +216,17 @@ def _outside(case: _Case) -> Iterator[str]:
         )
 
 
+def _unread(case: _Case) -> Iterator[str]:
+    """Inputs that the problem depends on, and that nothing reads."""
+    unread = set(case.result.analysis.unread)
+    for need in case.result.work.needs:
+        if need.position in unread:
+            yield (
+                f"Nothing that is launched reads {need.name}, of which the reference reads "
+                f"{amount(need.bytes, 'B')}: the result cannot depend on it."
+            )
+
+
 def _unmodelled(case: _Case) -> Iterator[str]:
     if case.result.work.unmodelled:
         yield (
@@ -402,6 +413,7 @@ _ON_THE_NUMBERS: tuple[Rule, ...] = (
     _does_not_compile,
     _unwritten,
     _outside,
+    _unread,
     _unmodelled,
     _launch_limited,
     _near,

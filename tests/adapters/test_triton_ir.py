@@ -162,6 +162,11 @@ PTX = """\
 """
 
 
+def test_an_array_in_local_memory_is_no_place():
+    declared = "\t.local .align 8 .b8 \t__local_depot0[8];\n"
+    assert vector_widths(declared + PTX) == vector_widths(PTX)
+
+
 def test_widths_of_memory_instructions_by_place():
     assert vector_widths(PTX) == {
         ("kernel.py", 7, 16, "load"): 16,

@@ -13,6 +13,7 @@ from solkit.core import (
     Facts,
     Forecast,
     GapFactor,
+    InputNeed,
     KernelAnalysis,
     KernelModel,
     Launch,
@@ -432,6 +433,16 @@ def test_an_output_that_is_written_in_part_comes_first(make):
     analysis = Analysis(AnalysisStatus.COMPLETE, (make.kernel(),), is_whole=True, written=written)
     text = page(make.report(make.result(analysis=analysis)), width=120)
     assert "next         Output 1 is written in part, at most 1.00 MB of 4.00 MB" in text
+
+
+def test_an_input_that_the_problem_needs_and_nothing_reads_comes_first(make):
+    analysis = Analysis(AnalysisStatus.COMPLETE, (make.kernel(),), is_whole=True, unread=(0, 1))
+    result = make.result(analysis=analysis)
+    work = replace(result.work, needs=(InputNeed(1, "mask", 8_000_000),))  # 0 is not needed
+    text = page(make.report(replace(result, work=work)), width=120)
+    told = "Nothing that is launched reads mask, of which the reference reads 8.00 MB"
+    assert f"next         {told}" in text
+    assert text.count("Nothing that is launched") == 1
 
 
 def test_an_access_outside_of_its_tensor_comes_first_and_once(make):

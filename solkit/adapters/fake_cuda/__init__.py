@@ -66,7 +66,7 @@ from solkit.adapters.fake_cuda.guesses import (
 from solkit.adapters.fake_cuda.normalisation import fake_batch_norm
 from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
-from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors
+from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors, watching_addresses
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
 from solkit.adapters.versions import warn_if_untested
@@ -94,6 +94,7 @@ __all__ = [
     "presumed_value",
     "taken_apart",
     "user_line",
+    "watching_addresses",
     "watching_guesses",
 ]
 

@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
+
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-__all__ = ["data_ptr", "swap_tensors"]
+__all__ = ["data_ptr", "swap_tensors", "watching_addresses"]
 
 _FIRST_ADDRESS, _ADDRESS_STEP = 0x7F00_0000_0000, 1 << 32
 _addresses: dict[int, tuple[int, torch.UntypedStorage]] = {}
+_asked: list[set[int]] = []  # a stack; the innermost is told
 
 
 def data_ptr(tensor: torch.Tensor) -> int:
@@ -20,11 +25,31 @@ def data_ptr(tensor: torch.Tensor) -> int:
     The storage is kept alive, so that no other storage gets its handle.
     """
     storage = tensor.untyped_storage()
+    if _asked and not _is_followed():
+        _asked[-1].add(storage._cdata)
     found = _addresses.get(storage._cdata)
     if found is None:
         found = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
         _addresses[storage._cdata] = found
     return found[0] + int(tensor.storage_offset()) * tensor.element_size()
+
+
+def _is_followed() -> bool:
+    """Whether Triton asks, which looks at alignment alone, or SolKit, which follows the pointer."""
+    caller = sys._getframe(2)
+    while caller.f_code.co_filename == "<string>" and caller.f_back is not None:
+        caller = caller.f_back  # out of the code that Triton makes for a kernel
+    return str(caller.f_globals.get("__name__", "")).partition(".")[0] in ("triton", "solkit")
+
+
+@contextlib.contextmanager
+def watching_addresses() -> Iterator[set[int]]:
+    """The storages whose addresses the code inside asks for: others may read them through these."""
+    _asked.append(set())
+    try:
+        yield _asked[-1]
+    finally:
+        _asked.pop()
 
 
 _torch_swap_tensors = torch.utils.swap_tensors

@@ -8,7 +8,7 @@ to NVRTC for the target.
 from solkit.analysis.cuda.compiling import compile_launches
 from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, failing, recording
 from solkit.analysis.cuda.pipelines import stages_of
-from solkit.analysis.cuda.requests import cuda_requests
+from solkit.analysis.cuda.requests import cuda_requests, read_parameters
 
 __all__ = [
     "CudaLaunch",
@@ -16,6 +16,7 @@ __all__ = [
     "compile_launches",
     "cuda_requests",
     "failing",
+    "read_parameters",
     "recording",
     "stages_of",
 ]

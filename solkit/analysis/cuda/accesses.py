@@ -26,7 +26,7 @@ from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.triton.accesses import count_distinct, ordered
 from solkit.analysis.triton.shared_memory import wavefronts
 
-__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of"]
+__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of", "stored_parameters"]
 
 _LINE_SECTORS = 4
 _WARP = 32
@@ -145,6 +145,14 @@ def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
             if is_pointer or (symbol is not None and symbol.space == "global"):
                 found.setdefault(name)
     return tuple(found)
+
+
+def stored_parameters(kernel: Kernel) -> frozenset[str]:
+    """Pointers that a kernel writes to memory, from where others may take them."""
+    stores = (each for each in kernel.statements if each.name in ("st", "atom", "red"))
+    values = (registers_of(each._replace(operands=each.operands[1:]))[1] for each in stores)
+    written = kernel.depends_on({name for read in values for name in read}, loads=False)
+    return frozenset(_bases(kernel, written))
 
 
 # ------------------------------------------------------------------------------------- every lane

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda
+from solkit.adapters.fake_triton import TensorArgument
 from solkit.analysis.cuda.host import HostCall, HostError, HostLaunch, call_host, is_unknown
 from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
@@ -73,12 +74,14 @@ class CudaRecording:
         remarks: notes, an ordered set of sentences.
         files: that hold the extensions' sources; likewise.
         unseen: whether host code calls what is not analysed.
+        merged: the storages of launches that are counted among others.
     """
 
     launches: list[CudaLaunch] = field(default_factory=list)
     remarks: dict[str, None] = field(default_factory=dict)
     files: dict[str, None] = field(default_factory=dict)
     unseen: bool = False
+    merged: set[int] = field(default_factory=set)
 
     def take(self, other: CudaRecording) -> None:
         """Hold what another recording saw, in place of this one's."""
@@ -135,6 +138,8 @@ class CudaRecording:
             told = f"{launch.host.line}: {launch.host.kernel} is launched with more than"
             counted = "sets of integers; the rest is taken to do what the last of them does."
             self.remarks[f"{told} {_MOST_ALIKE} {counted}"] = None
+        tensors = (a for a in launch.host.arguments if isinstance(a, TensorArgument))
+        self.merged.update(each.storage for each in tensors)
         index = (same or alike)[-1]
         self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
 

@@ -28,7 +28,14 @@ from solkit.analysis.common.counted import (
 )
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
-from solkit.analysis.cuda.accesses import Lanes, SharedSite, Site, Spots, sites_of
+from solkit.analysis.cuda.accesses import (
+    Lanes,
+    SharedSite,
+    Site,
+    Spots,
+    sites_of,
+    stored_parameters,
+)
 from solkit.analysis.cuda.active import Grid
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel, registers_of
 from solkit.analysis.cuda.follow import Follower
@@ -36,7 +43,7 @@ from solkit.analysis.cuda.loops import Tables
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
 from solkit.core import Device, Occupancy, Requests, SharedAccess
 
-__all__ = ["cuda_requests"]
+__all__ = ["cuda_requests", "read_parameters"]
 
 _WHOLE_THREADS = 1 << 13
 """Threads followed one by one, in up to `_WHOLE` blocks."""
@@ -51,6 +58,8 @@ _MOST_WORK = 1_000_000.0
 _MUCH_WORK = 250_000.0
 """Work of the others beyond which fewer blocks are followed thread by thread."""
 _LINE = 128
+_HIDING = frozenset({"call", "tex", "tld4", "suld"})
+"""Statements that may read global memory in ways that are not followed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +180,26 @@ def cuda_requests(
         guesses=tuple(_guesses(followed)),
         reuse=reuse,
     )
+
+
+def read_parameters(compiled: Compiled) -> frozenset[int]:
+    """Parameters of a kernel, by their place, through which it may read memory.
+
+    All of them, if it does what is not followed.
+
+    Args:
+        compiled: as for `cuda_requests`.
+
+    Raises:
+        ValueError: likewise.
+    """
+    kernel = read_kernel(compiled.ptx, compiled.entry)
+    if any(each.name in _HIDING or "bulk" in each.modifiers for each in kernel.statements):
+        return frozenset(range(len(kernel.parameters)))
+    sites = sites_of(kernel).values()
+    names = {name for site in sites if site.kind != "store" for name in site.parameters}
+    names |= stored_parameters(kernel)
+    return frozenset(n for n, each in enumerate(kernel.parameters) if each.name in names)
 
 
 def _barriers(block: BasicBlock) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePath
@@ -26,7 +26,7 @@ from solkit.analysis.library.inductor import compiling
 from solkit.analysis.library.touched import accesses
 from solkit.core import Access
 from solkit.roofline.work.costs import cost_of
-from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view
+from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view, uses_of
 
 __all__ = ["LibraryLaunch", "LibraryOp", "LibraryRecording", "recording", "repeating"]
 
@@ -82,11 +82,13 @@ class LibraryRecording:
         launched: the number of distinct launches of other kernels so far.
         counts: how often each operator was called, and `LibraryLaunch.after`.
         written: the most bytes that operators wrote, by storage.
+        read: the storages that operators read, and those that the host looked at.
     """
 
     launched: Callable[[], int]
     counts: dict[LibraryOp, list[int]] = field(default_factory=dict)
     written: Counter[int] = field(default_factory=Counter)
+    read: set[int] = field(default_factory=set)
 
     @property
     def launches(self) -> tuple[LibraryLaunch, ...]:
@@ -156,10 +158,13 @@ class _Watch(Recorder):
         if (parts := fake_cuda.taken_apart(self, func, args, kwargs)) is not NotImplemented:
             return parts
         if _launches_nothing(func):
+            if not _reads_nothing(func):
+                self._count_reads(uses_of(self.frozen((args, kwargs))))
             return func(*args, **kwargs)
         before = self.frozen((args, kwargs))
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)
+        self._count_reads(op.inputs if op is not None else ())
         if op is not None and (found := _library_op(op, frozenset(self._on_gpu))):
             self._count_writes(op)
             if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
@@ -171,6 +176,9 @@ class _Watch(Recorder):
     def _count_writes(self, op: TracedOp) -> None:
         for use in (*op.outputs, *op.written):
             _recordings[-1].written[self._handles[use.storage]] += use.bytes
+
+    def _count_reads(self, uses: Iterable[TensorUse]) -> None:
+        _recordings[-1].read.update(self._handles[use.storage] for use in uses)
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """The region of its storage that a tensor covers; notes where the storage is."""
@@ -199,6 +207,18 @@ def _launches_nothing(func: Any) -> bool:
     if is_view(func) and not writes:
         return True
     return name in _ASKING or "empty" in name or fake_triton.is_custom_op(func)
+
+
+_LOOKING = {f"aten.{name}" for name in "_local_scalar_dense equal allclose".split()}
+
+
+@functools.cache
+def _reads_nothing(func: Any) -> bool:
+    """Whether an op that launches nothing does not look at what is in a tensor either."""
+    if not isinstance(func, torch._ops.OpOverload):
+        return False
+    known = func.namespace == "aten" and str(func.overloadpacket) not in _LOOKING
+    return known or fake_triton.is_custom_op(func)  # whose own kernel is seen
 
 
 # ------------------------------------------------------------------------------ one operator

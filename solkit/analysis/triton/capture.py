@@ -15,14 +15,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
 import torch
 import triton
-from torch.utils._pytree import tree_leaves
 
 from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch, Choice
@@ -85,6 +84,8 @@ class Captured:
         outputs: number, dtypes and shapes of its output tensors.
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
         made: its outputs in the GPU's memory, without those that it was given.
+        unread: storages of inputs in the GPU's memory, by their place among all tensors that it
+            gets, of which no operator reads anything and whose address nobody asks for.
         is_whole: whether all of its work is seen: it started no thread, say.
         is_unanalysed: whether it launches kernels in a language that is not analysed.
     """
@@ -94,6 +95,7 @@ class Captured:
     outputs: str
     library: tuple[LibraryLaunch, ...] = ()
     made: tuple[Output, ...] = ()
+    unread: Mapping[int, int] = field(default_factory=dict)
     is_whole: bool = True
     is_unanalysed: bool = False
 
@@ -148,6 +150,7 @@ def capture(
     into.take(later_into)
     if counts[0] == counts[1] or later.is_unanalysed:
         return later
+    later = replace(later, unread={})  # it may go by what an earlier call has read
     note = f"The first call makes {counts[0]} launches, later ones {counts[1]}: {_LATER}"
     return replace(later, notes=(*later.notes, note))
 
@@ -179,6 +182,7 @@ def _called(
         cuda.recording(into),
         library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,
         _watching_threads() as threads,
+        fake_cuda.watching_addresses() as addresses,
     ):
         try:
             with _ended_after(limit_s):
@@ -195,6 +199,7 @@ def _called(
         described(outputs),
         operators.launches,
         tuple(_made(workload, outputs, operators.written)) if is_whole else (),
+        _unread(workload, operators.read | addresses) if is_whole else {},
         is_whole,
         bool(seen.unanalysed),
     )
@@ -229,14 +234,19 @@ def _watching_threads() -> Iterator[Mapping[str, None]]:
         threading.excepthook = excepthook
 
 
+def _unread(workload: Workload, read: Container[int]) -> dict[int, int]:
+    storages = {
+        position: tensor.untyped_storage()._cdata
+        for position, tensor in enumerate(workload.tensors())
+        if tensor.is_cuda
+    }
+    return {position: each for position, each in storages.items() if each not in read}
+
+
 def _made(
     workload: Workload, outputs: Sequence[torch.Tensor], written: Mapping[int, int]
 ) -> Iterator[Output]:
-    given = {
-        leaf.untyped_storage()._cdata
-        for leaf in tree_leaves((workload.args, dict(workload.kwargs)))
-        if isinstance(leaf, torch.Tensor)
-    }
+    given = {tensor.untyped_storage()._cdata for tensor in workload.tensors()}
     for tensor in outputs:
         storage = tensor.untyped_storage()._cdata
         if tensor.is_cuda and storage not in given:

@@ -59,6 +59,7 @@ __all__ = [
     "Descriptor",
     "Programs",
     "Watcher",
+    "parameters_in_order",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -152,7 +153,7 @@ class Programs(Control):
     def _bind(self, arguments: Mapping[str, Argument]) -> None:
         known: dict[int, int] = {}
         rest: list[Array] = []
-        given = _in_order(self.function, arguments)
+        given = parameters_in_order(self.function, arguments)
         for position, (name, _) in enumerate(self.function.arguments):
             parameter = name[1:] if given is None else given[position]
             argument = arguments.get(parameter)
@@ -491,7 +492,7 @@ def _differ(contents: Array | None) -> bool:
     return int((counts > 1).sum()) <= 1
 
 
-def _in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:
+def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:
     """The parameter of each of a function's arguments; ``None`` if their numbers differ.
 
     The IR may name an argument after a variable that it is assigned to.

@@ -20,6 +20,7 @@ __all__ = [
     "Wanted",
     "from_memory",
     "mask_of",
+    "may_read",
     "other_of",
     "scattered_values",
     "steering_values",
@@ -155,6 +156,36 @@ def scattered_values(function: Function, distinct: Container[str] = frozenset())
             if name not in distinct
         ),
     )
+
+
+_CARRYING = {"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", "ttg.warp_yield"}
+_CARRYING |= {"ttg.warp_specialize", "ttg.warp_return", "tt.return"}
+"""Operations that hand values on as `_sources` says, or not at all."""
+
+
+def may_read(function: Function, argument: str) -> bool:
+    """Whether a kernel may read what an argument points to, as its code says.
+
+    It does not where the pointer, and all that is computed from it, only says where to store.
+    """
+    pointers = _computed_from(function.blocks, [argument])
+    return any(_may_load(each, pointers) for block in function.blocks for each in block.walk())
+
+
+def _may_load(operation: Operation, pointers: frozenset[str]) -> bool:
+    """Whether an operation may load from pointers, or hands them to where they are not seen."""
+    taken = [n for n, operand in enumerate(operation.operands) if operand in pointers]
+    if not taken:
+        return False
+    if operation.name in STORES:
+        return taken != [0]
+    if operation.name in TMA_STORES:
+        return "reduce" in operation.name
+    if operation.name in ACCESSES or operation.name.startswith("cf."):
+        return True
+    if operation.name in _CARRYING:
+        return False
+    return not operation.results or bool(operation.blocks)
 
 
 def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:

@@ -179,7 +179,7 @@ def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: De
         with _alarm_after(_FOLLOWING_S * len(captured.launches), _interrupt):
             found += launch_facts(captured.launches, partial(compile_all, device=device), device)
         with _alarm_after(_EXTENSION_S, _interrupt):
-            extended, unknown = extension_facts(extensions, device)
+            extended, unknown, _ = extension_facts(extensions, device)
     except TimeoutError:
         return ""
     own = [facts for facts, _ in (*found, *extended)]

@@ -1,0 +1,68 @@
+"""Inputs that nothing which a candidate launches reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
+from solkit.adapters.triton_compiler import Compiled
+from solkit.adapters.triton_ir import parse
+from solkit.analysis import cuda
+from solkit.analysis.triton.programs import parameters_in_order
+from solkit.analysis.triton.relevance import may_read
+from solkit.core import Facts
+
+__all__ = ["unread_inputs"]
+
+
+def unread_inputs(
+    inputs: Mapping[int, int],
+    launches: Sequence[tuple[CapturedLaunch, Facts, Compiled]],
+    extensions: Sequence[tuple[cuda.CudaLaunch, Compiled]],
+) -> tuple[int, ...]:
+    """Places of inputs that no launch reads, as its code says.
+
+    Args:
+        inputs: storages of inputs by place, without those that operators or the host read.
+        launches: all of Triton, with their facts and code.
+        extensions: all of CUDA C++, likewise.
+    """
+    left = set(inputs.values())
+    for launch, facts, compiled in launches:
+        left -= {each for each in left if _reads(launch, facts, compiled, each)}
+    for other, binary in extensions:
+        left -= {each for each in left if _extension_reads(other, binary, each)}
+    return tuple(position for position, storage in inputs.items() if storage in left)
+
+
+def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: int) -> bool:
+    """Whether a launch, or one that is counted with it, may read a storage."""
+    names = [name for name, storages in launch.by_parameter.items() if storage in storages]
+    if not names:
+        return False
+    if facts.requests is None or not compiled.ttgir:
+        return True
+    if facts.requests.is_complete and launch.launch.count == 1:
+        loads = (each for each in facts.requests.accesses if each.kind != "store")
+        arguments = [launch.arguments.get(each.argument) for each in loads]
+        if all(isinstance(each, TensorArgument) for each in arguments):
+            return any(getattr(each, "storage", 0) == storage for each in arguments)
+    function, kinds = parse(compiled.ttgir), launch.kernel.signature
+    given = {n: a for n, a in launch.arguments.items() if str(kinds.get(n)) != "constexpr"}
+    order = parameters_in_order(function, given)
+    if order is None or not set(names) <= set(order):  # parts of a tuple, say
+        return True
+    arguments = [ir for name, (ir, _) in zip(order, function.arguments) if name in names]
+    return any(may_read(function, each) for each in arguments)
+
+
+def _extension_reads(launch: cuda.CudaLaunch, compiled: Compiled, storage: int) -> bool:
+    arguments = launch.host.arguments
+    if any(each is None for each in arguments):  # it may hold any pointer
+        return True
+    places = [
+        n
+        for n, each in enumerate(arguments)
+        if isinstance(each, TensorArgument) and each.storage == storage
+    ]
+    return bool(places) and not cuda.read_parameters(compiled).isdisjoint(places)
