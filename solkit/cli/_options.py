@@ -82,7 +82,8 @@ Device = Annotated[
     typer.Option(
         metavar="NAME",
         autocompletion=device_names,
-        help="Target GPU, named as in `solkit devices`. Default: this machine's, else an H100.",
+        help="Target GPU, named as in `solkit devices`. Default: the project's or this machine's, "
+        "else an H100.",
     ),
 ]
 On = Annotated[

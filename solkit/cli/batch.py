@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def batch(
             found = tuning(
                 manifest,
                 gpu_minutes=gpu_minutes,
-                device=None if recorded else device,
+                device=None if recorded else _project.device(device, manifest, on),
                 bench=_replayed(recorded, device, how) if recorded else None,
                 triage=triage,
                 settings=how,

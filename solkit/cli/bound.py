@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.cli._options import Precision
 from solkit.cli._symbolic import check_options, show_formula
 from solkit.cli.exit_codes import Exit
@@ -61,12 +61,13 @@ def bound(
 ) -> None:
     """Show how fast a problem could be solved, and what limits it. Needs no kernel and no GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
-        shapes = _options.parse_shapes(shape)
         _base.check_readable(kernel, reference)
+        device = _project.device(device, kernel)
         _base.check_writable(json, inputs=(kernel, reference))
         if symbolic is not None:
             refused = {"--explain": explain, "--fusion": fusion, "--groups": groups is not None}
-            check_options(refused, protocol.value, shapes)
+            only = _options.parse_shapes(shape)
+            check_options(refused, protocol.value, only)
             with _base.stdout_kept_for_the_report():
                 from solkit import pipeline
 
@@ -74,7 +75,7 @@ def bound(
                     kernel,
                     [name.strip() for name in symbolic.split(",")],
                     device,
-                    shape=shapes[0] if shapes else None,
+                    shape=only[0] if only else None,
                     precision=precision.value,
                     reference=reference,
                     time_limit_s=study_limit,
@@ -91,7 +92,7 @@ def bound(
                 kernel,
                 device=device,
                 reference=reference,
-                shapes=shapes,
+                shapes=_project.shapes(shape, kernel),
                 precision=precision.value,
                 protocol=protocol.value,
                 groups=groups,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 __all__ = ["EPILOG", "compare"]
@@ -67,7 +67,8 @@ def compare(
 ) -> None:
     """Show which candidate is faster, by timing them in turns on this machine's GPU."""
     with exit_codes.failures_as_exit_codes(verbose):
-        shapes = _options.parse_shapes(shape)
+        device = _project.device(device, base, on)
+        shapes = _project.shapes(shape, base)
         own = _options.parse_params(base_params, "--base-params")
         chosen = _options.parse_params(params)
         _base.check_readable(base, *candidates, reference)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -231,9 +231,9 @@ def evolve(
             evolving,
             kernel,
             gpu_seconds=gpu_seconds,
-            device=None if recorded else device,
+            device=None if recorded else _project.device(device, kernel, on),
             reference=reference,
-            shape=_options.parse_settings(shape, "--shape") if shape else None,
+            shape=_project.shape(shape, kernel),
             bench=_replayed(recorded, device, reference or kernel) if recorded else None,
             settings=_settings(plain, params, held_out, log, resume),
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 __all__ = ["inductor"]
@@ -47,7 +47,9 @@ def inductor(
             raise InputError(f"--out: {out} exists, and no Python file is ever overwritten")
         from solkit.pipeline.compiling import first_parent
 
-        asked = _options.parse_settings(shape, "--shape") if shape else None
+        device = _project.device(device, reference)
+        _project.announce(device)
+        asked = _project.shape(shape, reference)
         with _base.stdout_kept_for_the_report(), _base.working("compiling"):
             made = first_parent(reference, device, asked)
         for note in made.notes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, exit_codes
+from solkit.cli import _base, _options, _outputs, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def rank(
         _base.check_readable(*kernels, reference)
         outputs = _outputs.Outputs(json, html)
         outputs.check(*kernels, reference)
+        device = _project.device(device, kernels[0])
+        _project.announce(device)
         from solkit import pipeline
         from solkit.core import Configuration
         from solkit.report import ranking
@@ -96,7 +98,7 @@ def rank(
                 reference,
                 device,
                 budget=top,
-                shapes=_options.parse_shapes(shape),
+                shapes=_project.shapes(shape, kernels[0]),
                 surrogate=None if model is None and language else _loaded(model, language),
                 settings=RankSettings(
                     depth=depth.value,

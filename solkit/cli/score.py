@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, exit_codes
+from solkit.cli import _base, _options, _outputs, _project, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 from solkit.cli.exit_codes import Exit
 from solkit.errors import InputError
@@ -111,7 +111,8 @@ def score(
 ) -> None:
     """Show how fast a kernel could run, how fast it runs, and what explains the difference."""
     with exit_codes.failures_as_exit_codes(verbose):
-        shapes = _options.parse_shapes(shape)
+        device = _project.device(device, kernels[0], on)
+        shapes = _project.shapes(shape, kernels[0])
         outputs = _outputs.Outputs(json, html, figures, several=len(kernels) > 1)
         _base.check_readable(*kernels, reference, solution, params_file)
         outputs.check(*kernels, reference, solution, params_file)
@@ -137,10 +138,11 @@ def score(
             counters=ncu,
         )
         run = partial(
-            pipeline.score,
-            device=device, shapes=shapes, params=chosen, settings=settings, measure=measure,
-        )  # fmt: skip
-        page = _Page(outputs, verbose, explain, fail_under, hinting=not sandbox, checking=check)
+            pipeline.score, device=device, params=chosen, settings=settings, measure=measure
+        )
+        page = _Page(
+            outputs, verbose, explain, fail_under, hinting=not sandbox, checking=check, shape=shape
+        )
         code = page.one(run, *pairs[0]) if len(pairs) == 1 else page.several(run, pairs)
     raise typer.Exit(code)
 
@@ -172,6 +174,7 @@ class _Page:
     fail_under: float | None
     hinting: bool = True
     checking: bool = False
+    shape: Sequence[str] | None = None
 
     def one(self, run: _Run, candidate: str, problem: str | None) -> Exit:
         """Report one kernel."""
@@ -215,8 +218,9 @@ class _Page:
         from solkit.report import schema, terminal
 
         start = time.perf_counter()
+        shapes = _project.shapes(self.shape, candidate)
         with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
-            report = run(candidate, reference=problem)
+            report = run(candidate, reference=problem, shapes=shapes)
             told: tuple[str, ...] = ()
             if self.checking:
                 from solkit.pipeline.interpreting import checked

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from solkit import extras
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def service_settings(
     max_body, max_queue, max_queue_each, rate = limits
     return ServiceSettings(
         state=Path(state) if state else userdata.folder("service"),
-        device=device if recorded is None else _recorded_device(recorded, device),
+        device=_project.device(device) if recorded is None else _recorded_device(recorded, device),
         gpus=gpus,
         recorded=None if recorded is None else str(Path(recorded).resolve()),
         sandbox=sandbox,

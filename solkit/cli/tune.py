@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, exit_codes
+from solkit.cli import _base, _options, _project, exit_codes
 from solkit.errors import InputError
 
 if TYPE_CHECKING:
@@ -154,9 +154,9 @@ def tune(
             tuned = tuning(
                 kernel,
                 gpu_seconds=gpu_seconds,
-                device=None if recorded else device,
+                device=None if recorded else _project.device(device, kernel, on),
                 reference=reference,
-                shape=_options.parse_settings(shape, "--shape") if shape else None,
+                shape=_project.shape(shape, kernel),
                 bench=_replayed(recorded, device, kernel, reference) if recorded else None,
                 settings=settings,
                 show=show,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from solkit.cli import _base, _options, _outputs, _saves, exit_codes
+from solkit.cli import _base, _options, _outputs, _project, _saves, exit_codes
 from solkit.cli._options import Precision, TimingProtocol
 from solkit.cli.exit_codes import Exit
 
@@ -55,6 +55,7 @@ def watch(
     """
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_readable(kernel, reference)
+        device = _project.device(device, kernel, on)
         with _base.stdout_kept_for_the_report():
             from solkit.processes import jobs as worker
 
@@ -74,7 +75,7 @@ def watch(
         )
         run = partial(
             pipeline.score,
-            kernel, reference=reference, device=device, shapes=_options.parse_shapes(shape),
+            kernel, reference=reference, device=device, shapes=_project.shapes(shape, kernel),
             params=_options.parse_params(params), settings=settings,
         )  # fmt: skip
         here = target(device, settings).source == "nvml"

@@ -10,10 +10,13 @@ from solkit.roofline import devices as catalogue
 from solkit.roofline import nvml
 from solkit.roofline.calibration import calibrated
 
-__all__ = ["DEFAULT_DEVICE", "devices", "named_device", "target"]
+__all__ = ["DEFAULT_DEVICE", "NO_GPU", "devices", "named_device", "target"]
 
 DEFAULT_DEVICE = "h100-sxm"
 """The target if none is named and the machine has no GPU."""
+
+NO_GPU = f"No GPU here and no device named: bounds are for {DEFAULT_DEVICE}."
+"""The note of such a target."""
 
 
 def devices() -> tuple[Device, ...]:
@@ -57,9 +60,8 @@ def target(device: str | Device | None, settings: MeasureSettings | None = None)
     if device is None and live:
         return calibrated(live[0], nvml.driver_version())
     if device is None:
-        note = f"No GPU here and no device named: bounds are for {DEFAULT_DEVICE}."
         default = calibrated(catalogue.find(DEFAULT_DEVICE))
-        return replace(default, notes=(*default.notes, note))
+        return replace(default, notes=(*default.notes, NO_GPU))
     named = named_device(device)
     if named.source == "nvml":
         return named
