@@ -51,28 +51,35 @@ _MOST = 0.4  # of a warp's instructions
 
 
 def cause_of(
-    name: str, factor: float, kernels: Sequence[Followed], needs: Needs | None = None
+    name: str,
+    factor: float,
+    kernels: Sequence[Followed],
+    needs: Needs | None = None,
+    grown: Sequence[Followed] | None = None,
 ) -> Cause | None:
-    """The cause of a large factor, in the first kernel that shows one.
+    """The cause of a large factor, in the first of the launches that grow by it and show one.
 
     Args:
         name: of the factor.
         factor: by how much.
         kernels: all launches, those first to which the factor adds most.
         needs: of the problem; unknown if not given.
+        grown: the launches to which the factor adds much; all if not given.
     """
     if factor < MATTERS:
         return None
     needs = needs or Needs()
+    grown = kernels if grown is None else grown
     if name == "extra traffic":
-        return library_causes.in_traffic(kernels, factor) or _on_traffic(kernels, factor, needs)
+        library = library_causes.in_traffic(kernels, factor)
+        return library or _on_traffic(kernels, factor, needs, grown)
     if name == "extra work":
         return _on_work(kernels, factor, needs)
     operators = library_causes.on_launches(kernels) if name == "launch" else None
     rule = _RULES.get(name)
     if rule is None or operators is not None:
         return operators
-    seen = [kernel for kernel in kernels if name in _OF_OPERATORS or not kernel.library]
+    seen = [kernel for kernel in grown if name in _OF_OPERATORS or not kernel.library]
     return next((cause for kernel in seen if (cause := rule(kernel, factor, needs))), None)
 
 
@@ -150,11 +157,13 @@ def _doubles(kernel: Followed) -> Cause:
 # --------------------------------------------------------------------- traffic and instructions
 
 
-def _on_traffic(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause | None:
+def _on_traffic(
+    kernels: Sequence[Followed], factor: float, needs: Needs, grown: Sequence[Followed]
+) -> Cause | None:
     """Between launches where DRAM limits; else what fills the memory that limits a launch."""
     if kernels[0].memory == "atomics":
         return contended(kernels[0])
-    own = next((cause for kernel in kernels if (cause := in_a_launch(kernel))), None)
+    own = next((cause for kernel in grown if (cause := in_a_launch(kernel))), None)
     if own is not None and own.name in _OF_REUSE and factor < _REUSE_MATTERS:
         own = None
     if own is not None and own.name == "busy shared memory":

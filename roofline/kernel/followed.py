@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from solkit.core import Demand, Device, KernelAnalysis, Term
@@ -15,6 +15,7 @@ __all__ = ["Followed"]
 
 _NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _DOUBLES_TELL = 0.2  # of a warp's instructions
+_SHARED_BY_ALL = ("dram", "atomics")  # SMs, so that the busiest has no longer
 _SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
 
@@ -128,11 +129,30 @@ class Followed:
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
         return together(terms, blocks, warps, ahead(self.kernel))
 
+    @property
+    def time_ms(self) -> float:
+        """The modelled time of one launch."""
+        assert self.kernel.model is not None
+        return self.kernel.model.time_ms
+
+    def without(self, factors: Collection[str]) -> float:
+        """`running` if what some of the gap's factors stand for took no time, in ms."""
+        if self.library:
+            return 0.0 if "extra traffic" in factors else self.running()
+        even = self.uneven if "tail" in factors else 1.0
+        terms = [
+            replace(term, time_ms=term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else even))
+            for term in self.terms
+            if term.name != "launch" and _factor_of(term.name) not in factors
+        ]
+        blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
+        return together(terms, blocks, warps, ahead(self.kernel))
+
     @cached_property
     def evenly(self) -> Mapping[str, float]:
         """Each resource's time, in ms, as if all SMs had the mean."""
         return {
-            term.name: term.time_ms / (1.0 if term.name in ("dram", "atomics") else self.uneven)
+            term.name: term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else self.uneven)
             for term in self.terms
             if term.name not in _NO_RESOURCES
         }
@@ -221,3 +241,12 @@ class Followed:
 
 def _is_pipe(name: str) -> bool:
     return name.startswith("tensor.") or name in _SCALAR_PIPES
+
+
+def _factor_of(term: str) -> str:
+    """The factor of the gap that a term of the model belongs to."""
+    if term == "issue":
+        return "instructions"
+    if term in _NO_RESOURCES:
+        return term
+    return "extra work" if _is_pipe(term) else "extra traffic"

@@ -34,6 +34,7 @@ from solkit.roofline.kernel.causes import MATTERS, Needs, cause_of
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.model import ahead, resident
 from solkit.roofline.kernel.naming import counted
+from solkit.roofline.kernel.savings import with_speedups
 
 __all__ = ["FACTORS", "gap", "modelled_ms"]
 
@@ -45,6 +46,8 @@ FACTORS = (
 
 _LARGE = 1.15
 """A factor from here on says so if no cause of it is known."""
+_MUCH = 0.2
+"""Of what a step adds to one launch, from which it counts beside what it adds to another."""
 _UNKNOWN = " No cause of this is known."
 _GIVEN = " Nothing in the kernel changes this."
 
@@ -87,9 +90,10 @@ def gap(
     factors, before = [], bound.time_ms
     for step in _steps(bound, followed, device, measurement):
         after = max(step.time_ms, 1e-9)
-        cause = cause_of(step.name, after / before, step.kernels, needs)
+        cause = cause_of(step.name, after / before, step.kernels, needs, step.grown)
         factors.append(_factor(step.name, after / before, step.evidence, cause))
         before = after
+    factors = with_speedups(factors, followed)
     if measurement is not None:
         factors.append(_unexplained(time_ms / before))
     elif abs(time_ms / before - 1) > 1e-9:
@@ -121,12 +125,14 @@ class _Step:
 
     Attributes:
         kernels: the launches, those first to which it adds most.
+        grown: those of them to which it adds much.
     """
 
     name: str
     time_ms: float
     evidence: str
     kernels: Sequence[Followed]
+    grown: Sequence[Followed]
 
 
 def _steps(
@@ -142,15 +148,15 @@ def _steps(
         total_ms = max(sum(reached), total_ms)
         if name == "sustained rates":
             total_ms = max(total_ms, _needed_ms(bound, kernels))
-        ordered = _by_growth(kernels, before, reached)
-        yield _Step(name, total_ms, evidence(ordered), ordered)
+        ordered, grown = _by_growth(kernels, before, reached)
+        yield _Step(name, total_ms, evidence(ordered), ordered, grown)
     launch_ms = total_ms + _launches_ms(kernels, measurement)
     ordered = sorted(kernels, key=lambda kernel: -kernel.count)
-    yield _Step("launch", launch_ms, _launches(kernels, measurement), ordered)
+    yield _Step("launch", launch_ms, _launches(kernels, measurement), ordered, ordered)
     if measurement is not None and measurement.sm_clock_mhz:
         slower = _clock_factor(kernels, device, measurement.sm_clock_mhz)
         seen = f"{measurement.sm_clock_mhz:.0f} MHz of {device.clock_mhz:.0f}"
-        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels)
+        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels, kernels)
 
 
 _Level = tuple[str, Callable[[Followed], float], Callable[[Sequence[Followed]], str]]
@@ -185,11 +191,14 @@ def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
 
 def _by_growth(
     kernels: Sequence[Followed], before: Sequence[float], after: Sequence[float]
-) -> Sequence[Followed]:
-    grown = sorted(
+) -> tuple[Sequence[Followed], Sequence[Followed]]:
+    """The launches, those first that grow most; and those that grow much beside the first."""
+    ordered = sorted(
         zip(kernels, before, after, strict=True), key=lambda each: (each[1] - each[2], -each[2])
     )
-    return [kernel for kernel, *_ in grown]
+    most = max((late - early for _, early, late in ordered), default=0.0)
+    much = [kernel for kernel, early, late in ordered if late - early >= _MUCH * most]
+    return [kernel for kernel, *_ in ordered], much
 
 
 def _needed_bytes(bound: Bound) -> float:

@@ -221,8 +221,12 @@ def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
 
 
 def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
-    """The access with most requests, if its lanes move less than they could."""
-    most = max(known, key=lambda access: access.requests, default=None)
+    """The access with most requests, if its lanes move less than they could.
+
+    Requests whose lanes all want one element could be no wider.
+    """
+    several = [a for a in known if a.requested_bytes > a.vector_bytes * a.requests]
+    most = max(several, key=lambda access: access.requests, default=None)
     if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
     figures: dict[str, Value] = {

@@ -102,12 +102,15 @@ class GapFactor:
         factor: what it multiplies the time by; 1 if it costs nothing.
         evidence: the figures behind it, as a sentence.
         cause: why it is large; ``None`` if it is small or the cause is unknown.
+        speedup: the time over what the model leaves without what the cause describes, at the most;
+            ``None`` if no cause is known.
     """
 
     name: str
     factor: float
     evidence: str
     cause: Cause | None = None
+    speedup: float | None = None
 
 
 @dataclass(frozen=True)

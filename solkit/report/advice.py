@@ -33,6 +33,7 @@ _LOW_OCCUPANCY = 0.5
 _LOW_FILL = 0.8  # of the device's slots, over all waves
 _CLOCK_MATTERS = 1.05  # bound at the clock seen / bound at the maximum clock
 _WHOLE = 0.9  # of an output: figures of large grids are scaled from some blocks
+_SAVES = 1.02  # times as fast, from which a saving is told
 _MOSTLY = 0.5  # of the modelled time
 _IDLE_MATTERS = 0.1  # of a call's time with no kernel running
 _PROFILERS = {"NVIDIA": "Nsight Compute", "AMD": "rocprof-compute"}
@@ -259,21 +260,25 @@ def _near(case: _Case) -> Iterator[str]:
 def _gap(case: _Case) -> Iterator[Advice]:
     """What the factors of the gap say, each advice once, first what saves most.
 
-    The factors multiply to the time, so without one of them the time is divided by it. No advice
-    leads below the speed of light.
+    Causes that save nothing alone, as something else takes as long, come last and without a figure.
+    No advice leads below the speed of light.
     """
     gap = case.result.gap
     if gap is None or case.tiny:
         return
-    factors: dict[str, float] = {}
+    whole = max(gap.time_ms / gap.sol_ms, 1.0)
+    found: dict[str, tuple[float, float]] = {}
     for each in gap.factors:
         if each.cause:
             text = advice_on(each.cause)
-            factors[text] = factors.get(text, 1.0) * each.factor
-    whole = max(gap.time_ms / gap.sol_ms, 1.0)
-    for text, factor in sorted(factors.items(), key=lambda item: -item[1]):
-        speedup = min(factor, whole)
-        yield Advice(text, gap.time_ms * (1 - 1 / speedup), speedup)
+            speedup, factor = found.get(text, (1.0, 1.0))
+            alone = each.factor if each.speedup is None else each.speedup
+            found[text] = max(speedup, min(alone, whole)), factor * each.factor
+    for text, (speedup, _) in sorted(found.items(), key=lambda item: item[1], reverse=True):
+        if speedup < _SAVES:
+            yield Advice(text)
+        else:
+            yield Advice(text, gap.time_ms * (1 - 1 / speedup), speedup)
 
 
 def _operators(case: _Case) -> Iterator[str]:
