@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from solkit.core import Cause
 from solkit.roofline.kernel import library_causes, traffic_causes
 from solkit.roofline.kernel.followed import Followed
-from solkit.roofline.kernel.model import ahead, resident
+from solkit.roofline.kernel.model import ahead, resident, spills_share
 from solkit.roofline.kernel.naming import Needs, counted, named
 from solkit.roofline.kernel.traffic_causes import (
     between_launches,
@@ -48,6 +48,7 @@ _MANY_REQUESTS = 8  # of a warp at one load
 _FULL = 0.9  # of an SM's warps
 _LEADS = 0.7  # of the time of the longest resource
 _MOST = 0.4  # of a warp's instructions
+_SPILLS_TELL = 0.02  # of a warp's time alone; below, some words that it spills once
 
 
 def cause_of(
@@ -106,6 +107,7 @@ def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
     """The most that the launches do of any kind of operation, over what the problem needs.
 
     Kinds that take little of the launches' time are left out: more or less of them changes nothing.
+    So are those of which the problem needs none: how many times that is cannot be said.
     """
     asked: dict[str, float] = {}
     taken: dict[str, float] = {}
@@ -121,9 +123,9 @@ def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
     if not asked.get("tensor"):  # the products are among the scalar operations
         needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
     times = (
-        done / max(needed.get(kind, 0.0), 1.0)
+        done / needed[kind]
         for kind, done in asked.items()
-        if taken[kind] >= least_ms
+        if taken[kind] >= least_ms and needed.get(kind)
     )
     return max(times, default=0.0)
 
@@ -244,7 +246,7 @@ def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
         return atomics
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
-    if kernel.kernel.facts.spills:
+    if spills_share(kernel.kernel, kernel.device) >= _SPILLS_TELL:
         return spills(kernel)
     stepwise = kernel.products or (kernel.is_cuda and kernel.demand.barriers > kernel.demand.steps)
     mix = kernel.kernel.facts.instructions

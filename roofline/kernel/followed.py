@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -135,7 +135,7 @@ class Followed:
         assert self.kernel.model is not None
         return self.kernel.model.time_ms
 
-    def without(self, factors: Collection[str]) -> float:
+    def without(self, factors: Set[str]) -> float:
         """`running` if what some of the gap's factors stand for took no time, in ms."""
         if self.library:
             return 0.0 if "extra traffic" in factors else self.running()
@@ -143,7 +143,7 @@ class Followed:
         terms = [
             replace(term, time_ms=term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else even))
             for term in self.terms
-            if term.name != "launch" and _factor_of(term.name) not in factors
+            if term.name != "launch" and not factors & _factors_of(term.name)
         ]
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
         return together(terms, blocks, warps, ahead(self.kernel))
@@ -243,10 +243,10 @@ def _is_pipe(name: str) -> bool:
     return name.startswith("tensor.") or name in _SCALAR_PIPES
 
 
-def _factor_of(term: str) -> str:
-    """The factor of the gap that a term of the model belongs to."""
+def _factors_of(term: str) -> frozenset[str]:
+    """The factors of the gap that a term of the model belongs to."""
     if term == "issue":
-        return "instructions"
+        return frozenset({"instructions"})
     if term in _NO_RESOURCES:
-        return term
-    return "extra work" if _is_pipe(term) else "extra traffic"
+        return frozenset({term})
+    return frozenset({"extra work", "wrong pipe"} if _is_pipe(term) else {"extra traffic"})

@@ -25,8 +25,8 @@ that no cause is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Measurement
 from solkit.core.quantities import amount, count
@@ -87,13 +87,14 @@ def gap(
     followed = [Followed(kernel, device, place) for place, kernel in enumerate(kernels)]
     needs = Needs(bound.flops_by_pipe, _needed_bytes(bound))
     time_ms = expected_ms if measurement is None else measurement.median_ms
-    factors, before = [], bound.time_ms
+    factors, added, before = [], [], bound.time_ms
     for step in _steps(bound, followed, device, measurement):
         after = max(step.time_ms, 1e-9)
         cause = cause_of(step.name, after / before, step.kernels, needs, step.grown)
         factors.append(_factor(step.name, after / before, step.evidence, cause))
+        added.append(step.added_ms)
         before = after
-    factors = with_speedups(factors, followed)
+    factors = with_speedups(factors, added, followed)
     if measurement is not None:
         factors.append(_unexplained(time_ms / before))
     elif abs(time_ms / before - 1) > 1e-9:
@@ -125,14 +126,20 @@ class _Step:
 
     Attributes:
         kernels: the launches, those first to which it adds most.
-        grown: those of them to which it adds much.
+        added_ms: what it adds to each, by position; empty if it is about no launch alone.
     """
 
     name: str
     time_ms: float
     evidence: str
     kernels: Sequence[Followed]
-    grown: Sequence[Followed]
+    added_ms: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def grown(self) -> Sequence[Followed]:
+        """The launches to which it adds much, beside the one to which it adds most."""
+        most = max(self.added_ms.values(), default=0.0)
+        return [k for k in self.kernels if self.added_ms.get(k.position, most) >= _MUCH * most]
 
 
 def _steps(
@@ -148,15 +155,16 @@ def _steps(
         total_ms = max(sum(reached), total_ms)
         if name == "sustained rates":
             total_ms = max(total_ms, _needed_ms(bound, kernels))
-        ordered, grown = _by_growth(kernels, before, reached)
-        yield _Step(name, total_ms, evidence(ordered), ordered, grown)
+        ordered = _by_growth(kernels, before, reached)
+        added_ms = {k.position: b - a for k, a, b in zip(kernels, before, reached, strict=True)}
+        yield _Step(name, total_ms, evidence(ordered), ordered, added_ms)
     launch_ms = total_ms + _launches_ms(kernels, measurement)
     ordered = sorted(kernels, key=lambda kernel: -kernel.count)
-    yield _Step("launch", launch_ms, _launches(kernels, measurement), ordered, ordered)
+    yield _Step("launch", launch_ms, _launches(kernels, measurement), ordered)
     if measurement is not None and measurement.sm_clock_mhz:
         slower = _clock_factor(kernels, device, measurement.sm_clock_mhz)
         seen = f"{measurement.sm_clock_mhz:.0f} MHz of {device.clock_mhz:.0f}"
-        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels, kernels)
+        yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels)
 
 
 _Level = tuple[str, Callable[[Followed], float], Callable[[Sequence[Followed]], str]]
@@ -191,14 +199,11 @@ def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
 
 def _by_growth(
     kernels: Sequence[Followed], before: Sequence[float], after: Sequence[float]
-) -> tuple[Sequence[Followed], Sequence[Followed]]:
-    """The launches, those first that grow most; and those that grow much beside the first."""
-    ordered = sorted(
+) -> Sequence[Followed]:
+    grown = sorted(
         zip(kernels, before, after, strict=True), key=lambda each: (each[1] - each[2], -each[2])
     )
-    most = max((late - early for _, early, late in ordered), default=0.0)
-    much = [kernel for kernel, early, late in ordered if late - early >= _MUCH * most]
-    return [kernel for kernel, *_ in ordered], much
+    return [kernel for kernel, *_ in grown]
 
 
 def _needed_bytes(bound: Bound) -> float:

@@ -51,7 +51,7 @@ from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, 
 
 __all__ = [
     *("LAUNCH_US", "ahead", "dram_rate", "executed", "model", "rate", "resident", "spilled"),
-    *("together", "unrolling"),
+    *("spills_share", "together", "unrolling"),
 ]
 
 _SUSTAINED = 0.92
@@ -431,22 +431,38 @@ def _atomics(demand: Demand, device: Device) -> Iterator[Term]:
 def _latency(
     kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, blocks: int, device: Device
 ) -> Term:
-    read = max(demand.l2_read_bytes, 1)
-    cold = min(demand.dram_read_bytes / read, 1.0)
-    trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
     waves = math.ceil(blocks / (occupancy.blocks_per_sm * device.sm_count))
-    cycles, trips, local = _alone(kernel, demand)
-    in_l1 = spilled(kernel, device)[1]
-    cycles += local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
-    each_ms = (trips * trip + cycles) / device.clock_mhz / 1e3
+    waiting, cycles, local = _cycles_alone(kernel, demand, device)
+    cycles += local
+    each_ms = (waiting + cycles) / device.clock_mhz / 1e3
     waits, works = (
-        quantities.duration(each / device.clock_mhz / 1e3) for each in (trips * trip, cycles)
+        quantities.duration(each / device.clock_mhz / 1e3) for each in (waiting, cycles)
     )
     evidence = (
         f"{waves:,} wave{'s' * (waves > 1)} of blocks one after another; a warp alone waits "
         f"{waits} for memory and works for {works}"
     )
     return Term("latency", (waves - 1 + demand.imbalance) * each_ms, evidence)
+
+
+def spills_share(kernel: KernelAnalysis, device: Device) -> float:
+    """The part of a warp's time alone in which it waits for registers that were spilled."""
+    if not kernel.facts.spills or kernel.demand is None:
+        return 0.0
+    *others, local = _cycles_alone(kernel, kernel.demand, device)
+    return local / max(sum(others) + local, 1.0)
+
+
+def _cycles_alone(
+    kernel: KernelAnalysis, demand: Demand, device: Device
+) -> tuple[float, float, float]:
+    """Cycles that one warp alone waits for global memory, works, and waits for local memory."""
+    read = max(demand.l2_read_bytes, 1)
+    cold = min(demand.dram_read_bytes / read, 1.0)
+    trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
+    cycles, trips, local = _alone(kernel, demand)
+    in_l1 = spilled(kernel, device)[1]
+    return trips * trip, cycles, local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
 
 
 def _alone(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:

@@ -134,9 +134,10 @@ def _ulps(limit: float) -> float:
 def _number(value: object) -> float | None:
     """A number, also of a tensor that holds only one; ``None`` if it is not known."""
     if isinstance(value, TensorUse):
-        if value.value is None or len(found := set(value.value.ravel().tolist())) != 1:
+        known = None if value.value is None else value.value.ravel()
+        if known is None or not known.size or not (known == known[0]).all():
             return None
-        value = found.pop()
+        value = known[0].item()
     return float(value) if isinstance(value, (bool, int, float)) else None
 
 

@@ -102,8 +102,8 @@ class GapFactor:
         factor: what it multiplies the time by; 1 if it costs nothing.
         evidence: the figures behind it, as a sentence.
         cause: why it is large; ``None`` if it is small or the cause is unknown.
-        speedup: the time over what the model leaves without what the cause describes, at the most;
-            ``None`` if no cause is known.
+        speedup: the time over what the launches that the cause names leave without it, at the most;
+            1 if others of their resources take as long; ``None`` if no cause is known.
     """
 
     name: str

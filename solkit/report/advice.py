@@ -267,14 +267,14 @@ def _gap(case: _Case) -> Iterator[Advice]:
     if gap is None or case.tiny:
         return
     whole = max(gap.time_ms / gap.sol_ms, 1.0)
-    found: dict[str, tuple[float, float]] = {}
+    found: dict[str, float] = {}
     for each in gap.factors:
         if each.cause:
             text = advice_on(each.cause)
-            speedup, factor = found.get(text, (1.0, 1.0))
             alone = each.factor if each.speedup is None else each.speedup
-            found[text] = max(speedup, min(alone, whole)), factor * each.factor
-    for text, (speedup, _) in sorted(found.items(), key=lambda item: item[1], reverse=True):
+            found[text] = found.get(text, 1.0) * alone
+    for text, product in sorted(found.items(), key=lambda item: -item[1]):
+        speedup = min(product, whole)
         if speedup < _SAVES:
             yield Advice(text)
         else:

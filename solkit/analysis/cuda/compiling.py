@@ -28,6 +28,9 @@ _OPTIONS = (
     *("-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__"),
     *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
 )
+_FEW, _WHOLE = "", "#define SOLKIT_WHOLE_STD\n"
+"""Of namespace std, in front of prelude.cuh: what kernels use most, or what CUDA's headers have."""
+_OF_STD = re.compile(r'error: .*"std\b')
 
 
 def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Compiled, ...]:
@@ -75,21 +78,24 @@ def _loaded(
 
 
 def _compile(
-    source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device
+    source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device, std: str = _FEW
 ) -> dict[str, Compiled]:
+    """Compile kernels of one source; all of `std` only where they need it, as it takes seconds."""
     start = time.perf_counter()
     major, minor = device.compute_capability
-    text = _prelude(source) + source.device_text(100 * major + 10 * minor)
+    text = std + _prelude(source) + source.device_text(100 * major + 10 * minor)
     options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
+        if std == _FEW and _OF_STD.search(str(error)):
+            return _compile(source, flags, kernels, device, _WHOLE)
         missing = re.search(r'cannot open source file "(.*)"', str(error))
         if missing:  # not the kernel's fault
             why = f"{missing[1]} is not here; pip install 'solkit[cuda]' brings CUDA's own headers"
             return dict.fromkeys(kernels, Compiled(unread=why))
         if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
-            alone = (_compile(source, flags, [kernel], device) for kernel in kernels)
+            alone = (_compile(source, flags, [kernel], device, std) for kernel in kernels)
             return {name: compiled for each in alone for name, compiled in each.items()}
         told = _first_errors(str(error), kernels[0])
         lacking = _lacking(source, str(error))

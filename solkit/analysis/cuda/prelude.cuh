@@ -83,6 +83,24 @@ namespace torch { using namespace at; }
 #define M_E 2.71828182845904523536
 #define M_LN2 0.69314718055994530942
 #define M_LOG2E 1.44269504088896340736
+#ifdef SOLKIT_WHOLE_STD  // libcu++, which takes seconds
+#include <cuda/std/algorithm>
+#include <cuda/std/array>
+#include <cuda/std/bit>
+#include <cuda/std/cmath>
+#include <cuda/std/functional>
+#include <cuda/std/limits>
+#include <cuda/std/numeric>
+#include <cuda/std/optional>
+#include <cuda/std/tuple>
+#include <cuda/std/type_traits>
+#include <cuda/std/utility>
+namespace std {
+using namespace cuda::std;
+using ::size_t; using ::int64_t; using ::int32_t; using ::uint32_t; using ::uint64_t;
+using ::int8_t; using ::uint8_t;
+}
+#else
 namespace std {
 using ::size_t; using ::int64_t; using ::int32_t; using ::uint32_t; using ::uint64_t;
 using ::int8_t; using ::uint8_t;
@@ -110,3 +128,4 @@ template <class A, class B> struct is_same { static constexpr bool value = false
 template <class A> struct is_same<A, A> { static constexpr bool value = true; };
 template <class A, class B> inline constexpr bool is_same_v = is_same<A, B>::value;
 }
+#endif

@@ -220,6 +220,8 @@ def number(text: str) -> int | float:
 
 def converted(value: Any, names: set[str]) -> Any:
     """A value in a variable of the type with these names."""
+    if "*" in names:
+        return value  # nullptr is no float
     if isinstance(value, Pointer) and names & INTEGERS:
         return value.address
     if isinstance(value, bool | int | float):

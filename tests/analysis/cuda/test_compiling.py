@@ -407,7 +407,7 @@ def test_a_candidate_that_copes_with_an_extension_that_does_not_build(in_child, 
     [
         ("#include <project/atomics.cuh>", "fastAdd(1)"),
         ("", "at::opmath(1)"),
-        ("", "std::gcd(4, 2)"),
+        ("", "std::osyncstream(4)"),
     ],
 )
 def test_names_of_headers_that_are_not_read_are_no_fault_of_the_kernels(
@@ -418,6 +418,19 @@ def test_names_of_headers_that_are_not_read_are_no_fault_of_the_kernels(
     assert [kernel.error for kernel in analysis.kernels] == [None]
     assert analysis.status is AnalysisStatus.PARTIAL
     assert "Machine code could not be read" in analysis.notes[-1]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_all_of_namespace_std_is_there_where_kernels_use_more_of_it(analysed):
+    source = """__global__ void k(float* x) {
+      std::array<float, 2> both = {x[threadIdx.x], 1.0f};
+      bool wide = std::isinf(both[0]) || both[0] > __half2float(std::numeric_limits<__half>::max());
+      x[threadIdx.x] = std::fabs(wide ? both[1] : both[0]);
+    }
+    void f(torch::Tensor x) { k<<<1, 32>>>(x.data_ptr<float>()); }"""
+    (kernel,) = analysed(lambda ext, x: ext.f(x), source=source).kernels
+    assert kernel.error is None
+    assert (kernel.demand.dram_read_bytes, kernel.demand.dram_write_bytes) == (128, 128)
 
 
 def test_a_library_that_the_host_calls_is_named_not_nothing(analysed):

@@ -272,3 +272,16 @@ def test_options_define_macros_of_host_code():
     call = HostCall()
     call_host(source, "f", [], call)
     assert call.launches[0].grid == (12, 1, 1)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, 0), (torch.zeros(8), torch.Size([8]))])
+def test_the_address_of_an_absent_tensor_is_zero(given, expected):
+    call = followed(
+        "float *y = nullptr; if (z.has_value()) { y = z.value().data_ptr<float>(); }"
+        "k<<<1, 32>>>(x.data_ptr<float>(), y, 3);",
+        torch.zeros(4),
+        given,
+        signature="torch::Tensor x, std::optional<torch::Tensor> z",
+    )
+    address = call.launches[0].arguments[1]
+    assert address == expected if given is None else address.shape == expected

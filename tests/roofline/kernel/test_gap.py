@@ -85,9 +85,10 @@ def with_facts(kernel, **facts):
 
 
 def advice(found):
-    """What is advised, that of the largest factor first."""
-    ordered = sorted(found.factors, key=lambda factor: -factor.factor)
-    return [advice_on(factor.cause) for factor in ordered if factor.cause]
+    """What is advised, what saves most first."""
+    causes = [factor for factor in found.factors if factor.cause]
+    causes.sort(key=lambda factor: (factor.speedup, factor.factor), reverse=True)
+    return [advice_on(factor.cause) for factor in causes]
 
 
 NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes this.")

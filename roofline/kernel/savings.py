@@ -1,0 +1,80 @@
+"""What a kernel would save at the most without what a cause describes.
+
+A factor of the gap is about all launches of a call, its cause about some of them: no more than
+their part is saved. Factors follow one another, so one may also hide behind a later one: without
+the instructions of a kernel that waits for its blocks to start, nothing is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from solkit.core import Cause, GapFactor
+from solkit.roofline.kernel.followed import Followed
+
+__all__ = ["with_speedups"]
+
+_LEAST_MS = 1e-9
+_SAVES = 1.02  # times as fast by the model, below which another resource takes as long
+_ALSO = {
+    "contended atomics": ("extra traffic",),
+    "doubles": ("instructions",),
+    "few blocks": ("tail",),
+    "index arithmetic": ("instructions",),
+    "scalar product": ("instructions", "extra traffic"),
+    "spills": ("extra traffic", "latency"),
+}
+"""By cause, factors that it is behind too, wherever it is named."""
+
+
+def with_speedups(
+    factors: Sequence[GapFactor],
+    added_ms: Sequence[Mapping[int, float]],
+    kernels: Sequence[Followed],
+) -> list[GapFactor]:
+    """Factors with what removing their causes saves.
+
+    Args:
+        factors: of a gap.
+        added_ms: of each factor, what it adds to each launch, by position; empty for what is about
+            all launches.
+        kernels: all launches.
+    """
+    found = []
+    for factor, added in zip(factors, added_ms, strict=True):
+        if factor.cause is not None:
+            named = _named(factor.cause, kernels)
+            behind = [each.name for each in factors if each.cause == factor.cause]
+            speedup = _of_part(factor.factor, added, named)
+            if added and not _saves(factor.cause, behind, named, kernels):
+                speedup = 1.0
+            factor = replace(factor, speedup=speedup)
+        found.append(factor)
+    return found
+
+
+def _named(cause: Cause, kernels: Sequence[Followed]) -> Sequence[Followed]:
+    """The launches of the functions that a cause names."""
+    names = {str(cause.figures.get(key, "")) for key in ("kernel", "reader")}
+    names |= set(str(cause.figures.get("kernels", "")).split(", "))
+    return [kernel for kernel in kernels if kernel.name in names]
+
+
+def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[Followed]) -> float:
+    """A factor that only some launches lose."""
+    whole = sum(added_ms.values())
+    part = sum(added_ms[kernel.position] for kernel in named) / whole if whole else 1.0
+    return 1 / (1 - part * (1 - 1 / max(factor, 1.0)))
+
+
+def _saves(
+    cause: Cause, behind: Collection[str], named: Sequence[Followed], kernels: Sequence[Followed]
+) -> bool:
+    """Whether launches take less time by the model without the terms that a cause is behind."""
+    if cause.name == "unneeded work":
+        return True  # takes less of everything
+    factors = {*behind, *_ALSO.get(cause.name, ())}
+    whole_ms = sum(kernel.time_ms * kernel.count for kernel in kernels)
+    saved_ms = sum(kernel.count * (kernel.running() - kernel.without(factors)) for kernel in named)
+    return whole_ms / max(whole_ms - saved_ms, _LEAST_MS) >= _SAVES
