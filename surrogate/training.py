@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -14,6 +12,7 @@ from solkit.analysis.pool import cores
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
+from solkit.processes.pools import pool
 from solkit.surrogate.costs import CostModel, asked_of, figures, spent_of
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.figures import FIRST
@@ -55,9 +54,8 @@ def train(
     trees: dict[Depth, Trees] = {}
     costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(len(Depth), cores()), context) as pool:
-        jobs = {depth: pool.submit(_learned, stores, depth, settings, seed) for depth in Depth}
+    with pool(min(len(Depth), cores())) as workers:
+        jobs = {depth: workers.submit(_learned, stores, depth, settings, seed) for depth in Depth}
         for depth, job in jobs.items():
             found = job.result()
             if found is not None:

@@ -22,6 +22,7 @@ else:
 ROOT = Path(__file__).parents[1]
 
 COMMANDS = {
+    "init": ("{out}", None),
     "score": ("{kernel} --device h100 --html {out}.html", "report"),
     "watch": ("{out}", None),
     "compare": ("{out} {out}", None),

@@ -6,6 +6,8 @@ answers at once. The report goes to stdout, everything else to stderr.
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import Annotated
 
@@ -75,7 +77,19 @@ app.add_typer(data)
 
 
 def main() -> None:
-    """The console script: run a command and leave with its exit code."""
+    """The console script: run a command and leave with its exit code.
+
+    SIGTERM ends it as Ctrl-C does: what it started ends, and its temporary folders are removed.
+    """
+    own = os.getpid()
+
+    def leave(number: int, _: object) -> None:
+        if os.getpid() != own:  # a fork of this process has nothing of it to tidy
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        sys.exit(Exit.TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)
     try:
         app(prog_name="solkit")  # by which shells ask for completions
     except KeyboardInterrupt:

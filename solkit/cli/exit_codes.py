@@ -32,6 +32,8 @@ class Exit(enum.IntEnum):
     IMPOSSIBLE = 4
     UNDER_THRESHOLD = 5
     INTERRUPTED = 130
+    TERMINATED = 143
+    """By SIGTERM."""
 
 
 @contextlib.contextmanager

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from solkit import extras
 from solkit.cli import _base, _options, exit_codes
+from solkit.cli.exit_codes import Exit
 from solkit.cli.serve import service_settings
 
 if TYPE_CHECKING:
+    from solkit.service.desk import Desk
     from solkit.service.settings import ServiceSettings
 
 __all__ = ["mcp"]
@@ -62,7 +67,7 @@ def mcp(
             sandbox=sandbox,
             log=log,
         )
-        _run(settings)
+        _run(settings, None if state is not None else folder)
 
 
 @contextlib.contextmanager
@@ -75,14 +80,31 @@ def _folder(state: str | None) -> Iterator[str]:
         yield folder
 
 
-def _run(settings: ServiceSettings) -> None:
+def _run(settings: ServiceSettings, temporary: str | None) -> None:
     import anyio  # comes with the SDK
 
     from solkit.service.desk import Desk
     from solkit.service.mcp import make_server
 
     async def served() -> None:
-        async with Desk(settings) as desk:
+        async with Desk(settings) as desk, anyio.create_task_group() as tasks:
+            tasks.start_soon(_leave_when_told, desk, temporary)
             await make_server(desk).run_stdio_async()
+            tasks.cancel_scope.cancel()
 
     anyio.run(served)
+
+
+async def _leave_when_told(desk: Desk, temporary: str | None) -> NoReturn:
+    """Tidy up and leave at SIGINT or SIGTERM: the thread that reads stdin would not notice."""
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            with anyio.CancelScope(shield=True):  # stdin may end meanwhile
+                await desk.close()
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
+            was_interrupted = number == signal.SIGINT
+            os._exit(Exit.INTERRUPTED if was_interrupted else Exit.TERMINATED)
+    raise AssertionError("a receiver of signals never ends")

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -18,7 +19,13 @@ from typing import IO, TypeVar
 import solkit
 from solkit.errors import InputError
 from solkit.service.requests import Ask, Profile, refuse_paths
-from solkit.service.settings import CPU, QUEUED_FOR_A_GPU, QueueSettings, ServiceSettings
+from solkit.service.settings import (
+    CPU,
+    QUEUED_FOR_A_GPU,
+    TEMPORARY,
+    QueueSettings,
+    ServiceSettings,
+)
 from solkit.service.store import Job, JobStore, Status, new_job
 
 __all__ = ["REUSED", "Desk", "QueueState", "held"]
@@ -31,6 +38,7 @@ REUSED = ("bound", "analyse", "rank")
 _POLL_S = 0.5
 _PRUNED_EVERY_S = 3600.0
 _FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.1, 10.0
+_LEAVES_S = 5.0
 _HEALTHY_S = 30.0  # a worker that lasts so long is started again at once
 
 
@@ -86,6 +94,10 @@ class Desk:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the workers; their jobs are queued again."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -208,10 +220,13 @@ class Desk:
 async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
     """A queue's worker."""
     settings = json.dumps(queue.how.as_json())
+    temporary = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "solkit.service.worker", settings),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "TMPDIR": temporary.name},  # sources go there, and end with the worker
+        start_new_session=True,  # Ctrl-C is for the server, which ends its workers
     )
     queue.pid, queue.process = process.pid, process
     try:
@@ -220,9 +235,20 @@ async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Proces
     finally:
         queue.pid = queue.process = None
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await _end(process)
+        temporary.cleanup()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a worker: it leaves when its standard input ends, else it is killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), _LEAVES_S)
+    except (TimeoutError, asyncio.TimeoutError):  # two classes on Python 3.10
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def _is_text(ask: Ask) -> bool:

@@ -10,10 +10,12 @@ from typing import Any
 from solkit.analysis.pool import cores
 from solkit.errors import InputError
 
-__all__ = ["CPU", "QUEUED_FOR_A_GPU", "RECORDED", "QueueSettings", "ServiceSettings"]
+__all__ = ["CPU", "QUEUED_FOR_A_GPU", "RECORDED", "TEMPORARY", "QueueSettings", "ServiceSettings"]
 
 CPU = "cpu"
 """The queue of what needs no GPU."""
+TEMPORARY = "solkit-service-"
+"""What the name of a worker's own folder for temporary files starts with."""
 RECORDED = "recorded"
 """The queue of what a recording answers."""
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import sys
+import tempfile
 import threading
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 from solkit.errors import SolkitError
-from solkit.service.settings import QueueSettings
+from solkit.service.settings import TEMPORARY, QueueSettings
 from solkit.service.store import Job, JobStore, Point
 from solkit.service.workshop import Workshop
 
@@ -98,9 +102,22 @@ def main(settings: str) -> NoReturn:
     os.dup2(2, 1)  # whatever else prints must not answer
     worker = _Worker(QueueSettings(**json.loads(settings)), answers)
     worker.start()
+    signal.signal(signal.SIGTERM, lambda *_: _leave())
     for _ in sys.stdin:
         worker.wake()
-    os._exit(0)  # its children end with it; what they were on is queued again
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End with all children; what they were on is queued again.
+
+    The folder for temporary files is this process's own, if a desk started it. It is removed here
+    as well, since a server that was killed removes nothing.
+    """
+    folder = Path(tempfile.gettempdir())
+    if folder.name.startswith(TEMPORARY):
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,15 @@ rest on models that knew rows of the fold, though never the family in question.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 import numpy as np
 
 from solkit.analysis.pool import cores
+from solkit.processes.pools import pool
 from solkit.surrogate.evaluation.forecasters import (
     Forecaster,
     OnTrees,
@@ -74,15 +74,15 @@ def forecasts(
     nothing = np.full(len(table), np.nan)
     found: dict[str, dict[str, Forecasts]] = defaultdict(dict)
     tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
-    with _workers(table, asked.processes or cores()) as pool:
-        known = pool.submit(_out_of_family, asked.settings, asked.seed)
+    with _workers(table, asked.processes or cores()) as workers:
+        known = workers.submit(_out_of_family, asked.settings, asked.seed)
 
         def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
             for label, forecaster in forecasters.items():
                 for each in (label, UPDATED) if _learns_on(forecaster) else (label,):
                     found[each][split] = Forecasts.of(nothing)
                 tasks.extend(
-                    (label, split, pool.submit(_fold, forecaster, split, place))
+                    (label, split, workers.submit(_fold, forecaster, split, place))
                     for place in range(parts[split])
                 )
 
@@ -133,13 +133,8 @@ _table: Table | None = None
 
 @contextlib.contextmanager
 def _workers(table: Table, number: int) -> Iterator[Executor]:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(number, context, _hold, (table,)) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    with pool(number, _hold, (table,)) as workers:
+        yield workers
 
 
 def _hold(table: Table) -> None:
