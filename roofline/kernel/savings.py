@@ -47,6 +47,8 @@ def with_speedups(
             named = _named(factor.cause, kernels)
             behind = [each.name for each in factors if each.cause == factor.cause]
             speedup = _of_part(factor.factor, added, named)
+            if factor.cause.name.startswith("bank conflicts"):
+                speedup = min(speedup, _without_conflicts(named))
             if added and not _saves(factor.cause, behind, named, kernels):
                 speedup = 1.0
             factor = replace(factor, speedup=speedup)
@@ -66,6 +68,12 @@ def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[Follo
     whole = sum(added_ms.values())
     part = sum(added_ms[kernel.position] for kernel in named) / whole if whole else 1.0
     return 1 / (1 - part * (1 - 1 / max(factor, 1.0)))
+
+
+def _without_conflicts(named: Sequence[Followed]) -> float:
+    """Times as fast as the memory of launches would be if no banks met."""
+    least = (max(kernel.without_conflicts_ms(), _LEAST_MS) for kernel in named)
+    return max((k.traffic_ms / each for k, each in zip(named, least, strict=True)), default=1.0)
 
 
 def _saves(

@@ -27,7 +27,13 @@ __all__ = [
 CAUSES = (
     *("bank conflicts", "bank conflicts of a turned operand", "bank conflicts of one's own layout"),
     *("busy shared memory", "contended atomics", "hand-over", "lost from L2", "narrow requests"),
-    *("order of blocks", "read by several launches", "repeated reads", "scattered requests"),
+    *(
+        "few elements a lane",
+        "order of blocks",
+        "read by several launches",
+        "repeated reads",
+        "scattered requests",
+    ),
     *("several passes", "spills", "uncoalesced"),
 )
 """The names of causes that are found here."""
@@ -39,6 +45,7 @@ _COALESCED = 0.6  # of the bytes in a request's sectors
 _MUCH = 0.3  # of a launch's time
 _AGAIN = 1.5  # times its own size
 _ALIKE = 0.02  # between what one launch writes and another reads
+_NEARLY = 0.02
 _WIDEST = 16  # bytes of one lane's access
 _SECTOR, _LANES = 32, 32
 
@@ -223,9 +230,9 @@ def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
 def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
     """The access with most requests, if its lanes move less than they could.
 
-    Requests whose lanes all want one element could be no wider.
+    Requests whose lanes want one element, or the same ones, could be no wider.
     """
-    several = [a for a in known if a.requested_bytes > a.vector_bytes * a.requests]
+    several = [a for a in known if _is_apart(a)]
     most = max(several, key=lambda access: access.requests, default=None)
     if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
@@ -234,7 +241,22 @@ def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
         "vector_bytes": most.vector_bytes,
         "requests": most.requests,
     }
-    return named("narrow requests", kernel, most, kind=most.kind, **figures)
+    name = "few elements a lane" if _in_one_request(kernel, most) else "narrow requests"
+    return named(name, kernel, most, kind=most.kind, **figures)
+
+
+def _is_apart(access: Access) -> bool:
+    """Whether the lanes of its requests want elements of their own."""
+    return access.vector_bytes * access.requests < access.requested_bytes <= access.sector_bytes
+
+
+def _in_one_request(kernel: Followed, access: Access) -> bool:
+    """Whether a Triton warp makes one request each time, so that its lanes have no more to move."""
+    if kernel.is_cuda:
+        return False  # a thread may take more elements of a row
+    each = access.requests / max(kernel.blocks * kernel.kernel.launch.num_warps, 1)
+    times = (1.0, max(kernel.demand.steps, 1.0))
+    return any(abs(each - expected) <= _NEARLY * expected for expected in times)
 
 
 def _lost(kernel: Followed) -> Cause | None:

@@ -64,6 +64,8 @@ REMEDIES = {
         "need: use tl.float32 (sums of differences from the mean keep it accurate)."
     ),
     "few blocks": ("{kernel} has {blocks} for {sms} SMs: split the work into more ({how})."),
+    "few elements a lane": _NARROW
+    + ": all that a lane has of it. It could move 16 with a larger BLOCK or fewer warps.",
     "hand-over": (
         "{place}: {kernel} writes {megabytes:.4g} MB ({argument}) that {reader} reads again "
         "({read_as}): fuse the two launches, so that it stays on the chip."

@@ -6,6 +6,8 @@ meets them at a right angle, and the start of blocks hides the rest or is hidden
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from solkit.core import (
@@ -17,6 +19,7 @@ from solkit.core import (
     KernelModel,
     Launch,
     Occupancy,
+    SharedAccess,
     Term,
 )
 from solkit.roofline import devices
@@ -37,13 +40,13 @@ NOTHING = Demand(
 )
 
 
-def followed(name="kernel", *, count=1, **terms_ms):
+def followed(name="kernel", *, count=1, demand=None, **terms_ms):
     """A launch with such terms of its model."""
     terms = tuple(Term(key.replace("_", "."), ms, "") for key, ms in terms_ms.items())
     kernel = KernelAnalysis(
         Facts(Launch(name, (DEVICE.sm_count, 1, 1), 1, 1, signature={"x": "*fp32"}, count=count)),
         Occupancy(1 / 64, "warps", 1, 1.0, 1.0),
-        demand=NOTHING,
+        demand=demand or NOTHING,
         model=KernelModel(together(terms, 1, 1, 1.0), terms),
     )
     return Followed(kernel, DEVICE)
@@ -100,3 +103,10 @@ def test_launches_to_which_a_factor_adds_little_are_not_its_cause():
     found = cause_of("dispatch", 1.5, [few, whole])
     assert found is not None
     assert found.figures["kernel"] == "whole"
+
+
+def test_bank_conflicts_cost_the_wavefronts_beyond_the_least():
+    shared = SharedAccess("load", "a.py:1", 100, 1000, 800)
+    kernel = followed(shared=0.5, demand=replace(NOTHING, shared=(shared,)))
+    conflicts = factor("extra traffic", 4.0, "bank conflicts")
+    assert speedups([conflicts], [{0: 0.4}], kernel) == [pytest.approx(1000 / 800)]

@@ -1,0 +1,74 @@
+"""Causes of traffic, for accesses put together by hand: 132 blocks of one warp."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from solkit.core import Access, Demand, Facts, KernelAnalysis, Launch
+from solkit.report.remedies import advice_on
+from solkit.roofline import devices
+from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.traffic_causes import narrowest
+
+DEVICE = devices.find("h100-sxm")
+BLOCKS = DEVICE.sm_count
+
+
+def load(argument, vector_bytes, requests, requested_bytes, sectors):
+    """A load of some bytes by a lane, in requests of a warp."""
+    return Access(
+        kind="load",
+        path="global",
+        argument=argument,
+        line=f"{argument}.py:1",
+        requests=requests,
+        sectors=sectors,
+        block_sectors=sectors,
+        requested_bytes=requested_bytes,
+        unique_bytes=requested_bytes,
+        vector_bytes=vector_bytes,
+    )
+
+
+def cause(*loads, signature=(("x", "*fp32"),)):
+    demand = Demand(
+        accesses=loads,
+        operations={},
+        l1_wavefronts=0,
+        l2_read_bytes=0,
+        l2_write_bytes=0,
+        dram_read_bytes=0,
+        dram_write_bytes=0,
+    )
+    facts = Facts(Launch("kernel", (BLOCKS, 1, 1), 1, 1, signature=dict(signature)))
+    return narrowest(Followed(KernelAnalysis(facts, demand=demand), DEVICE), loads)
+
+
+SCALAR = load("alpha", 2, BLOCKS, 2 * BLOCKS, BLOCKS)  # one element for all lanes
+SHARED = load("scale", 4, BLOCKS, 128 * BLOCKS, BLOCKS)  # lanes that want the same element
+WIDE = load("x", 16, BLOCKS, 512 * BLOCKS, 16 * BLOCKS)
+BYTES = load("b", 2, BLOCKS, 64 * BLOCKS, 2 * BLOCKS)
+SPLIT = load("c", 2, 8 * BLOCKS, 512 * BLOCKS, 16 * BLOCKS)
+
+
+@pytest.mark.parametrize("loads", [(SCALAR,), (SHARED,), (SCALAR, WIDE)])
+def test_what_lanes_share_is_not_narrow(loads):
+    assert cause(*loads) is None
+
+
+@pytest.mark.parametrize(("access", "says"), [(BYTES, "larger BLOCK"), (SPLIT, "tl.multiple_of")])
+def test_lanes_without_more_elements_need_a_larger_block(access, says):
+    text = advice_on(cause(access))
+    assert text.startswith(f"{access.line}: this load moves 2 bytes a lane")
+    assert says in text
+
+
+def test_threads_of_cuda_can_take_more_elements():
+    assert "float4" in advice_on(cause(BYTES, signature=()))
+
+
+def test_requests_of_a_loop_that_is_not_known_may_be_split():
+    loop = replace(BYTES, requests=3 * BLOCKS, requested_bytes=192 * BLOCKS, sectors=6 * BLOCKS)
+    assert "tl.multiple_of" in advice_on(cause(loop))
