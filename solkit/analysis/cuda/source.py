@@ -68,7 +68,7 @@ _TOKEN = re.compile(
     |(?P<string>(?:u8|[uUL])?R"(?P<fence>[^(\s]*)\(.*?\)(?P=fence)"|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)+')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.]|'\d)*)
     |(?P<name>[A-Za-z_]\w*)
-    |(?P<mark><<<|<<=|\.\.\.|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
+    |(?P<mark><\s*<\s*<|<<=|\.\.\.|::|->|\+\+|--|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|.)""",
     re.DOTALL | re.VERBOSE,
 )
 
@@ -106,10 +106,19 @@ _HOST_HEADERS = re.compile(
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of C++ without comments; a preprocessor line is one token."""
+    """The tokens of C++ without comments; a preprocessor line is one token.
+
+    A launch may be written ``<< <``, as formatters for C++ leave it.
+    """
     found = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
     return tuple(
-        Token(match.lastgroup or "", match[0], match.start(), match.end()) for match in found
+        Token(
+            match.lastgroup or "",
+            "<<<" if match.lastgroup == "mark" and match[0].count("<") == 3 else match[0],
+            match.start(),
+            match.end(),
+        )
+        for match in found
     )
 
 

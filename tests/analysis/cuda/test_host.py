@@ -37,6 +37,8 @@ def launched(body, *args, **how):
     ("body", "grid", "block", "shared"),
     [
         ("k<<<1, 32>>>();", (1, 1, 1), (32, 1, 1), 0),
+        ("k<< <1, 32>> >();", (1, 1, 1), (32, 1, 1), 0),
+        ("k < < < 1 << 2, 32 >>> ();", (4, 1, 1), (32, 1, 1), 0),
         (
             "int n = x.numel(); const int threads = 256;\n"
             "int blocks = (n + threads - 1) / threads;\nk<<<blocks, threads>>>();",
