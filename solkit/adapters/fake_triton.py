@@ -24,7 +24,6 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -52,6 +51,7 @@ from solkit.adapters.recorded import (
     Recording,
     TensorArgument,
     recording,
+    recording_into,
     remark,
 )
 from solkit.adapters.triton_compiler import (
@@ -79,6 +79,7 @@ __all__ = [
     "install",
     "is_custom_op",
     "recording",
+    "recording_into",
     "remark",
     "tensor_argument",
 ]
@@ -263,16 +264,10 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
         reason = f"not analysed: {kernel.function.__name__} is a kernel in {language}"
         seen.unanalysed.setdefault(f"{reason} ({fake_cuda.user_line()})")
         return
-    launches = seen.launches
     storages = {name: frozenset(_storages(arg)) for name, arg in zip(kernel.signature, args)}
-    for index, same in enumerate(launches):
-        if same.kernel is kernel and same.launch.grid == grid:
-            again = replace(same.launch, count=same.launch.count + 1)
-            both = {name: same.by_parameter[name] | found for name, found in storages.items()}
-            launches[index] = replace(same, launch=again, by_parameter=both)
-            return
-    launch = describe_launch(kernel, grid)
-    launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
+    if not seen.counts_again(kernel, grid, storages):
+        launch = describe_launch(kernel, grid)
+        seen.launches.append(CapturedLaunch(launch, kernel, arguments, storages, seen.choice))
 
 
 def _storages(arg: Any) -> Iterator[int]:

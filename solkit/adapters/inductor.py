@@ -43,6 +43,7 @@ from torch.fx.node import map_aggregate
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from solkit.adapters import fake_triton
+from solkit.adapters.fake_cuda.graphs import fake_graphs
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda
 from solkit.adapters.inductor_text import AXES, grid_of, parameters, read_kernel
 from solkit.adapters.versions import warn_if_untested
@@ -185,6 +186,7 @@ def install(device: Device) -> None:
     warn_if_untested("torch", torch.__version__)
     torch.set_float32_matmul_precision("high")  # as most who train do
     fake_torch_cuda(device)
+    fake_graphs()
     prepare()
     fake_triton.install(device)
     TritonScheduling.define_kernel = _define_kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 import numpy.typing as npt
@@ -23,6 +23,7 @@ __all__ = [
     "TensorArgument",
     "current",
     "recording",
+    "recording_into",
     "remark",
     "steps",
 ]
@@ -152,6 +153,32 @@ class Recording:
     steps: Steps | None = None
     known: Mapping[int, TensorArgument] = field(default_factory=dict)
 
+    def counts_again(
+        self,
+        kernel: Specialisation,
+        grid: tuple[int, int, int],
+        storages: Mapping[str, frozenset[int]],
+        count: int = 1,
+    ) -> bool:
+        """Count launches among equal ones; whether there are any."""
+        for index, same in enumerate(self.launches):
+            if same.kernel is kernel and same.launch.grid == grid:
+                both = {name: same.by_parameter[name] | found for name, found in storages.items()}
+                counted = replace(same.launch, count=same.launch.count + count)
+                self.launches[index] = replace(same, launch=counted, by_parameter=both)
+                return True
+        return False
+
+    def add(self, launch: CapturedLaunch) -> None:
+        """Count a launch as often as it says."""
+        told = launch.launch
+        if not self.counts_again(launch.kernel, told.grid, launch.by_parameter, told.count):
+            self.launches.append(launch)
+
+    def inside_graph(self) -> Recording:
+        """A record of what a CUDA graph captures; all but the launches is this one's."""
+        return replace(self, launches=[], known={})
+
     def notes(self) -> tuple[str, ...]:
         """`spaces` and `remarks` as sentences."""
         tuned = [space.sentence() for space in self.spaces.values() if len(space.configs) > 1]
@@ -188,9 +215,16 @@ def recording(
     Yields:
         The record so far.
     """
-    _recordings.append(Recording(params, skipped, steps=steps))
+    with recording_into(Recording(params, skipped, steps=steps)) as record:
+        yield record
+
+
+@contextlib.contextmanager
+def recording_into(record: Recording) -> Iterator[Recording]:
+    """Record launches into a record."""
+    _recordings.append(record)
     try:
-        yield _recordings[-1]
+        yield record
     finally:
         _recordings.pop()
 

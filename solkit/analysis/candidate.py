@@ -13,6 +13,7 @@ from solkit.adapters.fake_triton import Choice
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
+from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
@@ -256,7 +257,8 @@ def _attempted(
 ) -> _Run | Analysis | SolkitError:
     """A run, or the result without one."""
     try:
-        with cuda.recording():  # what a constructor launches, to warm up, is no part of a run
+        # what a constructor launches, to warm up, is no part of a run
+        with cuda.recording(), seeing_graphs(attempt.params, attempt.skipped):
             workload = attempt.make()
     except SolkitError as error:
         return error

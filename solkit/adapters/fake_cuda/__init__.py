@@ -19,6 +19,7 @@ Each module fakes one thing:
 - ``values``: small tensors whose value follows from the program (``arange``, ``tensor([...])`` and
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
 - ``composites``: operators that arrive whole are taken apart, as autograd does;
+- ``graphs``: a CUDA graph's launches are those of its replays;
 - ``extensions``: nothing is built; ``dynamo``: nothing is compiled, unless `compiling` does it.
 """
 
@@ -55,6 +56,7 @@ from solkit.adapters.fake_cuda.extensions import (
     extension_calls,
     failing_builds,
 )
+from solkit.adapters.fake_cuda.graphs import capturing_graphs, fake_graphs
 from solkit.adapters.fake_cuda.guesses import (
     guess,
     guess_always,
@@ -78,6 +80,7 @@ __all__ = [
     "Compiler",
     "Extension",
     "building_extensions",
+    "capturing_graphs",
     "compiling",
     "defer_dynamo",
     "extension_calls",
@@ -121,6 +124,7 @@ def install(device: Device) -> None:
     warn_if_untested("torch", torch.__version__)
     prepare()
     fake_torch_cuda(device)
+    fake_graphs()
     _state.installed = True
 
 

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,11 +17,11 @@ import torch
 
 from solkit.core import Device
 
-__all__ = ["fake_torch_cuda", "memory_bus_bits"]
+__all__ = ["Nothing", "fake_torch_cuda", "memory_bus_bits", "replace_in_torch"]
 
 
-class _Nothing(contextlib.AbstractContextManager["_Nothing"]):
-    """Replaces streams, events, device contexts and graphs: every method does nothing."""
+class Nothing(contextlib.AbstractContextManager["Nothing"]):
+    """Replaces streams, events and device contexts: every method does nothing."""
 
     cuda_stream = 0
     stream_id = 0
@@ -39,13 +40,16 @@ class _Nothing(contextlib.AbstractContextManager["_Nothing"]):
         return lambda *_, **__: None
 
     def query(self) -> bool:
+        """Whether all work is done."""
         return True
 
     def elapsed_time(self, _: Any) -> float:
+        """Milliseconds since an event."""
         return 1.0  # milliseconds; never 0, which callers divide by
 
-    def record_event(self, *_: Any) -> _Nothing:
-        return _Nothing()
+    def record_event(self, *_: Any) -> Nothing:
+        """An event."""
+        return Nothing()
 
 
 def _properties(device: Device) -> SimpleNamespace:
@@ -149,7 +153,7 @@ def _cuda_values(device: Device) -> dict[str, Any]:
         "get_gencode_flags": f"-gencode compute=compute_{major}{minor},code=sm_{major}{minor}",
         "graph_pool_handle": (0, 0),
         "is_tf32_supported": (major, minor) >= (8, 0),
-        **dict.fromkeys(_RETURNING_STREAMS, _Nothing()),
+        **dict.fromkeys(_RETURNING_STREAMS, Nothing()),
         **dict.fromkeys(_RETURNING_ZERO, 0),
         **dict.fromkeys(_RETURNING_NONE),
     }
@@ -157,7 +161,7 @@ def _cuda_values(device: Device) -> dict[str, Any]:
 
 _DOING_NOTHING = (
     *("Stream", "ExternalStream", "Event", "device", "_DeviceGuard", "device_of"),
-    *("CUDAGraph", "graph", "MemPool", "use_mem_pool"),
+    *("MemPool", "use_mem_pool"),
 )
 _CUDA_VERSION = "13.0"
 """Replaces a CPU build's missing version: the stable CUDA of torch 2.11 (PyTorch RELEASE.md)."""
@@ -165,32 +169,36 @@ _CUDA_VERSION = "13.0"
 
 def fake_torch_cuda(device: Device) -> None:
     """Make `torch.cuda` answer as on `device`."""
-    parts = [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
     for name, value in _cuda_values(device).items():
-        _replace(name, _constant_function(name, value), parts)
+        replace_in_torch(name, _constant_function(name, value))
     for name in _DOING_NOTHING:
-        _replace(name, _doing_nothing(name), parts)
+        replace_in_torch(name, _doing_nothing(name))
     for name, value in _RAW.items():
         setattr(torch._C, name, _constant_function(name, value))
     if torch.version.cuda is None:
         torch.version.cuda = _CUDA_VERSION
     for name in ("range_push", "range_pop", "range", "mark"):
-        setattr(torch.cuda.nvtx, name, type(name, (_Nothing,), {}))
+        setattr(torch.cuda.nvtx, name, type(name, (Nothing,), {}))
     torch.cuda.default_generators = (_Generator("cuda"),)
     torch.Generator = _Generator  # type: ignore[misc]
 
 
-def _doing_nothing(name: str) -> type[_Nothing]:
+def _doing_nothing(name: str) -> type[Nothing]:
     """A class of its own; torch._dynamo lists the function that a decorated one wraps."""
     wrapped = getattr(getattr(torch.cuda, name, None), "__wrapped__", None)
     members = {} if wrapped is None else {"__wrapped__": wrapped}
-    return type(name, (_Nothing,), members)
+    return type(name, (Nothing,), members)
 
 
-def _replace(name: str, fake: Any, parts: Sequence[ModuleType]) -> None:
+@functools.cache
+def _parts() -> list[ModuleType]:
+    return [part for path, part in [*sys.modules.items()] if path.startswith("torch.cuda.")]
+
+
+def replace_in_torch(name: str, fake: Any) -> None:
     """Set `torch.cuda.<name>`, also in those of its submodules that imported it by name."""
     original = getattr(torch.cuda, name, None)
-    for module in parts:
+    for module in _parts():
         if getattr(module, name, fake) is original:
             setattr(module, name, fake)
     setattr(torch.cuda, name, fake)

@@ -6,7 +6,13 @@ to NVRTC for the target.
 """
 
 from solkit.analysis.cuda.compiling import compile_launches
-from solkit.analysis.cuda.launches import CudaLaunch, CudaRecording, failing, recording
+from solkit.analysis.cuda.launches import (
+    CudaLaunch,
+    CudaRecording,
+    failing,
+    launch_again,
+    recording,
+)
 from solkit.analysis.cuda.pipelines import stages_of
 from solkit.analysis.cuda.requests import cuda_requests, read_parameters
 
@@ -16,6 +22,7 @@ __all__ = [
     "compile_launches",
     "cuda_requests",
     "failing",
+    "launch_again",
     "read_parameters",
     "recording",
     "stages_of",

@@ -18,7 +18,7 @@ from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
 from solkit.errors import UnsupportedError
 
-__all__ = ["CudaLaunch", "CudaRecording", "failing", "recording"]
+__all__ = ["CudaLaunch", "CudaRecording", "failing", "launch_again", "recording"]
 
 _WARP_THREADS = 32
 _MOST_ALIKE = 4
@@ -144,6 +144,22 @@ class CudaRecording:
         self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
 
 
+def launch_again(launch: CudaLaunch, seen: CudaRecording) -> None:
+    """Count a launch in the innermost recording, with the files and remarks of what it is from."""
+    if not _recordings:
+        return
+    into = _recordings[-1]
+    into.files |= seen.files
+    into.remarks |= seen.remarks
+    into.unseen = into.unseen or seen.unseen
+    into.merged |= seen.merged
+    for _ in range(launch.count):
+        into._record(replace(launch, count=1))
+
+
+_recordings: list[CudaRecording] = []  # a stack
+
+
 @contextlib.contextmanager
 def failing(errors: Mapping[Source, str]) -> Iterator[None]:
     """Let the builds of extensions fail.
@@ -160,8 +176,12 @@ def failing(errors: Mapping[Source, str]) -> Iterator[None]:
 def recording(into: CudaRecording | None = None) -> Iterator[CudaRecording]:
     """Follow the functions of CUDA extensions that are called inside; into a new record or one."""
     seen = CudaRecording() if into is None else into
-    with fake_cuda.extension_calls(seen.answer):
-        yield seen
+    _recordings.append(seen)
+    try:
+        with fake_cuda.extension_calls(seen.answer):
+            yield seen
+    finally:
+        _recordings.pop()
 
 
 _BOUND = r"""\.(?:def|impl)\(\s*"{name}(?:\([^"]*)?"\s*,\s*

@@ -10,6 +10,8 @@ from solkit.analysis.library.watching import (
     LibraryLaunch,
     LibraryOp,
     LibraryRecording,
+    current,
+    inside,
     recording,
     repeating,
 )
@@ -18,6 +20,8 @@ __all__ = [
     "LibraryLaunch",
     "LibraryOp",
     "LibraryRecording",
+    "current",
+    "inside",
     "library_facts",
     "recording",
     "repeating",

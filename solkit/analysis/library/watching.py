@@ -28,7 +28,15 @@ from solkit.core import Access
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view, uses_of
 
-__all__ = ["LibraryLaunch", "LibraryOp", "LibraryRecording", "recording", "repeating"]
+__all__ = [
+    "LibraryLaunch",
+    "LibraryOp",
+    "LibraryRecording",
+    "current",
+    "inside",
+    "recording",
+    "repeating",
+]
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,14 @@ class LibraryRecording:
         """Each distinct operator once, in the order of first appearance."""
         return tuple(LibraryLaunch(op, *each) for op, each in self.counts.items())
 
-    def add(self, op: LibraryOp) -> None:
-        """Count a call."""
-        self.counts.setdefault(op, [self.launched(), 0])[1] += 1
+    def add(self, op: LibraryOp, count: int = 1) -> None:
+        """Count calls."""
+        self.counts.setdefault(op, [self.launched(), 0])[1] += count
+
+    def touch(self, other: LibraryRecording) -> None:
+        """Note what the operators of another recording read and wrote."""
+        self.written.update(other.written)
+        self.read.update(other.read)
 
 
 _recordings: list[LibraryRecording] = []  # a stack; the innermost records
@@ -116,6 +129,22 @@ def recording(
     watch = _Watch(steps)
     with repeating(launched) as seen, watch, fake_triton.inside_custom_ops(watch), compiling():
         yield seen
+
+
+@contextlib.contextmanager
+def inside(launched: Callable[[], int]) -> Iterator[LibraryRecording]:
+    """Record the operators that are called inside, which the recording around this leaves out.
+
+    Args:
+        launched: as for `recording`.
+    """
+    with repeating(launched) if _recordings else recording(launched) as seen:
+        yield seen
+
+
+def current() -> LibraryRecording | None:
+    """The innermost recording."""
+    return _recordings[-1] if _recordings else None
 
 
 class repeating:  # noqa: N801 - a context manager; a generator's takes five times as long

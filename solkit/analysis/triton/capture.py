@@ -27,6 +27,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import CapturedLaunch, Choice
 from solkit.adapters.languages import language_of
 from solkit.analysis import cuda, library
+from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.library import LibraryLaunch
 from solkit.core import Value, Verdict
 from solkit.errors import InputError, SolkitError
@@ -179,6 +180,7 @@ def _called(
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses() as guesses,
         fake_triton.recording(params, skipped=skipped) as seen,
+        seeing_graphs(params, skipped),
         cuda.recording(into),
         library.recording(lambda: len(seen.launches) + len(into.launches)) as operators,
         _watching_threads() as threads,

@@ -28,6 +28,7 @@ from solkit.adapters import fake_cuda, fake_triton
 from solkit.adapters.fake_triton import Argument, CapturedLaunch, TensorArgument
 from solkit.adapters.recipes import Steps, at_line, following_torch, stand_in
 from solkit.analysis import cuda, library
+from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.triton.capture import Captured, capture, described
 from solkit.core import Value
 from solkit.core.parsing import syntax_tree
@@ -204,6 +205,7 @@ class Recipes:
             seen = stack.enter_context(fake_triton.recording(params, steps))
             stack.enter_context(library.recording(lambda: len(seen.launches), steps))
             extensions = stack.enter_context(cuda.recording())
+            stack.enter_context(seeing_graphs(params))
             stack.enter_context(following_torch(steps))
             outputs = workload.run_kernel()
             steps.do(self._describe, (outputs,))
