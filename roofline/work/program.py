@@ -183,6 +183,7 @@ def trace(
     arguments: Sequence[torch.Tensor] | None = None,
     sparse: Sequence[torch.Tensor] = (),
     apart: Sequence[torch.Tensor] = (),
+    earlier: Callable[[], object] | None = None,
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
 
@@ -192,9 +193,14 @@ def trace(
         arguments: the tensors that vary from call to call: `solkit.roofline.work.drawn`.
         sparse: those that may hold zeros by the way they are made.
         apart: those that no other argument tells anything about.
+        earlier: an earlier call, which is no part of the program; what it makes of nothing is the
+            program's own.
     """
     recorder = Recorder(size)
     with _WholeLayers(recorder), recorder:
+        if earlier is not None:
+            earlier()
+            recorder.starts_here()
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
     given = None if arguments is None else recorder.storages_of(arguments)
@@ -226,6 +232,15 @@ class Recorder(TorchDispatchMode):
         if op is not None:
             self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
         return out
+
+    def starts_here(self) -> None:
+        """Leave out what was recorded so far; what it made of constants alone is one."""
+        for op in self.ops:
+            if all(use.storage in self.constants for use in op.inputs):
+                self.constants |= {use.storage for use in op.outputs}
+            elif op.written:
+                self.constants -= {use.storage for use in op.written}
+        self.ops.clear()
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """The region of its storage that a tensor covers."""

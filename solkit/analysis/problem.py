@@ -110,12 +110,21 @@ def _work(
         outputs.extend(workload.run_reference())
         return outputs
 
+    def earlier() -> None:
+        if workload.again is not None:
+            with fake_cuda.watching_guesses():
+                workload.again().run_reference()
+
     with (
         fake_cuda.watching_guesses() as guesses,
         blaming(problem.path, f"calling {problem.reference} on fake inputs"),
     ):
         traced = trace(
-            run, arguments=arguments.unknown, sparse=arguments.sparse, apart=arguments.apart
+            run,
+            arguments=arguments.unknown,
+            sparse=arguments.sparse,
+            apart=arguments.apart,
+            earlier=earlier,
         )
     if not outputs:
         raise KernelFileError(

@@ -20,6 +20,7 @@ Each module fakes one thing:
   results of these) carry it; ``unknown``: other values are guessed, and `guesses` names them;
 - ``composites``: operators that arrive whole are taken apart, as autograd does;
 - ``graphs``: a CUDA graph's launches are those of its replays;
+- ``traced``: what TorchScript would trace runs as it is;
 - ``extensions``: nothing is built; ``dynamo``: nothing is compiled, unless `compiling` does it.
 """
 
@@ -70,6 +71,7 @@ from solkit.adapters.fake_cuda.recurrent import fake_recurrent
 from solkit.adapters.fake_cuda.sparse import fake_sparse
 from solkit.adapters.fake_cuda.storage import data_ptr, swap_tensors, watching_addresses
 from solkit.adapters.fake_cuda.torch_cuda import fake_torch_cuda, memory_bus_bits
+from solkit.adapters.fake_cuda.traced import fake_tracing
 from solkit.adapters.fake_cuda.unknown import KnownValues, numpy_array
 from solkit.adapters.versions import warn_if_untested
 from solkit.core import Device
@@ -143,6 +145,7 @@ def prepare() -> None:
     fake_hooks()
     sys.meta_path.insert(0, WhenImported())
     _patch_torch()
+    fake_tracing()
     _state.guarded = guard_works()
     if not _state.guarded:
         _fall_back()

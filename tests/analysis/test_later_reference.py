@@ -1,0 +1,66 @@
+"""A reference is bounded as its later calls: what the first alone does is no part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from solkit.analysis.analyser import Analyser
+
+N = 256
+HEAD = """
+import functools
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear({n}, {n}, bias=False)
+        self.kept = None
+    def forward(self, x):
+        {body}
+def get_inputs():
+    return [torch.randn({n}, {n})]
+def get_init_inputs():
+    return []
+@functools.lru_cache
+def table(n, device):
+    return torch.arange(n, device=device).float().cos()
+"""
+CASES = {
+    # x in fp32, the weights in half precision as they were packed, the result
+    "packed weights": (
+        "self.kept = self.layer.weight.half() if self.kept is None else self.kept\n"
+        "        return x.half() @ self.kept",
+        (4 + 2) * N * N,
+        2 * N * N,
+    ),
+    # the table may be computed again
+    "a table": ("return x * table(x.shape[0], x.device)", 4 * N * N, 4 * N * N),
+    "a trace": (
+        "self.kept = self.kept or torch.jit.trace(self.layer, (x,))\n        return self.kept(x)",
+        8 * N * N,
+        4 * N * N,
+    ),
+    # what is added to at each call is an input of each
+    "a running sum": (
+        "self.kept = torch.zeros_like(x) if self.kept is None else self.kept\n"
+        "        self.kept.add_(x)\n        return self.kept * 2",
+        8 * N * N,
+        4 * N * N,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def analyser():
+    with Analyser("h100", cache=False, workers=1) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bytes_of_a_later_call(analyser, tmp_path, name):
+    body, read, written = CASES[name]
+    path = tmp_path / "problem.py"
+    path.write_text(HEAD.format(n=N, body=body))
+    work = analyser.problem(str(path), None, {}).result().work
+    assert (work.dram_read_bytes, work.dram_write_bytes) == (read, written)
+    assert sum(op.op == "aten._to_copy" for op in work.ops) <= 1
