@@ -15,7 +15,10 @@ ASKED = (
     '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
     '"capabilities":{},"clientInfo":{"name":"a test","version":"1"}}}\n'
 )
-SERVERS = {"serve": ("serve", "--port", "0", "--device", "h100"), "mcp": ("mcp", "--device", "h100")}
+SERVERS = {
+    "serve": ("serve", "--port", "0", "--device", "h100"),
+    "mcp": ("mcp", "--device", "h100"),
+}
 TRAIN = """
 import os, sys, time
 from solkit import cli
@@ -84,9 +87,14 @@ def test_ctrl_c_ends_training_without_a_word_of_its_workers(tmp_path):
         os.kill(int(line), 0)
 
 
-def test_what_ends_the_block_ends_the_pool(tmp_path):
-    with pytest.raises(ValueError, match="mine"), pool(2) as workers:
-        pid = workers.submit(os.getpid).result()
-        raise ValueError("mine")
+def test_what_ends_the_block_ends_the_pool():
+    def failing():
+        with pool(2) as workers:
+            started.append(workers.submit(os.getpid).result())
+            raise ValueError("mine")
+
+    started: list[int] = []
+    with pytest.raises(ValueError, match="mine"):
+        failing()
     with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+        os.kill(started[0], 0)
