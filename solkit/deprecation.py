@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from solkit.core.settings import MeasureSettings
 
-__all__ = ["moved_to_settings"]
+__all__ = ["moved_to_settings", "renamed"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -39,6 +39,23 @@ def moved_to_settings(**moved: str) -> Callable[[Callable[_P, _T]], Callable[_P,
                     DeprecationWarning,
                     stacklevel=2,
                 )
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
+
+
+def renamed(**names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Accept old names of a function's keywords: ``renamed(old="new")``."""
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        @functools.wraps(function)
+        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            for old in names.keys() & kwargs.keys():
+                text = f"{function.__name__}(): {old} is called {names[old]} now"
+                warnings.warn(text, DeprecationWarning, stacklevel=2)
+                kwargs[names[old]] = kwargs.pop(old)
             return function(*args, **kwargs)
 
         return wrapper

@@ -5,12 +5,23 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import MeasureSettings
-from solkit.deprecation import moved_to_settings
+from solkit.deprecation import moved_to_settings, renamed
 
 
 @moved_to_settings(limit_s="time_limit_s study_limit_s", trace="log")
 def measure(path, *, settings=None):
     return path, settings
+
+
+@renamed(problem="reference")
+def rank(path, reference=None):
+    return path, reference
+
+
+def test_a_renamed_keyword_is_understood_and_the_new_name_told():
+    with pytest.warns(DeprecationWarning, match=r"rank\(\): problem is called reference now"):
+        assert rank("k.py", problem="p.py") == ("k.py", "p.py")
+    assert rank("k.py", reference="p.py") == ("k.py", "p.py")
 
 
 class Holder:

@@ -26,6 +26,7 @@ def _place_by_index(value: str) -> Sequence[str]:
 _OLD: dict[str, dict[str, _Rewrite]] = {
     "score": {"--trace": _now("--log")},
     "compare": {"--trace": _now("--log")},
+    "rank": {"--candidates": _now("--params-file")},
     "bound": {"--time-limit": _now("--study-limit")},
     "profile": {"--time-limit": _now("--script-limit")},
     "calibrate": {"--device": _place_by_index},

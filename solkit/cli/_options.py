@@ -31,6 +31,7 @@ __all__ = [
     "Ray",
     "Reference",
     "Sandbox",
+    "Shape",
     "Shapes",
     "StudyLimit",
     "TimeLimit",
@@ -109,10 +110,17 @@ Ray = Annotated[
         rich_help_panel=ADVANCED,
     ),
 ]
-Reference = Annotated[str | None, typer.Option(metavar="FILE", help="The file with the reference.")]
+Reference = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The file with the reference, if KERNEL has none."),
+]
 Shapes = Annotated[
     list[str] | None,
-    typer.Option(metavar="M=4096,N=1000", help="Sizes of one workload; repeatable."),
+    typer.Option(metavar="M=4096,N=1000", help="A shape; repeatable. Default: the file's."),
+]
+Shape = Annotated[
+    str | None,
+    typer.Option(metavar="M=4096,N=1000", help="The shape. Default: the file's first."),
 ]
 Params = Annotated[
     list[str] | None,

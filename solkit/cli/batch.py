@@ -35,9 +35,20 @@ _Triage = Annotated[
 ]
 _StopAt = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", help="Share of the speed of light that is enough."),
+    typer.Option(
+        metavar="SHARE",
+        help="Share of the speed of light that is enough.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
-_Seed = Annotated[int, typer.Option(min=0, help="Of the searches.")]
+_Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Of the searches.",
+        rich_help_panel=_options.ADVANCED,
+    ),
+]
 _Resume = Annotated[
     str | None, typer.Option(metavar="FILE", help="Go on with the run that FILE holds.")
 ]
@@ -50,16 +61,33 @@ _Database = Annotated[
     typer.Option(
         metavar="PLACE",
         help="Tuning database: a folder or server. Default: your data folder's; none if recorded.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _UseDatabase = Annotated[
-    bool, typer.Option("--use-database/--no-database", help="Whether to read and extend it.")
+    bool,
+    typer.Option(
+        "--use-database/--no-database",
+        help="Whether to read and extend it.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Prior = Annotated[
-    bool, typer.Option("--prior/--no-prior", help="Rank candidates before the first measurement.")
+    bool,
+    typer.Option(
+        "--prior/--no-prior",
+        help="Rank candidates before the first measurement.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Workers = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Compiling processes; 0: all cores but one.")
+    int,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help="Compiling processes; 0: all cores but one.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _EmitTo = Annotated[
     str | None,

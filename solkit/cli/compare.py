@@ -25,7 +25,7 @@ _Candidates = Annotated[
 ]
 _Reference = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The file with the reference. Default: the base's."),
+    typer.Option(metavar="FILE", help="The file with the reference, if BASE has none."),
 ]
 _BaseParams = Annotated[
     list[str] | None,

@@ -43,10 +43,6 @@ _StopAt = Annotated[
 _Seed = Annotated[
     int, typer.Option(min=0, help="Of all that is drawn.", rich_help_panel=_options.ADVANCED)
 ]
-_Shape = Annotated[
-    str | None,
-    typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
-]
 _HeldOut = Annotated[
     list[str] | None,
     typer.Option(
@@ -184,7 +180,7 @@ _Html = Annotated[
 def evolve(
     kernel: _Kernel,
     gpu_seconds: _Seconds = 120.0,
-    shape: _Shape = None,
+    shape: _options.Shape = None,
     held_out: _HeldOut = None,
     reference: _options.Reference = None,
     params: _Params = None,

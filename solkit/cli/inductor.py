@@ -19,10 +19,6 @@ _Reference = Annotated[
         help="The file with `reference` and `inputs`, or KernelBench's `Model`.",
     ),
 ]
-_Shape = Annotated[
-    str | None,
-    typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
-]
 _Out = Annotated[
     str | None, typer.Option(metavar="FILE", help="The kernel file to write; default: stdout.")
 ]
@@ -31,7 +27,7 @@ _Out = Annotated[
 def inductor(
     reference: _Reference,
     device: _options.Device = None,
-    shape: _Shape = None,
+    shape: _options.Shape = None,
     out: _Out = None,
     verbose: _options.Tracebacks = False,
 ) -> None:

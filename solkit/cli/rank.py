@@ -29,19 +29,25 @@ _Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many may be mea
 _DepthOption = Annotated[
     _Depth, typer.Option("--depth", help="The deepest that a candidate may reach.")
 ]
-_Candidates = Annotated[
+_ParamsFile = Annotated[
     Path | None,
     typer.Option(
+        "--params-file",
         metavar="FILE",
         help="Parameters to rank, a JSON object a line, in place of the files' spaces. All of "
         "them reach the depth.",
+        rich_help_panel=_options.ADVANCED,
     ),
 ]
 _Model = Annotated[
     str | None, typer.Option(metavar="FILE", help="A model of `solkit train`. Default: shipped.")
 ]
 _Language = Annotated[
-    bool, typer.Option(help="Whether the model's language regressor counts, if it has one.")
+    bool,
+    typer.Option(
+        help="Whether the model's language regressor counts, if it has one.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Html = Annotated[
     str | None,
@@ -60,7 +66,7 @@ def rank(
     shape: _options.Shapes = None,
     top: _Top = 10,
     depth: _DepthOption = _Depth.LOWERED,
-    candidates: _Candidates = None,
+    params_file: _ParamsFile = None,
     precision: _options.PrecisionOption = Precision.TOLERANCE,
     protocol: _options.TimingProtocolOption = TimingProtocol.COLD,
     model: _Model = None,
@@ -86,7 +92,7 @@ def rank(
         from solkit.report import ranking
         from solkit.surrogate.ranking import RankSettings
 
-        points = None if candidates is None else _points(candidates)
+        points = None if params_file is None else _points(params_file)
         listed: list[Any] = list(kernels)
         if points is not None:
             listed = [

@@ -48,15 +48,41 @@ _State = Annotated[
     str | None,
     typer.Option(metavar="FOLDER", help="Folder of the jobs. Default: in your data folder."),
 ]
-_MaxBody = Annotated[int, typer.Option(min=1, metavar="BYTES", help="Largest request.")]
-_MaxQueue = Annotated[int, typer.Option(min=1, metavar="N", help="Unfinished jobs at the most.")]
+_MaxBody = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="BYTES",
+        help="Largest request.",
+        rich_help_panel=_options.ADVANCED,
+    ),
+]
+_MaxQueue = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Unfinished jobs at the most.",
+        rich_help_panel=_options.ADVANCED,
+    ),
+]
 _MaxQueueEach = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Unfinished jobs of one token. Default: --max-queue."),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Unfinished jobs of one token. Default: --max-queue.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 _Rate = Annotated[
     float | None,
-    typer.Option(min=0.01, metavar="N", help="Requests a second and token. Default: no limit."),
+    typer.Option(
+        min=0.01,
+        metavar="N",
+        help="Requests a second and token. Default: no limit.",
+        rich_help_panel=_options.ADVANCED,
+    ),
 ]
 
 

@@ -53,10 +53,6 @@ _LeastGain = Annotated[
 _Seed = Annotated[
     int, typer.Option(min=0, help="Of the search.", rich_help_panel=_options.ADVANCED)
 ]
-_Shape = Annotated[
-    str | None,
-    typer.Option(metavar="M=4096,N=1000", help="Sizes. Default: the file's first shape."),
-]
 _Params = Annotated[
     list[str] | None,
     typer.Option(metavar="BLOCK=512", help="Parameters in use; default: the file's own."),
@@ -109,7 +105,7 @@ _Database = Annotated[
 def tune(
     kernel: _Kernel,
     gpu_seconds: _Seconds = 60.0,
-    shape: _Shape = None,
+    shape: _options.Shape = None,
     reference: _options.Reference = None,
     params: _Params = None,
     stop_at: _StopAt = 0.95,

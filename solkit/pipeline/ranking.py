@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
+from solkit.deprecation import renamed
 from solkit.errors import InputError
 from solkit.pipeline.shipping import shipped
 from solkit.pipeline.studying import Shape, analyser_for
@@ -26,9 +27,10 @@ __all__ = ["ask_tell", "rank"]
 _Candidate = str | os.PathLike[str] | Configuration
 
 
+@renamed(problem="reference")
 def rank(
     candidates: _Candidate | Sequence[_Candidate],
-    problem: str | os.PathLike[str] | None = None,
+    reference: str | os.PathLike[str] | None = None,
     device: str | Device | None = None,
     *,
     budget: int = 10,
@@ -44,7 +46,7 @@ def rank(
     Args:
         candidates: kernel files, each with its whole space (or the configurations of its
             ``triton.autotune``); or single configurations of kernel files.
-        problem: the file with the reference, if they lack one.
+        reference: the file with the reference, if they lack one.
         device: the target; by default this machine's GPU, else an H100.
         budget: how many may be measured.
         shapes: sizes to override, a plan each; the first file's own shapes by default.
@@ -57,15 +59,16 @@ def rank(
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
-    request = _request(candidates, problem, budget, shapes, settings)
+    request = _request(candidates, reference, budget, shapes, settings)
     limits = MeasureSettings()
     with analyser_for(target(device, limits), limits) as analyser:
         return ranked(request, analyser, surrogate or shipped())
 
 
+@renamed(problem="reference")
 def ask_tell(
     candidates: _Candidate | Sequence[_Candidate],
-    problem: str | os.PathLike[str] | None = None,
+    reference: str | os.PathLike[str] | None = None,
     device: str | Device | None = None,
     *,
     budget: int = 10,
@@ -78,7 +81,7 @@ def ask_tell(
 
     Args:
         candidates: as for `rank`.
-        problem: likewise.
+        reference: likewise.
         device: likewise.
         budget: how many are measured by the plan, before answers follow what was told.
         shape: sizes to override; the first file's first shape by default.
@@ -92,7 +95,7 @@ def ask_tell(
     from solkit.tuner.asking import AskTell  # it needs scipy
 
     shapes = None if shape is None else [shape]
-    request = _request(candidates, problem, budget, shapes, settings)
+    request = _request(candidates, reference, budget, shapes, settings)
     model = surrogate or shipped()
     limits = MeasureSettings()
     with analyser_for(target(device, limits), limits) as analyser:
@@ -104,7 +107,7 @@ def ask_tell(
 
 def _request(
     candidates: _Candidate | Sequence[_Candidate],
-    problem: str | os.PathLike[str] | None,
+    reference: str | os.PathLike[str] | None,
     budget: int,
     shapes: Sequence[Shape] | None,
     settings: RankSettings | None,
@@ -115,8 +118,8 @@ def _request(
         raise InputError(f"budget is {budget!r}; expected how many may be measured, at least 1")
     if not files:
         raise InputError("expected at least one kernel file to rank; got none")
-    reference = None if problem is None else os.fspath(problem)
-    return Request(files, reference, shapes, points, budget, settings or RankSettings())
+    problem = None if reference is None else os.fspath(reference)
+    return Request(files, problem, shapes, points, budget, settings or RankSettings())
 
 
 def _by_file(

@@ -79,7 +79,7 @@ def test_the_json_is_the_contract(folder):
 
 
 def test_given_candidates_all_reach_the_depth(folder):
-    told = asked(folder, "--candidates", str(folder / "params.jsonl"), "--json", "-")
+    told = asked(folder, "--params-file", str(folder / "params.jsonl"), "--json", "-")
     (result,) = json.loads(told.stdout)["results"]
     assert sorted(each["params"]["BLOCK"] for each in result["ranking"]) == [256, 2048]
     assert {each["depth"] for each in result["ranking"]} == {"lowered"}
@@ -116,7 +116,7 @@ def test_a_file_without_a_space_says_how_to_add_one(folder, tmp_path):
 def test_candidates_that_cannot_be_read(folder, line, message):
     path = folder / "bad.jsonl"
     path.write_text(line + "\n")
-    told = asked(folder, "--candidates", str(path))
+    told = asked(folder, "--params-file", str(path))
     assert told.exit_code == 2
     assert message in " ".join(told.stderr.split())
 
