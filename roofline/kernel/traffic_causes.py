@@ -340,10 +340,10 @@ def _conflicts(kernel: Followed) -> Cause:
     pipes = (pipe.removeprefix("tensor.") for pipe in kernel.demand.operations)
     turned = [pipe for pipe in pipes if pipe in ("tf32", "fp8", "int8")]
     if turned and worst.kind == "store" and kernel.demand.tensor_shared_bytes:
-        return named("bank conflicts of a turned operand", kernel, **figures, dtype=turned[0])
+        return named("bank conflicts of a turned operand", kernel, None, **figures, dtype=turned[0])
     if kernel.is_cuda:
-        return named("bank conflicts of one's own layout", kernel, **figures)
-    return named("bank conflicts", kernel, **figures)
+        return named("bank conflicts of one's own layout", kernel, None, **figures)
+    return named("bank conflicts", kernel, None, **figures)
 
 
 def contended(kernel: Followed) -> Cause | None:
