@@ -367,7 +367,8 @@ def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: D
     told = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s{how}"
     if uneven > 1.005:
         told += (
-            f", {uneven:.3g} times that on the busiest SM ({blocks} blocks, {device.sm_count} SMs)"
+            f", {uneven:.3g} times that on the busiest SM "
+            f"({blocks:,} block{'s' * (blocks != 1)}, {device.sm_count} SMs)"
         )
     return Term(name, 1e3 * amount / per_s * uneven, told)
 

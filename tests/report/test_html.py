@@ -17,6 +17,7 @@ from solkit.core import (
     Counters,
     Facts,
     FailedShape,
+    Forecast,
     KernelAnalysis,
     Launch,
     SharedAccess,
@@ -102,6 +103,18 @@ def test_the_page_says_all_that_is_known(make):
         "cupti, cold protocol", "reading a 256 MB buffer", "Inputs come from DRAM once.",
     ):  # fmt: skip
         assert told in words, told
+
+
+def test_the_page_says_what_is_expected_and_what_advice_saves(make):
+    gap = replace(make.explained().gap, sol_ms=0.1, time_ms=0.15, measured=False)
+    forecast = Forecast(0.14, 0.13, 0.16, 0.0, False)
+    result = replace(make.result(), gap=gap, forecast=forecast)
+    words = parsed(make.report(result)).words
+    assert "Expected140 µs130 µs to 160 µs, by the surrogate" in words
+    assert "Gap (modelled)1.50×66.7 % of the speed of light" in words
+    assert "Saves up to" in words
+    doubtful = parsed(make.report(replace(result, forecast=replace(forecast, abstains=True))))
+    assert "by the surrogate" not in doubtful.words
 
 
 @pytest.mark.parametrize("kind", ["measured", "result"])
