@@ -22,7 +22,7 @@ else:
 ROOT = Path(__file__).parents[1]
 
 COMMANDS = {
-    "init": ("{out}", None),
+    "init": ("{bare} --out {out}.py", None),
     "score": ("{kernel} --device h100 --html {out}.html", "report"),
     "watch": ("{out}", None),
     "compare": ("{out} {out}", None),
@@ -97,6 +97,7 @@ def told(tmp_path_factory):
     (folder / "recorded.json").write_text("{}", encoding="utf-8")
     names = {
         "kernel": str(ROOT / "examples" / "softmax.py"),
+        "bare": str(ROOT / "examples" / "tutorial" / "bare.py"),
         "json": str(folder / "recorded.json"),
         "out": str(folder / "out"),
     }

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from solkit.tuner.proposers.names import bound_by, imports, is_main_guard, root, used_by
+from solkit.core.syntax import bound_by, imports, is_main_guard, root, used_by
 from solkit.tuner.proposers.reading import Reason, RefusedError, parsed, read
 
 __all__ = ["NAMES", "Kept", "Original"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from solkit.tuner.proposers.names import Meanings, dotted, imports
+from solkit.core.syntax import Meanings, dotted, imports
 from solkit.tuner.proposers.reading import Reason, RefusedError, read
 
 __all__ = ["ALLOWED_IMPORTS", "check_safe"]

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from solkit.tuner.proposers.names import Meanings, dotted, root
+from solkit.core.syntax import Meanings, dotted, root
 
 __all__ = ["Pointers", "pointers_of"]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from solkit.core.syntax import Meanings, bound_by, dotted, imports, jitted, used_by
 from solkit.errors import KernelFileError
 from solkit.pipeline.starting._pointers import Pointers, pointers_of
-from solkit.tuner.proposers.names import Meanings, bound_by, dotted, imports, jitted, used_by
 
 __all__ = ["Jit", "Launch", "Source", "parameters", "read"]
 

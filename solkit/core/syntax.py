@@ -1,4 +1,4 @@
-"""What the names of a file mean, from its syntax tree alone."""
+"""Meanings of the names in a Python file, from its syntax tree alone."""
 
 from __future__ import annotations
 
