@@ -115,9 +115,9 @@ def _places(function: Function, count: int) -> list[str]:
     told = owner.forward if isinstance(owner, torch.nn.Module) else owner
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
-        parameters = inspect.signature(told).parameters.values()
+        parameters = list(inspect.signature(told).parameters.values())
     except (TypeError, ValueError):  # of C code
-        parameters = {}.values()
+        parameters = []
     known = [each.name for each in parameters if each.kind in kinds][:count]
     return [*known, *(f"argument {n}" for n in range(len(known) + 1, count + 1))]
 
