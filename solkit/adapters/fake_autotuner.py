@@ -100,6 +100,7 @@ def _chosen(
     listed = tuple(each.all_kwargs() for each in pruned)
     skipped = fitting.index(config)
     seen.tuners[name] = self
+    seen.kept.setdefault(name, {}).update({id(each): each for each in pruned})
     seen.spaces[name] = AutotuneSpace(name, listed, config.all_kwargs(), skipped)
     return config
 

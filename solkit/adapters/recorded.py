@@ -135,6 +135,7 @@ class Recording:
         launches: each distinct launch once, in order of first appearance.
         spaces: the autotuned kernels, by name.
         tuners: Triton's objects for these.
+        kept: the configurations that pruning left in any call, by kernel, then identity.
         choice: of the autotuner that is launching.
         unanalysed: kernels that are not analysed, an ordered set of sentences.
         remarks: an ordered set of sentences for the reader.
@@ -147,6 +148,7 @@ class Recording:
     launches: list[CapturedLaunch] = field(default_factory=list)
     spaces: dict[str, AutotuneSpace] = field(default_factory=dict)
     tuners: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, dict[int, Any]] = field(default_factory=dict)
     choice: Choice | None = None
     unanalysed: dict[str, None] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)

@@ -264,7 +264,8 @@ def _touched(ptrs: Any, mask: Any) -> np.ndarray[Any, Any]:
 def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     """`GridExecutor.__call__`, watched.
 
-    As in Triton 3.6 and 3.7: arguments to the host, the language patched, a call a program.
+    As in Triton 3.6 and 3.7: arguments to the host, the language patched, a call a program. A GPU
+    says nothing of infinities and NaNs that it computes, so numpy does not either.
     """
     accepted = inspect.getfullargspec(self.fn).args
     kwargs = {name: value for name, value in kwargs.items() if name in accepted}
@@ -280,7 +281,8 @@ def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
             name: arg if name in self.constexprs else interpreter._implicit_cvt(arg)
             for name, arg in given.items()
         }
-        _run_programs(self, args)
+        with np.errstate(all="ignore"):
+            _run_programs(self, args)
     finally:
         scope.restore()
     self._restore_args_dev(args_dev, args_hst, kwargs, kwargs_hst)

@@ -1,15 +1,23 @@
-"""The configurations of autotuned kernels that live in packages, found by what a file launches."""
+"""The configurations of the autotuned kernels that a file launches.
+
+Those of kernels in packages, and those that an autotuner's own pruning leaves at a shape.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from solkit.adapters import fake_cuda, fake_triton
+from solkit.adapters.fake_triton import Recording
+from solkit.core import Space, Value
 from solkit.kernelfiles import LoadedKernel
 from solkit.kernelfiles._source import elsewhere, space_of_tuners
 from solkit.kernelfiles.seeding import seeded_workload
 
-__all__ = ["find_launched_space"]
+__all__ = ["find_launched_space", "left_by_pruning"]
 
 
 def find_launched_space(loaded: LoadedKernel) -> None:
@@ -20,16 +28,47 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     candidate, problem = loaded.description.candidate, loaded.description.problem
     if candidate is None or candidate.space.values or not elsewhere(()):
         return
+    seen = _launched(loaded, problem.shapes[0])
+    space = space_of_tuners(seen.tuners.values()) if seen is not None else Space()
+    if space.values:
+        found = replace(candidate, space=space)
+        loaded.description = replace(loaded.description, candidate=found)
+
+
+def left_by_pruning(loaded: LoadedKernel, shape: Mapping[str, Value], space: Space) -> Space:
+    """The points that ``prune_configs_by`` of the launched autotuners leaves at a shape.
+
+    Triton never runs the others: some are wrong there, not only slow.
+    """
+    if not any(map(_prunes, elsewhere(()))):
+        return space
+    seen = _launched(loaded, shape)
+    if seen is None:
+        return space
+    for name, tuner in seen.tuners.items():
+        if _prunes(tuner):
+            kept = [config.all_kwargs() for config in seen.kept[name].values()]
+            space = space.where(f"prune_configs_by of {name}", partial(_is_among, kept))
+    return space
+
+
+def _prunes(tuner: Any) -> bool:
+    return bool(tuner.early_config_prune or tuner.perf_model)
+
+
+def _is_among(kept: Sequence[Mapping[str, Value]], point: Mapping[str, Value]) -> bool:
+    return any(all(point.get(k, value) == value for k, value in each.items()) for each in kept)
+
+
+def _launched(loaded: LoadedKernel, shape: Mapping[str, Value]) -> Recording | None:
+    """A record of a run on fake tensors; ``None`` if something stops it."""
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses(),
         fake_triton.recording({}) as seen,
     ):
         try:
-            seeded_workload(loaded, problem.shapes[0], {}).run_kernel()
+            seeded_workload(loaded, shape, {}).run_kernel()
         except Exception:  # what stops it is told where it is analysed
-            return
-    space = space_of_tuners(seen.tuners.values())
-    if space.values:
-        found = replace(candidate, space=space)
-        loaded.description = replace(loaded.description, candidate=found)
+            return None
+    return seen

@@ -24,7 +24,7 @@ from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton, triton_compiler
 from solkit.analysis.candidate import analyse_all, captured_only
 from solkit.analysis.content import Reads
-from solkit.analysis.launched import find_launched_space
+from solkit.analysis.launched import find_launched_space, left_by_pruning
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical
@@ -166,6 +166,7 @@ class _File:
         space = self._loaded.space(shape)
         if not space.values:
             return [dict(candidate.params)]
+        space = left_by_pruning(self._loaded, shape, space)
         others = itertools.islice(space.shuffled(seed), most)
         drawn = [{**candidate.params, **point} for point in others]
         return [dict(candidate.params), *(each for each in drawn if each != candidate.params)]

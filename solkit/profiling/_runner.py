@@ -13,6 +13,7 @@ globals.
 
 from __future__ import annotations
 
+import contextlib
 import runpy
 import signal
 import sys
@@ -24,6 +25,8 @@ from typing import Any
 import torch
 from torch.nn.modules import module as hooks
 from torch.profiler import ProfilerActivity, profile, record_function, supported_activities
+
+from solkit.adapters import torch_profiler
 
 __all__ = ["main"]
 
@@ -98,11 +101,14 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
     steps = _Steps(limit)
     wanted = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     activities = [each for each in wanted if each in supported_activities()]
-    with profile(
+    session = profile(
         activities=activities,
         record_shapes=True,
         on_trace_ready=lambda profiler: profiler.export_chrome_trace(trace),
-    ):
+    )
+    with contextlib.ExitStack() as stack:
+        torch_profiler.begin(session)
+        stack.push(session)
         steps.install()
         try:
             runpy.run_path(script, run_name="__main__")

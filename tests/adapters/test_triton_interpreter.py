@@ -88,3 +88,37 @@ def test_the_language_is_patched_once_a_launch_and_restored_after_it(tmp_path):
     assert again[1] == longer[1] > 0  # of as many calls: 2, and 11
     assert [each[2] for each in (first, again, longer)] == [True] * 3
     assert broken == [True, 120 + 15]
+
+
+INFINITE = """
+import warnings
+import torch
+import triton
+import triton.language as tl
+from solkit.adapters import triton_interpreter
+
+triton_interpreter.install()
+triton_interpreter.watch(60.0)
+
+@triton.jit
+def shifted(x, out):
+    at = tl.arange(0, 4)
+    row = tl.load(x + at)
+    tl.store(out + at, (row - tl.max(row, axis=0)) / 0.0)
+
+x, out = torch.full((4,), float("-inf")), torch.zeros(4)
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    shifted[(1,)](x, out)
+print(out.isnan().all().item(), [str(each.message) for each in told])
+"""
+
+
+def test_numpy_says_nothing_of_the_infinities_that_a_kernel_computes(tmp_path):
+    path = tmp_path / "infinite.py"  # Triton reads the source of a kernel
+    path.write_text(INFINITE)
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+    ran = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, check=True, env=environment
+    )
+    assert ran.stdout.strip() == "True []"

@@ -109,6 +109,36 @@ def test_what_is_in_use_and_the_point_that_spells_it_out_are_one_row(tmp_path):
     assert own.configuration.params["BLOCK"] == 512  # Triton's first, as nothing was timed
 
 
+PRUNED = """
+def left(configs, named, **others):
+    return [each for each in configs if each.kwargs["BLOCK"] <= named["N"]]
+
+def estimate(N, BLOCK, num_warps, **others):
+    return (N // BLOCK, num_warps)  # the larger blocks first, then the fewer warps
+"""
+
+
+@pytest.mark.parametrize(
+    ("by", "size", "kept"),
+    [
+        ('"early_config_prune": left', 600, {(512, 4), (512, 8)}),
+        ('"early_config_prune": left', 4096, {(512, 4), (512, 8), (1024, 4), (1024, 8)}),
+        ('"perf_model": estimate, "top_k": 1', 4096, {(1024, 4)}),
+        ('"early_config_prune": left, "perf_model": estimate, "top_k": 1', 600, {(512, 4)}),
+    ],
+)
+def test_what_the_autotuner_prunes_at_a_shape_is_not_ranked(tmp_path, by, size, kept):
+    head, tuned = AUTOTUNED.split("@triton.autotune")
+    path = tmp_path / "pruned.py"
+    tuned = tuned.replace('key=["N"]', f'key=["N"], prune_configs_by={{{by}}}')
+    path.write_text(f"{head}{PRUNED}\n@triton.autotune{tuned}")
+    settings = RankSettings("captured")
+    (plan,) = rank(path, device="h100", shapes=[{"N": size}], settings=settings)
+    params = [dict(each.configuration.params) for each in plan.ranked]
+    assert {(each["BLOCK"], each["num_warps"]) for each in params} == kept
+    assert len(params) == len(kept)
+
+
 class Reading:
     """A language regressor that counts what it is asked, and adds nothing."""
 

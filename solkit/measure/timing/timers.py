@@ -12,6 +12,7 @@ import torch
 from torch._C._autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from solkit.adapters import torch_profiler
 from solkit.measure.timing.activities import (
     Activity,
     ActivityError,
@@ -139,7 +140,7 @@ class CuptiTimer:
         _end_what_was_broken_off()
         self._labels = []
         session: Any = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        session.__enter__()
+        torch_profiler.begin(session)
         _running.append(session)
 
     def time(self, subject: Subject) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 
@@ -91,3 +93,26 @@ def test_occupying_takes_few_launches(monkeypatch):
     buffer.occupy(81e-6)
     buffer.occupy(0.1)
     assert launched == [1, 3, "300000000 cycles"]
+
+
+def test_the_profiler_s_warning_of_further_cycles_is_not_the_user_s(monkeypatch):
+    class Session:
+        """Warns as torch 2.11's does, and of something else."""
+
+        def __init__(self, activities):
+            pass
+
+        def __enter__(self):
+            warnings.warn(
+                "Warning: Profiler clears events at the end of each cycle.Only", stacklevel=1
+            )
+            warnings.warn("CUPTI is missing", stacklevel=1)
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(timing, "profile", Session)
+    with pytest.warns(UserWarning, match="CUPTI") as told:
+        CuptiTimer(Flush()).start()
+    EventTimer(Flush()).start()  # ends the session
+    assert [str(each.message) for each in told] == ["CUPTI is missing"]
