@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from solkit.core import Part
 from solkit.errors import InputError
+from solkit.ops import operator
 from solkit.roofline.names import short_name
 from solkit.roofline.work import work_of_live
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
@@ -31,15 +32,6 @@ __all__ = ["Kernels"]
 _NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
 _LINES = re.compile(r"L(\d+)(?:-L?(\d+))?")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")
-_ALSO = {
-    "linear": {"linear", "addmm", "mm", "bmm", "baddbmm"},
-    "matmul": {"matmul", "mm", "bmm", "mv", "dot"},
-    "conv": {"convolution"},
-    "conv1d": {"convolution"},
-    "conv2d": {"convolution"},
-    "conv3d": {"convolution"},
-}
-"""Names of `torch.nn.functional` and the ATen ops that they become."""
 
 
 class Kernels:
@@ -220,4 +212,4 @@ def _places(parts: Sequence[Part], names: Sequence[str]) -> list[tuple[int, ...]
 
 
 def _is_called(op: str, name: str) -> bool:
-    return name == op or short_name(op) in {short_name(name), *_ALSO.get(name, ())}
+    return name == op or short_name(op) == short_name(name) or name in operator(op).called

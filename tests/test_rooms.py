@@ -13,6 +13,7 @@ ORDER = (
     ("errors", "userdata"),
     ("extras",),
     ("core",),
+    ("ops",),
     ("deprecation",),
     ("datasets",),
     ("processes",),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from solkit.core import Cause
 from solkit.core.quantities import amount
+from solkit.ops import Family, operator
 from solkit.roofline.kernel.followed import Followed
 from solkit.roofline.kernel.naming import named
 
@@ -17,16 +18,12 @@ CAUSES = (
 )
 """The names of causes that are found here."""
 
-_COPIES = ("aten.clone", "aten.copy_", "aten._to_copy", "aten.contiguous", "aten.cat")
-_FILLS = (
-    *("aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero_", "aten.fill_", "aten.full"),
-    *("aten.full_like", "aten.new_full", "aten.ones", "aten.ones_like", "aten.new_ones"),
-)
-_PRODUCTS = (
-    *("aten.mm", "aten.addmm", "aten.bmm", "aten.baddbmm", "aten.addbmm", "aten.mv", "aten.addmv"),
-    *("aten.dot", "aten.convolution", "aten._scaled_mm", "aten._int_mm", "aten._grouped_mm"),
-)
-_KINDS: Mapping[str, Sequence[str]] = {"copy": _COPIES, "fill": _FILLS, "product": _PRODUCTS}
+_KINDS: Mapping[Family, str] = {
+    Family.COPY: "copy",
+    Family.FILL: "fill",
+    Family.PRODUCT: "product",
+    Family.CONVOLUTION: "product",
+}
 _TELLING = 0.2  # of what all operators move
 _MOST_LINES = 3  # named
 
@@ -43,16 +40,15 @@ def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
     library = [kernel for kernel in kernels if kernel.library]
     if not library or _traffic_ms(library) < 0.5 * _traffic_ms(kernels) * (1 - 1 / factor):
         return None
-    others = [kernel for kernel in library if kernel.name not in _PRODUCTS]
+    others = [kernel for kernel in library if _kind(kernel.name) != "product"]
     listed = others if _traffic_ms(others) > _TELLING * _traffic_ms(library) else library
     by_name: dict[str, list[Followed]] = {}
     for kernel in listed:
         by_name.setdefault(kernel.name, []).append(kernel)
     name, worst = max(by_name.items(), key=lambda each: _traffic_ms(each[1]))
-    kind = next((kind for kind, names in _KINDS.items() if name in names), "operator")
     calls = _launches(worst)
     return named(
-        f"library {kind}",
+        f"library {_kind(name)}",
         worst[0],
         place=_places(worst),
         times=f", in {calls} calls" if calls > 1 else "",
@@ -73,9 +69,14 @@ def on_launches(kernels: Sequence[Followed]) -> Cause | None:
 
 def on_pipe(kernel: Followed) -> Cause | None:
     """A product in fp32, which PyTorch leaves to the scalar pipe by default."""
-    if kernel.pipe != "fp32" or kernel.name not in _PRODUCTS:
+    if kernel.pipe != "fp32" or _kind(kernel.name) != "product":
         return None
     return named("library product in fp32", kernel, place=_places([kernel]))
+
+
+def _kind(name: str) -> str:
+    """The kind of an operator, as causes call it."""
+    return _KINDS.get(operator(name).family, "operator")
 
 
 def _traffic_ms(kernels: Sequence[Followed]) -> float:

@@ -113,7 +113,7 @@ def _first(amounts: Mapping[int, int], touching: Sequence[set[int]]) -> Counter[
 
 
 def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
-    masks = [op.arguments["attn_mask"] for op in live if op.name == "solkit.attention"]
+    masks = [op.arguments["attn_mask"] for op in live if op.operator.needs == "attention"]
     if all(mask is None or mask.value is not None for mask in masks):
         return ()
     return (

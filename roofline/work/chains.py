@@ -24,15 +24,6 @@ __all__ = ["chain_of"]
 _FEWEST = 8  # steps of a chain worth a word
 _A_COLUMN = 1 / 64  # of a product's step: columns need no exchange each
 
-_CELL_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-_SWEEPS = {
-    **dict.fromkeys("linalg_cholesky_ex cholesky linalg_lu_factor_ex linalg_lu".split(), 1),
-    **dict.fromkeys("linalg_solve_triangular triangular_solve".split(), 1),
-    **dict.fromkeys("_linalg_det _linalg_slogdet linalg_inv_ex inverse".split(), 1),
-    **dict.fromkeys("_linalg_solve_ex cholesky_solve linalg_lu_solve".split(), 2),
-}
-"""Of each op, how often it goes through the columns one by one."""
-
 
 @dataclass(frozen=True)
 class _Path:
@@ -88,8 +79,7 @@ def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | N
 
 def _is_many(op: TracedOp) -> bool:
     """Whether an op is a chain by itself."""
-    name = op.name.rpartition(".")[2]
-    return name in _SWEEPS or (op.name.startswith("solkit.") and name in _CELL_GATES)
+    return bool(op.operator.sweeps or op.operator.gates)
 
 
 def _path_to(use: TensorUse, written: Mapping[int, list[tuple[TensorUse, _Path]]]) -> _Path:
@@ -109,15 +99,15 @@ def _after(
     op: TracedOp, operations: Mapping[str, int], deepest: TensorUse | None, path: _Path
 ) -> _Path:
     own = {key: n for key, n in operations.items() if key.startswith("contraction.")}
-    name = op.name.rpartition(".")[2]
-    if op.name.startswith("solkit.") and name in _CELL_GATES:
-        steps, alone = _recurrent(op, _CELL_GATES[name])
+    gates, sweeps = op.operator.gates, op.operator.sweeps
+    if gates:
+        steps, alone = _recurrent(op, gates)
         return path.then(op, steps, 0, dict.fromkeys(own, alone))
-    if name in _SWEEPS:
+    if sweeps:
         matrix = op.inputs[0].shape
         matrices = max(math.prod(matrix[:-2]), 1)
         alone_of = {key: n / matrices for key, n in own.items()}
-        return path.then(op, 0, _SWEEPS[name] * min(matrix[-2:]), alone_of)
+        return path.then(op, 0, sweeps * min(matrix[-2:]), alone_of)
     if own:
         parts = _parts(op, deepest)
         return path.then(op, 1, 0, {key: n / parts for key, n in own.items()})

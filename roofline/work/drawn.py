@@ -18,10 +18,6 @@ from solkit.roofline.work.sparsity import Sparsity
 
 __all__ = ["Drawn", "drawn"]
 
-_OVERWRITING = {
-    f"aten.{name}_" for name in "normal uniform random exponential copy fill log_normal".split()
-}
-
 
 @dataclass(frozen=True)
 class Drawn:
@@ -98,7 +94,7 @@ def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
     makers: dict[int, list[TracedOp]] = defaultdict(list)
     for op in ops:
         for use in op.written:
-            whole = op.name in _OVERWRITING and use.offset == 0
+            whole = op.operator.overwrites and use.offset == 0
             if whole and all(use.numel >= each.result.numel for each in makers[use.storage]):
                 makers[use.storage].clear()
         for use in (*op.outputs, *op.written):

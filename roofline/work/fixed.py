@@ -10,18 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from solkit.ops import Normalised, OfOne, Reduction
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 __all__ = ["Fixed"]
 
 Range = tuple[float, float]
 
-_NORMALISING = {"_softmax", "_safe_softmax"}
-_SOFTMAXES = _NORMALISING | {"_log_softmax"}
-_OF_ONE_ITSELF = set("sum mean amax amin max min prod logsumexp nansum median nanmedian".split())
-_OF_ONE_NOTHING = {"var", "std"}
-_DIFFERENCES = {"sub", "rsub"}
-_SUMS = {"sum", "mean"}
+_SUMS = (Reduction.SUM, Reduction.MEAN)
 
 
 class Fixed:
@@ -41,13 +37,12 @@ class Fixed:
         """Whether every element of an op's results follows from the program."""
         if not op.inputs or op.written or not self._is_steady(op):
             return False
-        base = op.name.removeprefix("aten.")
-        x = op.inputs[0]
-        if base in _SOFTMAXES or base in _OF_ONE_NOTHING:
+        record, x = op.operator, op.inputs[0]
+        if record.of_one is OfOne.CONSTANT:
             return _is_over_one(op, x)
-        if base in _SUMS and x in self._normalised:
+        if record.reduces in _SUMS and x in self._normalised:
             return self._normalised[x] in _reduced(op, x)
-        if base in _DIFFERENCES and len(op.inputs) == 2:
+        if record.cancels_equal and len(op.inputs) == 2:
             left, right = (self._same.get(use, use) for use in op.inputs)
             return left == right and op.arguments.get("alpha", 1) == 1
         low, high = self._range(op)
@@ -57,12 +52,11 @@ class Fixed:
         """Remember what is known of an op's first result."""
         if not op.inputs or op.written or not op.outputs or not self._is_steady(op):
             return
-        base = op.name.removeprefix("aten.")
-        x, out = op.inputs[0], op.outputs[0]
-        if base in _NORMALISING:
+        record, x, out = op.operator, op.inputs[0], op.outputs[0]
+        if record.normalises is Normalised.SUM_ONE:
             self._normalised[out] = op.arguments["dim"] % max(1, len(x.shape))
         alike = (out.shape, out.dtype) == (x.shape, x.dtype)
-        if base in _OF_ONE_ITSELF and alike and _is_over_one(op, x):
+        if record.of_one is OfOne.ITSELF and alike and _is_over_one(op, x):
             self._same[out] = self._same.get(x, x)
         found = self._range(op)
         if found != _ANY:
@@ -72,21 +66,20 @@ class Fixed:
         return all(use.storage not in self._rewritten for use in (*op.inputs, *op.outputs))
 
     def _range(self, op: TracedOp) -> Range:
-        base = op.name.removeprefix("aten.")
-        if base in _COMPARISONS:
-            return self._compared(op, base)
-        rule = _RANGES.get(base)
+        record = op.operator
+        if record.compares:
+            return self._compared(op, record.compares)
         given = self._known(op.inputs[0])
-        found = rule(op, given) if rule else None
-        if found is None or (base in _WRAPPING and not op.outputs[0].dtype.is_floating_point):
+        found = _RANGES[record.limits](op, given) if record.limits else _own_range(op)
+        if found is None or (record.wraps and not op.outputs[0].dtype.is_floating_point):
             return _ANY
-        rounds = base in _ROUNDING and found[0] != found[1]
+        rounds = record.rounds and found[0] != found[1]
         return (found[0] - _ulps(found[0]), found[1] + _ulps(found[1])) if rounds else found
 
     def _known(self, use: TensorUse) -> Range:
         return self._ranges.get(use.storage, _ANY)
 
-    def _compared(self, op: TracedOp, base: str) -> Range:
+    def _compared(self, op: TracedOp, comparison: str) -> Range:
         """A comparison that always has the same result: 0 or 1."""
         least, most = self._known(op.inputs[0])
         limit = _number(op.arguments.get("other"))
@@ -99,7 +92,7 @@ class Fixed:
             "le": (least > limit, most <= limit),
             "eq": (not least <= limit <= most, least == limit == most),
             "ne": (least == limit == most, not least <= limit <= most),
-        }[base]
+        }[comparison]
         return float(always), float(not never)
 
 
@@ -120,9 +113,6 @@ def _is_over_one(op: TracedOp, x: TensorUse) -> bool:
 _ANY = (-math.inf, math.inf)
 
 
-_COMPARISONS = {"gt", "ge", "lt", "le", "eq", "ne"}
-_ROUNDING = set("mul div add sub rsub mean pow square _to_copy".split())
-_WRAPPING = _ROUNDING | {"abs", "neg"}  # of integers, which overflow
 _Rule = Callable[[TracedOp, Range], "Range | None"]
 
 
@@ -162,18 +152,21 @@ def _hardtanh(op: TracedOp, given: Range) -> Range | None:
     return _between(least, most, op, given)
 
 
-def _within(least: float, most: float) -> _Rule:
-    """A function whose values are limited, whatever it is given."""
-    return lambda _op, _given: (least, most)
+def _own_range(op: TracedOp) -> Range | None:
+    """The limits of all results, whatever a function is given; ``None`` where unknown."""
+    least, most = op.operator.least, op.operator.most
+    if least is None or most is None or not op.outputs[0].dtype.is_floating_point:
+        return None
+    return least, most
 
 
 def _scaled(op: TracedOp, given: Range) -> Range | None:
     """A product or a quotient with a number."""
     factor = _number(op.arguments.get("other"))
     if factor is None or op.inputs[0] is not op.arguments["self"]:
-        same = len(op.inputs) > 1 and op.inputs[0] == op.inputs[1] and op.name == "aten.mul"
-        return (0.0, math.inf) if same else None
-    if op.name == "aten.div":
+        same = len(op.inputs) > 1 and op.inputs[0] == op.inputs[1]
+        return (0.0, math.inf) if same and not op.operator.divides else None
+    if op.operator.divides:
         if op.arguments.get("rounding_mode") or not factor:
             return None
         factor = 1 / factor
@@ -189,9 +182,7 @@ def _moved(op: TracedOp, given: Range) -> Range | None:
     if step is None or op.inputs[0] is not op.arguments["self"]:
         return None
     step *= float(op.arguments.get("alpha", 1))
-    if op.name == "aten.rsub":
-        return None
-    step = -step if op.name == "aten.sub" else step
+    step = -step if op.operator.cancels_equal else step
     return given[0] + step, given[1] + step
 
 
@@ -215,20 +206,16 @@ def _kept(op: TracedOp, given: Range) -> Range | None:
 
 
 _RANGES: dict[str, _Rule] = {
-    "relu": lambda op, given: _between(0.0, None, op, given),
-    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), _clamp),
+    "rectified": lambda op, given: _between(0.0, None, op, given),
+    "clamp": _clamp,
     "hardtanh": _hardtanh,
     "minimum": lambda op, given: _between(None, op.arguments["other"], op, given),
     "maximum": lambda op, given: _between(op.arguments["other"], None, op, given),
-    **dict.fromkeys(("sigmoid", "_softmax", "_safe_softmax", "hardsigmoid"), _within(0.0, 1.0)),
-    **dict.fromkeys(("tanh", "erf", "sin", "cos"), _within(-1.0, 1.0)),
-    **dict.fromkeys(("exp", "softplus", "square"), _within(0.0, math.inf)),
-    "_log_softmax": _within(-math.inf, 0.0),
-    "abs": _absolute,
-    "neg": lambda _, given: (-given[1], -given[0]),
-    **dict.fromkeys(("mul", "div"), _scaled),
-    **dict.fromkeys(("add", "sub"), _moved),
-    "pow": _power,
-    **dict.fromkeys(("_to_copy", "clone", "mean", "amax", "amin", "_unsafe_view"), _kept),
+    "absolute": _absolute,
+    "negated": lambda _, given: (-given[1], -given[0]),
+    "scaled": _scaled,
+    "moved": _moved,
+    "power": _power,
+    "kept": _kept,
 }
 """The range of a first result, from the op and the range of its first operand."""

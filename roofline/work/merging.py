@@ -18,8 +18,6 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
 __all__ = ["merged"]
 
-_RANDOM = {"normal", "uniform", "bernoulli", "exponential", "random", "rand", "randn", "randint"}
-
 
 def merged(program: Program) -> Program:
     """The program without repeated ops: their readers read the first one's results."""
@@ -66,8 +64,7 @@ def _without_constants(program: Program) -> Program:
 
 
 def _is_constant(op: TracedOp, constants: set[int]) -> bool:
-    base = op.name.removeprefix("aten.").removesuffix("_like").split(".")[0]
-    if op.written or base in _RANDOM or torch.Tag.nondeterministic_seeded in op.tags:
+    if op.written or op.operator.random or torch.Tag.nondeterministic_seeded in op.tags:
         return False
     return op.name.startswith("aten.") and all(use.storage in constants for use in op.inputs)
 

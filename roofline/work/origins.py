@@ -18,14 +18,6 @@ from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
 __all__ = ["with_origins"]
 
-_MOVES = {
-    f"aten.{name}"
-    for name in (
-        "_to_copy clone contiguous _unsafe_view index index_select embedding gather cat stack "
-        "repeat constant_pad_nd copy_ neg"
-    ).split()
-}
-_SCALINGS = {f"aten.{name}" for name in "mul mul_ div div_".split()}
 _BLOCK = 16
 """The fewest elements that share a scale: NVFP4 has one for 16, the smallest block in use."""
 
@@ -54,7 +46,7 @@ class _Held:
     def annotate(self, op: TracedOp) -> TracedOp:
         """The op with the origins of its operands. Notes the origin of its result."""
         origin = self._made_by(op)
-        scales = op.name in _MOVES and self._is_scale(op.inputs, op.result)
+        scales = _moves(op) and self._is_scale(op.inputs, op.result)
         annotated = self._annotated(op)
         for use in (*op.outputs, *op.written):
             self._origin.pop(use.storage, None)
@@ -78,15 +70,15 @@ class _Held:
         """The dtype that holds the values of an op's result, apart from scales."""
         if not op.inputs or not op.result.dtype.is_floating_point:
             return None
-        if op.name in _SCALINGS:
+        if _scales(op):
             data, *others = op.inputs
-            if "mul" in op.name and others and others[0].numel > data.numel:
+            if not op.operator.divides and others and others[0].numel > data.numel:
                 data, others = others[0], [data]
             return self._of(data) if self._is_scale(others, op.result) else None
-        if op.name not in _MOVES:
+        if not _moves(op):
             return None
         sources = [use for use in op.inputs if use.dtype.is_floating_point or use.dtype in _NARROW]
-        if op.name == "aten.copy_":
+        if op.operator.overwrites:
             sources = list(op.inputs[-1:])
         if sources and _holds_fp4(sources[0]):
             return torch.float4_e2m1fn_x2
@@ -100,10 +92,19 @@ class _Held:
         )
 
 
+def _moves(op: TracedOp) -> bool:
+    """Tell if results are elements of operands, up to their sign."""
+    return bool(op.operator.moves or op.operator.negates)
+
+
+def _scales(op: TracedOp) -> bool:
+    """Tell if it is a product or a quotient of its operands' elements."""
+    return bool(op.operator.linear and op.operator.multiplies)
+
+
 def _is_whole(op: TracedOp) -> bool:
     """Whether an in-place op replaces or scales all of its target."""
-    written = op.written[0]
-    return op.name in _SCALINGS or (op.name == "aten.copy_" and written.offset == 0)
+    return _scales(op) or (op.operator.overwrites and op.written[0].offset == 0)
 
 
 def _holds_fp4(table: TensorUse) -> bool:

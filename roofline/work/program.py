@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.adapters.fake_cuda import known_value, taken_apart, user_line
+from solkit.ops import Family, Operator, operator
 
 __all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace", "uses_of"]
 
@@ -108,6 +109,16 @@ class TracedOp:
     tags: tuple[torch.Tag, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     line: str = ""
+
+    @property
+    def operator(self) -> Operator:
+        """Record of its operator; nothing is known of one without."""
+        return operator(self.name)
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Tell if each element of its result depends on the operands' elements in its place."""
+        return torch.Tag.pointwise in self.tags or self.operator.aligned
 
     @property
     def result(self) -> TensorUse:
@@ -230,7 +241,7 @@ class Recorder(TorchDispatchMode):
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)
         if op is not None:
-            self.ops += _averages_apart(op) if op.name in _BATCH_NORMS else [op]
+            self.ops += _averages_apart(op) if op.operator.averages else [op]
         return out
 
     def starts_here(self) -> None:
@@ -306,10 +317,10 @@ class Recorder(TorchDispatchMode):
             return None  # Python ends ``x[i] += y`` by copying x[i] to where it is
         names = [argument.name for argument in func._schema.arguments]
         return TracedOp(
-            name=str(func.overloadpacket).replace("::", "."),
+            name=_name(func),
             args=before[0],
             kwargs=before[1],
-            inputs=() if _asks_for_shape(func) else _read(before, unread),
+            inputs=() if operator(_name(func)).reads_shape else _read(before, unread),
             outputs=tuple(u for u in made if u.storage in fresh),
             written=tuple(written),
             tags=tuple(func.tags),
@@ -336,10 +347,9 @@ def is_view(func: Any) -> bool:
     return any(info is not None and not info.is_write for info in infos)
 
 
-def _asks_for_shape(func: Any) -> bool:
-    """Whether an op like ``zeros_like`` or ``new_empty`` only needs its argument's shape."""
-    name = str(func.overloadpacket).rsplit(".", 1)[-1]
-    return name.startswith("new_") or name.endswith("_like")
+def _name(func: Any) -> str:
+    """Namespace and packet of an op."""
+    return str(func.overloadpacket).replace("::", ".")
 
 
 def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
@@ -349,13 +359,6 @@ def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
 def uses_of(tree: Any) -> list[TensorUse]:
     """The tensors among arguments."""
     return [leaf for leaf in _leaves(tree) if isinstance(leaf, TensorUse)]
-
-
-_BATCH_NORMS = {
-    f"aten.{name}"
-    for name in """native_batch_norm cudnn_batch_norm miopen_batch_norm _native_batch_norm_legit
-    _batch_norm_with_update""".split()
-}
 
 
 def _averages_apart(op: TracedOp) -> list[TracedOp]:
@@ -386,14 +389,11 @@ def _averages_apart(op: TracedOp) -> list[TracedOp]:
     ]
 
 
-_OVERWRITING = {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_"}
-
-
 def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[TensorUse]]:
     """The arguments that an op writes, and those that it only writes."""
     written: list[TensorUse] = []
     unread: list[TensorUse] = []
-    overwrites = str(func.overloadpacket).rsplit(".", 1)[-1] in _OVERWRITING
+    overwrites = operator(_name(func)).overwrites
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
@@ -416,8 +416,10 @@ class _WholeLayers(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
-        if getattr(func, "__name__", "") in _RECURRENT and len(args) == 9 and not args[0].is_cuda:
-            return self._recurrent(func.__name__, *args)
+        name = getattr(func, "__name__", "")
+        is_layer = operator(f"solkit.{name}").family is Family.RECURRENT
+        if is_layer and len(args) == 9 and not args[0].is_cuda:
+            return self._recurrent(name, *args)
         return func(*args, **(kwargs or {}))
 
     def _recurrent(self, kind: str, x: Any, hx: Any, weights: Any, *rest: Any) -> Any:
@@ -432,6 +434,3 @@ class _WholeLayers(TorchFunctionMode):
         arguments |= {"sequences": self._recorder.size(state[0].shape[-2])}
         self._recorder.add(f"solkit.{kind}", arguments, [out, *last])
         return (out, *last)
-
-
-_RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}

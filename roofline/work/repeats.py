@@ -17,9 +17,6 @@ from solkit.roofline.work.regions import covered_bytes
 
 __all__ = ["without_repeats"]
 
-_COPYING = {f"aten.{name}" for name in "clone copy contiguous _to_copy _unsafe_view repeat".split()}
-_JOINING = {"aten.cat", "aten.stack"}
-
 
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
     """The ops, with the number of different elements of operands and results (`values`)."""
@@ -47,12 +44,17 @@ def _values(op: TracedOp, different: dict[int, int]) -> int:
     """How many different elements an op computes."""
     result = op.result
     sources = {use for use in op.inputs if use.numel > 1}
-    if op.name in _JOINING:
+    if op.operator.needs in ("cat", "stack"):
         return sum(_different(use, different) for use in sources)
-    if not op.inputs or not (torch.Tag.pointwise in op.tags or op.name in _COPYING):
+    if not op.inputs or not (torch.Tag.pointwise in op.tags or _copies(op)):
         return result.distinct
     alone = [_different(use, different) for use in sources] if len(sources) == 1 else []
     return min(result.distinct, _varying(op), *alone)
+
+
+def _copies(op: TracedOp) -> bool:
+    """Tell if it copies elements to the same place, or to several."""
+    return bool(op.operator.moves and (op.operator.aligned or op.operator.needs == "repeat"))
 
 
 def _different(use: TensorUse, different: dict[int, int]) -> int:
@@ -64,7 +66,7 @@ def _different(use: TensorUse, different: dict[int, int]) -> int:
 def _varying(op: TracedOp) -> int:
     """Elements of an elementwise result without the dimensions in which no operand varies."""
     result = op.result
-    if op.name == "aten.repeat":
+    if op.operator.needs == "repeat":
         return result.distinct
     varying = 1
     for axis, n in enumerate(reversed(result.shape)):

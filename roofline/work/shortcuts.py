@@ -19,6 +19,9 @@ cannot leave the old value. What a module holds is known before the call and cou
 
 A product of a matrix with its own transpose counts half (its result is symmetric). Fast matrix
 multiplication (Strassen) is not considered: no GPU library gains from it at tensor-core rates.
+
+What no record says (`solkit.ops`) counts as nothing: an unknown operator may select, so what it
+reads need not be read; it keeps no element of a product; and its in-place form may keep old values.
 """
 
 from __future__ import annotations
@@ -28,74 +31,28 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from solkit.ops import Normalised, Reduction, Selects
 from solkit.roofline.work.costs import attention_pairs, cost_of
 from solkit.roofline.work.products import is_gram
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
-from solkit.roofline.work.sparsity import Sparsity
+from solkit.roofline.work.sparsity import Sparsity, deciding
 
 __all__ = ["hard_flops", "shortcuts", "surely_read", "surely_used", "surely_written"]
 
-_CONTRACTIONS = {
-    "aten.mm": ("self", "mat2"),
-    "aten.bmm": ("self", "mat2"),
-    "aten.addmm": ("mat1", "mat2"),
-    "aten.baddbmm": ("batch1", "batch2"),
-    "aten.linear": ("input", "weight"),
-    "aten._scaled_mm": ("self", "mat2"),
-    "aten._int_mm": ("self", "mat2"),
-    "solkit.attention": ("query", "key", "value"),
-}
-_REPLACING = {
-    f"aten.{name}_"
-    for name in """add sub mul div copy addcmul addcdiv lerp exp sigmoid tanh neg silu gelu sqrt
-    rsqrt pow sin cos addmm baddbmm index_copy index_put _index_put_impl index_add scatter
-    scatter_add normal uniform _fused_adam _fused_adamw _fused_sgd _foreach_add _foreach_mul
-    _foreach_addcdiv _foreach_lerp""".split()
-}
-"""Ops in place that change every element they write, but for chance."""
-_CONVERSIONS = {"aten._to_copy", "aten.clone", "aten.copy", "aten._unsafe_view", "aten.copy_"}
-_LINEAR = {"aten.add", "aten.sub", "aten.neg", "aten.add_", "aten.sub_", "aten.mul", "aten.div"}
-_SCALING = {f"aten.{name}" for name in "mul div pow lerp addcmul addcdiv".split()}
-_ATTENTION = "solkit.attention"
-_NORMALISING = {"aten.native_layer_norm", "aten.native_group_norm", "aten._fused_rms_norm"}
-_CENTRING = {"aten.native_layer_norm", "aten.native_group_norm"}
-_SELECTING = {
-    f"aten.{name}"
-    for name in """tril triu where masked_fill masked_scatter masked_select index_put scatter
-    index_copy index_fill diag diagonal_copy native_dropout bernoulli nll_loss_forward nonzero
-    constant_pad_nd take searchsorted bucketize index gather index_select embedding""".split()
-}
-_OVERWRITTEN = {f"aten.{name}" for name in "masked_scatter index_put scatter index_copy".split()}
-_LOOKUPS = {f"aten.{name}" for name in "index gather index_select embedding take".split()}
-_NONLINEAR = {
-    f"aten.{name}"
-    for name in """relu relu_ gelu silu silu_ sigmoid tanh exp elu leaky_relu hardswish hardsigmoid
-    softplus mish hardtanh clamp erf sin cos _softmax _log_softmax native_layer_norm
-    native_group_norm _fused_rms_norm""".split()
-}
-_SUMMING_TO_A_CONSTANT = {"aten._softmax", "aten._log_softmax", *_NORMALISING}
-_REDUCING = {
-    f"aten.{name}" for name in "sum mean amax amin max min logsumexp linalg_vector_norm".split()
-}
-_SUMMING = {
-    *("aten.sum", "aten.mean", "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d"),
-    *("aten.avg_pool2d", "aten.avg_pool3d"),
-}
+_REDUCING = (
+    *(Reduction.SUM, Reduction.MEAN, Reduction.LARGEST, Reduction.LEAST, Reduction.LOG_SUM_EXP),
+    Reduction.NORM,
+)
+_AVERAGING = (Reduction.SUM, Reduction.MEAN)
+_SUMMING = (*_AVERAGING, Reduction.WINDOW_MEAN)
+_NORMALISING = (Normalised.CENTRED, Normalised.SCALED)
 _TERMS = {
     "alpha": ("other", "mat1", "mat2", "batch1", "batch2"),
     "value": ("tensor1", "tensor2"),
     "weight": ("end",),
 }
 """What each factor scales in a sum of terms."""
-_TERM_SUMS = {f"aten.{name}" for name in "add sub addcmul addcdiv addmm baddbmm lerp".split()}
-_NEUTRAL = {
-    **dict.fromkeys(("aten.add", "aten.sub"), (("other", 0),)),
-    **dict.fromkeys(("aten.mul", "aten.div"), (("other", 1),)),
-    "aten.pow": (("exponent", 1),),
-}
-"""Arguments with which an op in place changes nothing."""
-_AVERAGING = {"aten.sum", "aten.mean"}
 _DEEP = 64  # ops that are followed before an output counts as lost
 
 
@@ -105,10 +62,9 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     found: dict[int, int] = {}
     seen: set[tuple[str, tuple[TensorUse, ...]]] = set()
     for position, op in enumerate(live):
-        names = _CONTRACTIONS.get(op.name)
-        if names is None:
+        if not op.operator.irreducible:
             continue
-        operands = [op.arguments[name] for name in names]
+        operands = _factors(op)
         again = (op.name, tuple(op.inputs))
         if again in seen:
             continue  # the same product twice is made once
@@ -189,7 +145,7 @@ def surely_written(program: Program, live: Sequence[TracedOp]) -> list[TensorUse
 def _flops(op: TracedOp, origins: list[int]) -> int:
     """What of a contraction is left when its operands' origins are known."""
     symmetric = origins[0] == origins[1]
-    if op.name == "solkit.attention":
+    if _is_attention(op):
         mask: TensorUse | None = op.arguments["attn_mask"]
         query: TensorUse = op.arguments["query"]
         value: TensorUse = op.arguments["value"]
@@ -204,7 +160,7 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
     flops = sum(n for key, n in cost.operations.items() if key.startswith("contraction."))
     if op.result.dtype.is_complex:
         flops = flops * 6 // 8  # three real products instead of four (Gauss)
-    halved = is_gram(*(op.arguments[name] for name in _CONTRACTIONS[op.name]))
+    halved = is_gram(*_factors(op))
     return flops // 2 if symmetric and not halved else flops
 
 
@@ -213,10 +169,31 @@ def _thick(op: TracedOp) -> bool:
 
     A product of thin factors under a function of few breakpoints (relu of rank 1) has shortcuts.
     """
-    if op.name == "solkit.attention":
+    if _is_attention(op):
         return True
     thickness: int = op.inputs[-2].shape[-1]
     return 4 * thickness >= min(op.result.shape[-2:], default=0)
+
+
+def _is_attention(op: TracedOp) -> bool:
+    """Tell if it is attention as one op, forwards."""
+    return op.operator.needs == "attention"
+
+
+def _factors(op: TracedOp) -> list[TensorUse]:
+    """The factors of a contraction that is irreducible; none of other ops."""
+    record = op.operator
+    return [op.arguments[name] for name in record.factors] if record.irreducible else []
+
+
+def _copies(op: TracedOp) -> bool:
+    """Tell if it copies or converts elements to the same place; their source comes last."""
+    return bool(op.operator.moves and op.operator.aligned)
+
+
+def _changes_itself(op: TracedOp) -> bool:
+    """Tell if an op computes from what it overwrites."""
+    return not {use.storage for use in op.written}.isdisjoint(use.storage for use in op.inputs)
 
 
 def _converts(op: TracedOp, seen: TensorUse) -> bool:
@@ -225,7 +202,7 @@ def _converts(op: TracedOp, seen: TensorUse) -> bool:
     What becomes an integer or a truth does not: many values become one, often without being known.
     """
     counts = seen.dtype.is_floating_point and not op.result.dtype.is_floating_point
-    return op.name in _CONVERSIONS and not (counts and not op.result.dtype.is_complex)
+    return _copies(op) and not (counts and not op.result.dtype.is_complex)
 
 
 def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
@@ -238,14 +215,14 @@ def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
 
 def _changes_nothing(op: TracedOp) -> bool:
     """Whether an op in place adds nothing, or multiplies by 1."""
-    name = op.name.removesuffix("_")
-    if any(_equals(op, argument, value) for argument, value in _NEUTRAL.get(name, ())):
+    record = op.operator
+    if record.neutral is not None and _equals(op, *record.neutral):
         return True
-    is_sum = name in _TERM_SUMS and op.arguments.get("beta", 1) == 1
+    is_sum = record.adds_terms and op.arguments.get("beta", 1) == 1
     return is_sum and any(_equals(op, factor, 0) for factor in _TERMS)
 
 
-def _equals(op: TracedOp, argument: str, value: int) -> bool:
+def _equals(op: TracedOp, argument: str, value: float) -> bool:
     """Whether an argument is this number; a tensor is not known to be."""
     found = op.arguments.get(argument)
     return isinstance(found, (int, float)) and found == value
@@ -253,13 +230,6 @@ def _equals(op: TracedOp, argument: str, value: int) -> bool:
 
 def _is_unknown(mask: TensorUse | None) -> bool:
     return mask is not None and mask.value is None
-
-
-def _deciding(op: TracedOp) -> list[TensorUse]:
-    """The operands of a selecting op that say what is selected: they are read themselves."""
-    named = [op.arguments.get(n) for n in ("condition", "mask", "index", "indices", "target")]
-    flat = [use for found in named for use in (found if isinstance(found, list) else [found])]
-    return [use for use in flat if isinstance(use, TensorUse)]
 
 
 class _Uses:
@@ -292,21 +262,20 @@ class _Uses:
     def origin(self, use: TensorUse) -> int:
         """The storage that a tensor is a copy of, through conversions."""
         makers = self._maker[use.storage]
-        if len(makers) == 1 and makers[0].name in _CONVERSIONS:
+        if len(makers) == 1 and _copies(makers[0]):
             return self.origin(makers[0].inputs[-1])
         return use.storage
 
     def shortcut(self, op: TracedOp) -> str:
         """What may make a contraction unnecessary; see `OpWork.shortcut`."""
-        if op.name == _ATTENTION:
+        if _is_attention(op):
             return "attention"
-        names = _CONTRACTIONS.get(op.name)
-        operands = [op.arguments[name] for name in names] if names else []
+        operands = _factors(op)
         if operands and not self.vary(operands):
             return "weights"
         for use in operands:
             makers = self._maker[use.storage]
-            if any(maker.name in _CONTRACTIONS for maker in makers):
+            if any(maker.operator.irreducible for maker in makers):
                 return f"chained:{makers[0].name}"
             if not self.unstructured(use):
                 return f"operand:{makers[-1].name}" if makers else "operand"
@@ -322,13 +291,13 @@ class _Uses:
         if use.storage in self._results:
             return ""
         for reader, seen in self._readers[use.storage]:
-            if reader.name in _CONTRACTIONS:
+            if reader.operator.irreducible:
                 return f"chained:{reader.name}"
-            if reader.name in _SUMMING:
+            if reader.operator.reduces in _SUMMING:
                 return f"summed:{reader.name}"
             if seen.distinct < use.distinct or self.selects(reader, seen):
                 return f"selected:{reader.name}"
-            if reader.name in _LINEAR | _CONVERSIONS and depth < _DEEP:
+            if (reader.operator.linear or _copies(reader)) and depth < _DEEP:
                 return self._fate(reader, depth + 1)
             return f"beyond:{reader.name}"
         return "beyond"
@@ -342,14 +311,12 @@ class _Uses:
             return False  # an element that stands in several places repeats itself
         if not makers:
             return True
-        if len(makers) > 1:
-            return False
         op = makers[0]
-        if op.name in _CONTRACTIONS or op.name in _LINEAR:
+        if len(makers) > 1 or _changes_itself(op) or op.operator.irreducible or op.operator.linear:
             return False
-        if op.name in _CONVERSIONS:
+        if _copies(op):
             return _converts(op, op.inputs[-1]) and self.unstructured(op.inputs[-1])
-        return op.name in _NONLINEAR and self._full_rank(op.inputs[0])
+        return bool(op.operator.nonlinear) and self._full_rank(op.inputs[0])
 
     def _full_rank(self, use: TensorUse) -> bool:
         """Under a nonlinear op even a contraction's output is unstructured."""
@@ -359,11 +326,15 @@ class _Uses:
         if not makers:
             return True
         op = makers[0]
-        if op.name in _CONTRACTIONS:
+        if op.operator.irreducible:
             return _thick(op)
-        if op.name in _CONVERSIONS or op.name in _NONLINEAR:
-            return self._full_rank(op.inputs[0] if op.name != "aten.copy_" else op.inputs[-1])
-        if op.name not in _LINEAR:
+        if _changes_itself(op):
+            return False
+        if _copies(op):
+            return self._full_rank(op.inputs[-1])
+        if op.operator.nonlinear:
+            return self._full_rank(op.inputs[0])
+        if not op.operator.linear:
             return False
         same = [i for i in op.inputs if i.shape == op.result.shape]
         others = [i for i in op.inputs if i.shape != op.result.shape]
@@ -392,14 +363,15 @@ class _Uses:
     ) -> bool:
         if seen.distinct < use.distinct or _is_left_out(reader, seen):
             return False
-        if reader.name in _NONLINEAR:
-            if not (saturating or reader.name in _NORMALISING):
+        record = reader.operator
+        if record.nonlinear:
+            if not (saturating or record.normalises in _NORMALISING):
                 return False
-            return self._reaches_result(reader, reader.name in _SUMMING_TO_A_CONSTANT)
+            return self._reaches_result(reader, record.normalises is not None)
         others = [i for i in reader.inputs if i is not seen]
-        if reader.name in _LINEAR:
+        if record.linear:
             wide = [i for i in others if sum(n > 1 for n in i.shape) > 1]
-            if any(self._maker[i.storage] for i in others) or (wide and reader.name in _SCALING):
+            if any(self._maker[i.storage] for i in others) or (wide and record.multiplies):
                 return False
             saturating = saturating and not wide
         elif not _converts(reader, seen):
@@ -436,32 +408,33 @@ class _Uses:
             return False
         if self._sparsity.ends_early(reader, seen):
             return False
-        if reader.name in _REDUCING:
+        record = reader.operator
+        if record.reduces in _REDUCING:
             return not normalised
-        if reader.name in _NONLINEAR:
-            normalised = reader.name in _SUMMING_TO_A_CONSTANT
-        elif reader.name in _CONTRACTIONS:
+        if record.nonlinear:
+            normalised = record.normalises is not None
+        elif record.irreducible:
             normalised = False  # but a gate may still cancel rows of the product
-        elif reader.name not in _LINEAR and not _converts(reader, seen):
+        elif not record.linear and not _converts(reader, seen):
             return False
         return self._reaching.get((id(reader), normalised), False)
 
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Whether an op may need only some elements of an operand, whatever their values."""
-        name = reader.name.removesuffix("_")
-        if name in _LOOKUPS and seen.sure:
+        record = reader.operator
+        if record.selects is Selects.NAMED and seen.sure:
             return False  # just what the index names
-        if cost_of(reader) is None:
+        if cost_of(reader) is None or record.selects is None:
             return True  # nothing is known of it
-        if name in _SELECTING:
-            return not any(seen is use for use in _deciding(reader))
+        if record.selects in (Selects.SOME, Selects.NAMED):
+            return not any(seen is use for use in deciding(reader))
         if self._sparsity.ends_early(reader, seen) or _is_left_out(reader, seen):
             return True
-        if reader.name in _AVERAGING and self._is_centred(reader, seen):
+        if record.reduces in _AVERAGING and self._is_centred(reader, seen):
             return True
-        if name == _ATTENTION and _is_unknown(reader.arguments["attn_mask"]):
+        if _is_attention(reader) and _is_unknown(reader.arguments["attn_mask"]):
             return seen is not reader.arguments["attn_mask"]
-        if name not in _SCALING and name not in _CONTRACTIONS:
+        if not record.multiplies:
             return False
         others = [use for use in reader.inputs if use is not seen]
         return any(
@@ -470,21 +443,20 @@ class _Uses:
         )
 
     def vanishes(self, reader: TracedOp, seen: TensorUse) -> bool:
-        """Whether an op may need nothing of an operand, whatever its values."""
-        name = reader.name.removesuffix("_")
-        if cost_of(reader) is None or _is_left_out(reader, seen):
+        """Tell if an op may need nothing of an operand, whatever its values."""
+        record = reader.operator
+        if cost_of(reader) is None or record.selects is None or _is_left_out(reader, seen):
             return True
-        if name in _OVERWRITTEN:
+        if record.covers:
             return seen is reader.arguments.get("self")
-        if name in _SUMMING_TO_A_CONSTANT and 1 in (seen.shape or (1,)):
+        if record.normalises is not None and 1 in (seen.shape or (1,)):
             return True  # what is normalised may be that one element
-        if name == _ATTENTION and reader.arguments["key"].shape[-2] == 1:
+        if _is_attention(reader) and reader.arguments["key"].shape[-2] == 1:
             return seen is not reader.arguments["value"]
-        if name in _AVERAGING and self._is_centred(reader, seen):
+        if record.reduces in _AVERAGING and self._is_centred(reader, seen):
             return True
         others = (use for use in reader.inputs if use is not seen)
-        factors = name in _SCALING or name in _CONTRACTIONS
-        return factors and any(self._is_nothing(use) for use in others)
+        return bool(record.multiplies) and any(self._is_nothing(use) for use in others)
 
     def _is_nothing(self, use: TensorUse) -> bool:
         """Whether a constant may be zero all over."""
@@ -496,7 +468,7 @@ class _Uses:
         Weights that a module holds are known before the call, and alike unless they were trained.
         """
         makers = self._maker[seen.storage]
-        if len(makers) != 1 or makers[0].name not in _CENTRING:
+        if len(makers) != 1 or makers[0].operator.normalises is not Normalised.CENTRED:
             return False
         norm = makers[0]
         weight = norm.arguments.get("weight")
@@ -518,11 +490,11 @@ class _Uses:
             target: what it writes.
             is_read: whether the program reads the target's storage.
         """
-        if op.name.endswith("_") and op.name not in _REPLACING:
+        if op.name.endswith("_") and not op.operator.replaces:
             return False
         if is_read and _changes_nothing(op):
             return False
-        places = [use for use in _deciding(op) if use.dtype is not torch.bool]
+        places = [use for use in deciding(op) if use.dtype is not torch.bool]
         others = [
             use
             for use in op.inputs

@@ -2,85 +2,102 @@
 
 A product with a zero needs no other factor. A search for the largest of bounded values may stop at
 the bound. Whether that happens depends on the data, so the static hard bound counts on neither.
+
+What no record says (`solkit.ops`) is taken to happen: an unknown operator may make zeros, pass them
+on, have limits and know its result early, so nothing behind it is counted.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
 
+from solkit.ops import Family, Monotone, Reduction, Selects
+from solkit.roofline.work.products import HIDDEN
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-__all__ = ["Sparsity"]
+__all__ = ["Sparsity", "deciding"]
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(f"aten.{name}" for name in text.split())
-
-
-_PASSING = _names(
-    "_to_copy clone copy copy_ _unsafe_view neg abs mul mul_ div div_ sqrt square pow index_select "
-    "gather index cat stack repeat cumsum"
+_OF_LINES = (
+    *(Reduction.SUM, Reduction.MEAN, Reduction.LARGEST, Reduction.LEAST, Reduction.PRODUCT),
+    Reduction.NORM,
 )
-"""Ops whose result is zero where an operand is."""
+"""Reductions that are zero where a line of an operand is."""
 
-_REDUCTIONS = _names("sum mean amax amin max min prod linalg_vector_norm")
-"""Ops whose result is zero where a line of an operand is."""
-
-_SUMS = _names("add add_ sub sub_ addcmul")
-
-_ZEROING = _names(
-    """tril triu where masked_fill masked_fill_ masked_scatter scatter scatter_ scatter_add
-    index_put index_put_ index_fill index_fill_ one_hot diag_embed hardshrink softshrink threshold
-    native_dropout bernoulli bernoulli_ constant_pad_nd max_pool2d_with_indices_backward
-    zeros new_zeros zeros_like zero_ eye diag block_diag"""
-)
-"""Ops that put zeros among their results."""
-
-_CUTTING = _names("relu relu_ clamp clamp_ clamp_min clamp_max hardtanh hardsigmoid")
-"""Ops that send a range of values to one value, often to zero."""
-
-_VANISHING = _names("_softmax _safe_softmax exp exp_ sigmoid sigmoid_")
-"""Ops that send a score of minus infinity to zero."""
-
-_ABOVE = _names(
-    """sigmoid sigmoid_ tanh tanh_ hardsigmoid hardtanh clamp clamp_ clamp_max erf sin cos _softmax
-    _safe_softmax _log_softmax minimum sign"""
-)
-_BELOW = _names(
-    """sigmoid sigmoid_ tanh tanh_ hardsigmoid hardtanh clamp clamp_ clamp_min erf sin cos _softmax
-    _safe_softmax relu relu_ exp abs square sqrt gelu silu elu softplus mish hardswish maximum sign
-    pow"""
-)
-"""Ops whose results have a largest or a least value."""
-
-_LARGEST = _names("amax max argmax topk cummax maximum clamp_min sort aminmax")
-_LEAST = _names("amin min argmin kthvalue cummin minimum clamp_max sort aminmax topk")
-_AT_ONCE = _names("any all prod cumprod logical_and logical_or bitwise_and bitwise_or equal isin")
-"""Reductions that one element may decide."""
-
-_MONOTONE = _names("_to_copy clone copy _unsafe_view neg mul div add sub")
-_FACTORS, _QUOTIENTS = _names("mul mul_"), _names("div div_")
 _FEW = 16
 """Rows of a ReLU's output; with more of them hardly any column is zero in all of them."""
 _MASK = 4  # values: with fewer of them integers are taken for a mask
 _DEEP = 32
 
 
+def _makes_zeros(op: TracedOp) -> bool:
+    """Tell if zeros are among its results, whatever its operands; so they are if unknown."""
+    record = op.operator
+    if record.makes_zeros is not None:
+        return record.makes_zeros
+    if record.family is Family.RANDOM:  # integers that are drawn from so few are a mask
+        high = op.arguments.get("high", op.arguments.get("to"))
+        return high is not None and int(high) < _MASK
+    filling = _filling(op)
+    if isinstance(filling, TensorUse):
+        return False  # zero if that is
+    return filling is None or filling == 0
+
+
+def _filling(op: TracedOp) -> float | TensorUse | None:
+    """Value that a tensor is filled with; ``None`` for other ops."""
+    if op.operator.family not in (Family.FILL, Family.CREATION):
+        return None
+    names = [name for name in ("fill_value", "value", "s") if name in op.arguments]
+    value = op.arguments[names[0]] if names else None
+    if isinstance(value, TensorUse):
+        data = value.value
+        is_number = data is not None and data.size and data.dtype.kind in "biuf"
+        return float(data.flat[0]) if data is not None and is_number else value
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def deciding(op: TracedOp) -> list[TensorUse]:
+    """Operands that say which elements of others are needed: they are read themselves."""
+    named = [op.arguments.get(name) for name in op.operator.decides]
+    flat = [use for value in named for use in (value if isinstance(value, list) else [value])]
+    return [use for use in flat if isinstance(use, TensorUse)]
+
+
+def _sources(op: TracedOp) -> list[TensorUse]:
+    """Operands whose values the results have, or are computed from.
+
+    They are neither indices and masks, nor what the op overwrites, which has other makers.
+    """
+    written, choosing = {use.storage for use in op.written}, deciding(op)
+    return [
+        use
+        for use in op.inputs
+        if use.storage not in written and not any(use is choice for choice in choosing)
+    ]
+
+
 def _cuts_to_zero(op: TracedOp) -> bool:
-    """Whether an op sends many values to zero."""
-    if op.name not in _CUTTING:
-        return False
+    """Tell if an op sends many values to zero; by its limits if its record does not say."""
+    flattens = op.operator.flattens_to_zero
+    return _may_end_at_zero(op) if flattens is None else flattens
+
+
+def _vanishes(op: TracedOp) -> bool:
+    """Tell if an op sends minus infinity to zero; by its limits if its record does not say."""
+    vanishes = op.operator.zero_at_minus_inf
+    return _may_end_at_zero(op) if vanishes is None else vanishes
+
+
+def _may_end_at_zero(op: TracedOp) -> bool:
+    """Tell if one of the limits that an op is given, as a clamp, may be zero, or if it has none."""
     names = [name for name in ("min", "max", "min_val", "max_val") if name in op.arguments]
     limits = [op.arguments[name] for name in names if op.arguments[name] is not None]
-    return not limits or any(not isinstance(each, (int, float)) or each == 0 for each in limits)
-
-
-def _draws_zeros(op: TracedOp) -> bool:
-    """Whether integers are drawn from so few that they are a mask."""
-    return op.name == "aten.randint" and int(op.arguments.get("high", _MASK)) < _MASK
+    return not limits or any(not isinstance(n, (int, float)) or n == 0 for n in limits)
 
 
 class Sparsity:
@@ -119,14 +136,17 @@ class Sparsity:
         return any(self._zeroes(op, cut, depth) for op in self._makers.get(storage, ()))
 
     def _zeroes(self, op: TracedOp, cut: bool, depth: int) -> bool:
-        if op.name in _ZEROING or (cut and _cuts_to_zero(op)) or _draws_zeros(op):
+        record = op.operator
+        if _makes_zeros(op) or (cut and _cuts_to_zero(op)):
             return True
-        if op.name in _VANISHING:
-            return self._may_be_infinite(op.inputs[0], depth)
-        if op.name in _REDUCTIONS:  # a ReLU hardly leaves a long line of zeros
+        if op.inputs and _vanishes(op) and self._may_be_infinite(op.inputs[0], depth):
+            return True
+        if record.reduces in _OF_LINES:  # a ReLU hardly leaves a long line of zeros
             cut = cut and op.inputs[0].numel <= _FEW * op.result.numel
-        passes = op.name in _PASSING | _REDUCTIONS or (cut and op.name in _SUMS)
-        return passes and any(self.may_be_zero(each, cut, depth) for each in op.inputs)
+        passes = (
+            record.zero_at_zero is not False or record.reduces in _OF_LINES or (cut and record.sums)
+        )
+        return passes and any(self.may_be_zero(each, cut, depth) for each in _sources(op))
 
     def _may_be_infinite(self, use: TensorUse, depth: int) -> bool:
         """Whether a mask may have put minus infinity into scores."""
@@ -139,12 +159,15 @@ class Sparsity:
 
     def _hides(self, op: TracedOp, depth: int) -> bool:
         """Whether an op adds a mask of minus infinity, or keeps one."""
-        if op.name in _ZEROING:
+        record, filling = op.operator, _filling(op)
+        if _makes_zeros(op) or (isinstance(filling, float) and filling <= HIDDEN):
             return True
-        if op.name in _SUMS and any(self._is_bias(each) for each in op.inputs):
+        if record.sums and any(self._is_bias(each) for each in op.inputs):
             return True
-        keeps = op.name in _MONOTONE or op.name in _SUMS
-        return keeps and any(self._may_be_infinite(each, depth + 1) for each in op.inputs)
+        if record.minus_inf_at_zero and any(self.may_be_zero(i, False, depth) for i in op.inputs):
+            return True
+        keeps = record.keeps_minus_inf is not False or record.sums
+        return keeps and any(self._may_be_infinite(each, depth + 1) for each in _sources(op))
 
     def _is_bias(self, use: TensorUse) -> bool:
         """Whether it is an argument with a value for each score, which may be a mask."""
@@ -152,13 +175,15 @@ class Sparsity:
 
     def cancels(self, reader: TracedOp, seen: TensorUse, other: TensorUse) -> bool:
         """Whether zeros in one factor of a product may leave parts of the other one unread."""
-        if reader.name in _QUOTIENTS and other is reader.arguments.get("other"):
+        if reader.operator.divides and other is reader.arguments.get("other"):
             return False  # a zero below a fraction cancels nothing
         if self.may_be_zero(other):
             return True
-        if reader.name in _FACTORS:  # a gate that is zero cancels a whole row
+        if reader.operator.family is Family.POINTWISE:  # a gate that is zero cancels a whole row
             return other.distinct < reader.result.numel and self.may_be_zero(other, cut=True)
-        if len(other.shape) < 2 or reader.result.shape == other.shape == seen.shape:
+        if not reader.operator.factors or len(other.shape) < 2:
+            return False
+        if reader.result.shape == other.shape == seen.shape:
             return False
         left = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]
         rows = other.shape[-2] if left else other.shape[-1]
@@ -166,11 +191,13 @@ class Sparsity:
 
     def ends_early(self, reader: TracedOp, seen: TensorUse) -> bool:
         """Whether an op may know its result before it has seen all of an operand."""
-        name = reader.name.removesuffix("_")
-        if name in _AT_ONCE:
+        selects = reader.operator.selects
+        if selects is Selects.AFTER_ONE:
             return True
         above, below = self.limits(seen)
-        return (name in _LARGEST and above) or (name in _LEAST and below)
+        largest = selects in (Selects.AFTER_LARGEST, Selects.AFTER_EITHER)
+        least = selects in (Selects.AFTER_LEAST, Selects.AFTER_EITHER)
+        return (largest and above) or (least and below)
 
     def limits(self, use: TensorUse, depth: int = 0) -> tuple[bool, bool]:
         """Whether the values of a tensor have a largest and a least value."""
@@ -183,9 +210,13 @@ class Sparsity:
         return any(above for above, _ in found), any(below for _, below in found)
 
     def _limits_of(self, op: TracedOp, depth: int) -> tuple[bool, bool]:
-        above, below = op.name in _ABOVE, op.name in _BELOW
-        if op.name in _MONOTONE and depth < _DEEP and op.inputs:
-            inner = [self.limits(each, depth + 1) for each in op.inputs]
-            either = any(a or b for a, b in inner)
-            return either, either  # a negative factor exchanges them
+        record = op.operator
+        above, below = (
+            limit is None or math.isfinite(limit) for limit in (record.most, record.least)
+        )
+        if record.monotone is Monotone.NO or depth >= _DEEP:
+            return above, below
+        for highest, lowest in (self.limits(each, depth + 1) for each in _sources(op)):
+            either = (highest or lowest) and record.monotone is not Monotone.RISING
+            above, below = above or highest or either, below or lowest or either
         return above, below

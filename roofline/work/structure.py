@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from solkit.ops import Family
 from solkit.roofline.work.masks import (
     Pattern,
     as_axis,
@@ -31,25 +32,9 @@ from solkit.roofline.work.masks import (
 from solkit.roofline.work.products import HIDDEN, product_mask
 from solkit.roofline.work.program import Mask, Program, TensorUse, TracedOp
 
-__all__ = ["CONTRACTIONS", "annotated"]
-
-CONTRACTIONS = {
-    "aten.mm": ("self", "mat2"),
-    "aten.bmm": ("self", "mat2"),
-    "aten.addmm": ("mat1", "mat2"),
-    "aten.baddbmm": ("batch1", "batch2"),
-    "aten.mv": ("self", "vec"),
-    "aten.addmv": ("mat", "vec"),
-    "aten.dot": ("self", "tensor"),
-    "aten.vdot": ("self", "other"),
-    "aten._scaled_mm": ("self", "mat2"),
-    "aten._int_mm": ("self", "mat2"),
-}
-"""Matrix products by the names of their factors; an added term comes before them."""
+__all__ = ["annotated"]
 
 _MAX_ELEMENTS = 1 << 26
-_CHOOSING = {"aten.topk", "aten.argmax", "aten.argmin"}
-_COPYING = {"aten._to_copy", "aten.clone", "aten._unsafe_view"}
 
 
 @dataclass(frozen=True)
@@ -100,9 +85,9 @@ def _compared(program: Program) -> dict[int, set[int]]:
         if not op.inputs:
             continue
         source = first.get(op.inputs[0].storage, op.inputs[0].storage)
-        if op.name in _COPYING:
+        if _copies(op):
             first[op.result.storage] = source
-        elif op.name == "aten.eq" and isinstance(op.args[1], int):
+        elif op.operator.compares == "eq" and isinstance(op.args[1], int):
             found.setdefault(source, set()).add(op.args[1])
     return found
 
@@ -151,12 +136,12 @@ class _Known:
         Only of those that are compared with every choice: together the comparisons need all of the
         index then, so that none of what it is made of counts as needless.
         """
-        dim = op.arguments.get("dim", -1 if op.name == "aten.topk" else None)
-        if op.name in _CHOOSING and op.outputs and op.inputs[0].shape and isinstance(dim, int):
+        dim = op.arguments.get("dim", -1 if op.operator.family is Family.ORDER else None)
+        if op.operator.chooses and op.outputs and op.inputs[0].shape and isinstance(dim, int):
             index, choices = op.outputs[-1].storage, op.inputs[0].shape[dim]  # behind the values
             if self._compared.get(index, set()) >= set(range(choices)):
                 self._choices[index] = choices
-        elif op.name in _COPYING and op.inputs[0].storage in self._choices:
+        elif _copies(op) and op.inputs[0].storage in self._choices:
             self._choices[op.outputs[0].storage] = self._choices[op.inputs[0].storage]
 
     def _concerns(self, op: TracedOp) -> bool:
@@ -186,7 +171,13 @@ class _Known:
 
 def _factors(op: TracedOp) -> list[TensorUse]:
     """The factors of a matrix product."""
-    return [op.arguments[name] for name in CONTRACTIONS.get(op.name, ())]
+    is_product = op.operator.family is Family.PRODUCT
+    return [op.arguments[name] for name in op.operator.factors] if is_product else []
+
+
+def _copies(op: TracedOp) -> bool:
+    """Tell if it copies elements to the same place of a new tensor."""
+    return bool(op.operator.moves and op.operator.aligned and op.outputs)
 
 
 def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
@@ -239,13 +230,14 @@ _RULES: dict[str, _Rule] = {}
 
 
 def _rule_of(op: TracedOp) -> _Rule | None:
-    name = op.name.removeprefix("aten.").split(".")[0]
-    return _RULES.get(name) or (_RULES.get(name.removesuffix("_")) if op.written else None)
+    return _RULES[op.operator.zeros] if op.operator.zeros else None
 
 
-def _rule(names: str) -> Callable[[_Rule], _Rule]:
+def _rule(kind: str) -> Callable[[_Rule], _Rule]:
+    """Register what is known of the results of operators with this `Operator.zeros`."""
+
     def decorate(function: _Rule) -> _Rule:
-        _RULES.update(dict.fromkeys(names.split(), function))
+        _RULES[kind] = function
         return function
 
     return decorate
@@ -255,54 +247,35 @@ def _first(op: TracedOp) -> Any:
     return op.args[0] if op.args else op.inputs[0]
 
 
-@_rule(
-    """neg abs sin tan tanh asin atan sinh erf gelu silu sqrt square trunc floor ceil round
-    sign leaky_relu elu celu selu expm1 log1p native_dropout mish hardswish nan_to_num relu6
-    prelu hardshrink softshrink deg2rad rad2deg positive"""
-)
-def _zero_to_zero(op: TracedOp, facts: _Lookup) -> _Facts:
-    """f(0) = 0."""
-    return _Facts(zeros=facts(_first(op)).zeros)
+@_rule("elementwise")
+def _elementwise(op: TracedOp, facts: _Lookup) -> _Facts:
+    """Zeros of f where f(0) = 0, or f(-inf) = 0."""
+    x, record = facts(_first(op)), op.operator
+    at_zero = x.zeros if record.zero_at_zero else None
+    return _Facts(zeros=_either(at_zero, x.floor if record.zero_at_minus_inf else None))
 
 
-@_rule("_to_copy clone contiguous _unsafe_view copy dropout alias")
+@_rule("same")
 def _same(op: TracedOp, facts: _Lookup) -> _Facts:
-    source = op.args[1] if op.name == "aten.copy_" else _first(op)
+    source = op.args[1] if op.operator.overwrites else _first(op)
     return facts(source) if isinstance(source, TensorUse) else _NOTHING
 
 
-@_rule("exp exp2 sigmoid")
-def _vanishing(op: TracedOp, facts: _Lookup) -> _Facts:
-    """f(-inf) = 0."""
-    return _Facts(zeros=facts(_first(op)).floor)
-
-
-@_rule("relu")
-def _relu(op: TracedOp, facts: _Lookup) -> _Facts:
-    """f(0) = f(-inf) = 0."""
-    x = facts(_first(op))
-    return _Facts(zeros=_either(x.zeros, x.floor))
-
-
-@_rule("_softmax _safe_softmax")
-def _softmax(op: TracedOp, facts: _Lookup) -> _Facts:
-    return _Facts(zeros=facts(_first(op)).floor)
-
-
-@_rule("_log_softmax")
-def _log_softmax(op: TracedOp, facts: _Lookup) -> _Facts:
+@_rule("floor kept")
+def _floor_kept(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(floor=facts(_first(op)).floor)
 
 
-@_rule("tril triu")
+@_rule("upper triangle")
+@_rule("lower triangle")
 def _triangle(op: TracedOp, facts: _Lookup) -> _Facts:
     shape, diagonal = op.result.shape, op.arguments.get("diagonal", 0)
-    cut = np.tril if op.name.startswith("aten.tril") else np.triu
+    cut = np.tril if op.operator.zeros == "lower triangle" else np.triu
     outside = ~cut(np.ones(shape[-2:], dtype=bool), diagonal)
     return _Facts(zeros=_either(lifted(outside, len(shape)), facts(_first(op)).zeros))
 
 
-@_rule("masked_fill")
+@_rule("masked fill")
 def _masked_fill(op: TracedOp, facts: _Lookup) -> _Facts:
     x, mask, value = (op.arguments[name] for name in ("self", "mask", "value"))
     if mask.value is None:
@@ -325,7 +298,7 @@ def _where(op: TracedOp, facts: _Lookup) -> _Facts:
     return _choose(~lifted(never, ndim), either.over(ndim), other.over(ndim), ndim)
 
 
-@_rule("mul")
+@_rule("factor")
 def _mul(op: TracedOp, facts: _Lookup) -> _Facts:
     """0 where any factor is; a positive number keeps minus infinity."""
     x, y = (facts(argument) for argument in op.args[:2])
@@ -334,7 +307,7 @@ def _mul(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(_either(x.zeros, y.zeros), x.floor if positive else None)
 
 
-@_rule("div true_divide")
+@_rule("quotient")
 def _div(op: TracedOp, facts: _Lookup) -> _Facts:
     x = facts(_first(op))
     number = op.args[1]
@@ -342,17 +315,17 @@ def _div(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(x.zeros, x.floor if positive else None)
 
 
-@_rule("add sub")
+@_rule("sum")
 def _add(op: TracedOp, facts: _Lookup) -> _Facts:
     """0 where both terms are; minus infinity where any term is."""
     x, y = (facts(argument) for argument in op.args[:2])
-    added = op.name.startswith("aten.add") and op.arguments.get("alpha", 1) > 0
+    added = not op.operator.cancels_equal and op.arguments.get("alpha", 1) > 0
     zeros = None if x.zeros is None or y.zeros is None else x.zeros & y.zeros
     floor = _either(x.floor, y.floor) if added else x.floor
     return _Facts(zeros if zeros is not None and zeros.any() else None, floor)
 
 
-@_rule("constant_pad_nd")
+@_rule("pad")
 def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
     """What is padded with 0 or minus infinity."""
     del facts
@@ -383,7 +356,7 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
     return _NOTHING if kept.all() else _Facts(~kept, guessed=index.value is None)
 
 
-@_rule("eq")
+@_rule("one hot")
 def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
     """A number compared with each of several different ones equals at most one of them."""
     index, classes = op.args[:2]
@@ -422,7 +395,7 @@ def _spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
     return np.asarray((np.expand_dims(start, dim) + along) % count)
 
 
-@_rule("im2col")
+@_rule("windows")
 def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
     """Taps that fall into the padding."""
     del facts
@@ -441,7 +414,7 @@ def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(zeros=lifted(np.tile(~taps, (x.shape[-3], 1)), len(op.result.shape)))
 
 
-@_rule("diag_embed")
+@_rule("diagonal matrix")
 def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     del facts
     shape, given = op.result.shape, op.arguments
@@ -452,7 +425,7 @@ def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(zeros=lifted(~line, len(shape)))
 
 
-@_rule("block_diag")
+@_rule("diagonal blocks")
 def _block_diag(op: TracedOp, facts: _Lookup) -> _Facts:
     outside, row, column = np.ones(op.result.shape, dtype=bool), 0, 0
     for block in op.arguments["tensors"]:
@@ -492,7 +465,7 @@ def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int)
     return joined
 
 
-@_rule("sum mean amax amin")
+@_rule("reduction")
 def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
     """A line of zeros sums to zero, and zero is its largest value."""
     zeros, dims = facts(_first(op)).zeros, op.arguments.get("dim")
@@ -503,13 +476,13 @@ def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
     return _Facts(zeros=left if left.any() else None)
 
 
-@_rule("mm bmm")
+@_rule("product")
 def _product(op: TracedOp, facts: _Lookup) -> _Facts:
     """0 where no pair of factors is left."""
-    left, right = (facts(op.arguments[name]).zeros for name in CONTRACTIONS[op.name])
+    left, right = (facts(factor).zeros for factor in _factors(op))
     if left is None and right is None:
         return _NOTHING
-    shapes = [op.arguments[name].shape for name in CONTRACTIONS[op.name]]
+    shapes = [factor.shape for factor in _factors(op)]
     kept = product_mask(_kept(left, shapes[0]), _kept(right, shapes[1]), shapes[0], shapes[1])
     return _Facts(zeros=None if kept is None or kept.all() else ~kept)
 

@@ -61,9 +61,9 @@ def traffic(program: Program, live: Sequence[TracedOp]) -> Traffic:
 
 
 def _assumption(op: TracedOp) -> str:
-    if op.name == "aten.where":
+    if op.operator.needs == "where":
         return "Which branch aten.where takes is not known: it was taken to be each for one half."
-    known = "spread evenly" if op.name in ("aten.eq", "aten.scatter") else "distinct"
+    known = "spread evenly" if op.operator.zeros in ("one hot", "scatter") else "distinct"
     return f"The indices of {op.name} are not known: they were taken to be {known}."
 
 

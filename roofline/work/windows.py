@@ -100,8 +100,7 @@ def windows_of(op: TracedOp) -> list[Window]:
     weight = given.get("weight")
     sizes = list(weight.shape[2:]) if weight is not None else None
     if sizes is None:
-        axes = int(op.name.split("pool")[1][0])
-        sizes = _per_axis(given["kernel_size"], axes)
+        sizes = _per_axis(given["kernel_size"], op.operator.axes)
     axes = len(sizes)
     stride = _per_axis(given.get("stride") or sizes, axes)
     padding, dilation = (

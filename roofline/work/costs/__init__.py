@@ -1,7 +1,7 @@
 """The least operations that each ATen op costs.
 
-One file per family of ops, one function per kind of op, registered by name. Counts are those of
-the op's definition with every shared subexpression computed once: a softmax needs one exponential
+One file per family of ops, one function per `solkit.ops.Operator.cost`. Counts are those of the
+op's definition with every shared subexpression computed once: a softmax needs one exponential
 per element and one reciprocal per row. A multiply-add is two operations. What is not listed here
 and is not tagged pointwise by torch is reported as unmodelled.
 

@@ -1,4 +1,4 @@
-"""Rules by op name, and the helpers that they share."""
+"""Rules by `Operator.cost`, and the helpers that they share."""
 
 from __future__ import annotations
 
@@ -41,24 +41,18 @@ FREE = Cost({})
 
 def cost_of(op: TracedOp) -> Cost | None:
     """The cost of an op; ``None`` if SolKit has no model for it."""
-    found = _RULES.get(op.name) or _RULES.get(op.name.removesuffix("_"))
-    if found is not None:
-        return found(op)
+    if op.operator.cost:
+        return _RULES[op.operator.cost](op)
     if torch.Tag.pointwise in op.tags:  # at least one operation per element
         return scalar(compute_like(op), op.result.distinct)
     return None
 
 
-def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
-    """Register a function as the cost of ops.
-
-    Args:
-        names: of the ops, separated by spaces.
-        namespace: of the ops.
-    """
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register a function as the cost of operators with these `Operator.cost`."""
 
     def decorate(function: Rule) -> Rule:
-        _RULES.update(dict.fromkeys((f"{namespace}.{name}" for name in names.split()), function))
+        _RULES.update(dict.fromkeys(kinds, function))
         return function
 
     return decorate

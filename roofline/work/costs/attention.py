@@ -8,7 +8,7 @@ from solkit.roofline.work.products import count, shown_pairs
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-@rule("attention", namespace="solkit")
+@rule("attention")
 def _attention(op: TracedOp) -> Cost:
     """softmax(q k^T) v over the pairs that the mask leaves.
 
@@ -40,7 +40,7 @@ def attention_pairs(op: TracedOp) -> int:
     return heads * rows * columns
 
 
-@rule("attention_backward", namespace="solkit")
+@rule("attention backward")
 def _attention_backward(op: TracedOp) -> Cost:
     """Gradients of softmax(q k^T) v over the pairs that the mask leaves, P computed anew.
 

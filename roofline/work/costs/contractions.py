@@ -5,33 +5,32 @@ from __future__ import annotations
 from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
 from solkit.roofline.work.products import multiply_adds
 from solkit.roofline.work.program import TracedOp
-from solkit.roofline.work.structure import CONTRACTIONS
 
 
-@rule("mm bmm _int_mm _scaled_mm addmm baddbmm mv addmv dot vdot")
+@rule("product")
 def _product(op: TracedOp) -> Cost:
     """[.., M, K] x [.., K, N]: a multiply-add for each m, k and n that matters.
 
     An added term costs nothing: the accumulators can start from it.
     """
-    left, right = (op.arguments[name] for name in CONTRACTIONS[op.name.removesuffix("_")])
+    left, right = (op.arguments[name] for name in op.operator.factors)
     return contraction(left, multiply_adds(left, right, op.result), dtype=common_dtype(left, right))
 
 
-@rule("addbmm")
+@rule("product summed over a batch")
 def _addbmm(op: TracedOp) -> Cost:
     """A batch that is summed lengthens K."""
     left = op.arguments["batch1"]
     return contraction(left, op.result.numel * left.shape[-1] * left.shape[0])
 
 
-@rule("linear matmul inner")
+@rule("whole product")
 def _whole_product(op: TracedOp) -> Cost:
     """Kept whole by some backends: [.., K] x [N, K] or [.., M, K] x [K, N]."""
     left = op.inputs[0]
     return contraction(left, op.result.numel * left.shape[-1])
 
 
-@rule("ger outer")
+@rule("outer product")
 def _outer(op: TracedOp) -> Cost:
     return scalar(op.result, op.result.numel)

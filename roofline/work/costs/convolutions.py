@@ -10,7 +10,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.windows import axis_line, meet, windows_of
 
 
-@rule("convolution _convolution cudnn_convolution conv2d")
+@rule("convolution")
 def _convolution(op: TracedOp) -> Cost:
     """Taps that fall inside the input, times channels.
 
@@ -33,7 +33,7 @@ def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> in
     return out.shape[0] * channel_pairs * taps
 
 
-@rule("convolution_backward")
+@rule("convolution backward")
 def _convolution_backward(op: TracedOp) -> Cost:
     """As many multiply-adds as the forward pass, for each gradient asked for."""
     grad, x = op.arguments["grad_output"], op.arguments["input"]

@@ -8,7 +8,7 @@ from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
 from solkit.roofline.work.program import TracedOp
 
 
-@rule("_cdist_forward _pdist_forward _euclidean_dist")
+@rule("distances")
 def _distances(op: TracedOp) -> Cost:
     """Per pair of points, by the norm's p; D coordinates.
 
@@ -29,7 +29,7 @@ def _distances(op: TracedOp) -> Cost:
     return scalar(op.result, 3 * terms, sfu=2 * (terms + pairs))
 
 
-@rule("_cdist_backward _pdist_backward")
+@rule("distances backward")
 def _distances_backward(op: TracedOp) -> Cost:
     """The gradient of a point sums over all pairs that it is in; for p = 2 it is a product."""
     width, pairs = op.result.shape[-1], op.inputs[0].distinct

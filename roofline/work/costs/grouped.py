@@ -9,7 +9,7 @@ from solkit.roofline.work.costs._base import Cost, contraction, rule
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-@rule("_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2")
+@rule("grouped product")
 def _grouped_mm(op: TracedOp) -> Cost:
     """Groups of rows, of columns or of the inner dimension, as `offs` divides them.
 
@@ -38,7 +38,7 @@ def _used(op: TracedOp, size: int) -> int:
     return size
 
 
-@rule("_trilinear")
+@rule("trilinear")
 def _trilinear(op: TracedOp) -> Cost:
     """A sum of products of three tensors (a bilinear layer): two at a time, in the best order."""
     given = op.arguments

@@ -57,37 +57,37 @@ def _exponential_of(_: int, n: int) -> float:
 
 
 _FACTORISATIONS: dict[str, _Count] = {
-    **dict.fromkeys("linalg_lu_factor_ex linalg_lu _linalg_det _linalg_slogdet".split(), _lu_of),
-    **dict.fromkeys("linalg_inv_ex inverse".split(), _inverse_of),
-    **dict.fromkeys("linalg_cholesky_ex cholesky linalg_ldl_factor_ex".split(), _cholesky_of),
-    "cholesky_inverse": _cholesky_inverse_of,
-    **dict.fromkeys("linalg_eig linalg_eigvals _linalg_eigvals".split(), _hessenberg_of),
-    "linalg_matrix_exp": _exponential_of,
+    "lu": _lu_of,
+    "inverse": _inverse_of,
+    "cholesky": _cholesky_of,
+    "cholesky inverse": _cholesky_inverse_of,
+    "hessenberg": _hessenberg_of,
+    "matrix exponential": _exponential_of,
 }
 
 
-@rule(" ".join(_FACTORISATIONS))
+@rule(*_FACTORISATIONS)
 def _factorisation(op: TracedOp) -> Cost:
     """What the matrix alone takes."""
     a = op.inputs[0]
     m, n = a.shape[-2:]
-    return _per_matrix(a, _FACTORISATIONS[op.name.removeprefix("aten.")](m, n))
+    return _per_matrix(a, _FACTORISATIONS[op.operator.cost](m, n))
 
 
-@rule("_linalg_solve_ex")
+@rule("solve")
 def _solve(op: TracedOp) -> Cost:
     """An LU factorisation, then two triangular solves of n² k each."""
     a, n = op.arguments["A"], op.arguments["A"].shape[-1]
     return _per_matrix(a, _lu_of(n, n)) + contraction(a, op.result.numel * n)
 
 
-@rule("cholesky_solve _cholesky_solve_helper linalg_lu_solve linalg_ldl_solve")
+@rule("solve factorised")
 def _solve_factorised(op: TracedOp) -> Cost:
     """Two triangular solves of n² k each."""
     return contraction(op.inputs[0], op.result.numel * op.result.shape[-2])
 
 
-@rule("linalg_solve_triangular triangular_solve")
+@rule("solve triangular")
 def _solve_triangular(op: TracedOp) -> Cost:
     """One triangular solve: n (n - 1) / 2 multiply-adds for each of k columns."""
     right = op.arguments.get("right") or op.arguments.get("left") is not False
@@ -95,7 +95,7 @@ def _solve_triangular(op: TracedOp) -> Cost:
     return contraction(op.inputs[0], op.result.numel * (n - 1) // 2)
 
 
-@rule("linalg_qr")
+@rule("qr")
 def _qr(op: TracedOp) -> Cost:
     """R from the Gram matrix: m n² + n³/3; Q = A R⁻¹: m n². Wide matrices: of the square part."""
     a = op.inputs[0]
@@ -105,7 +105,7 @@ def _qr(op: TracedOp) -> Cost:
     return _per_matrix(a, (2 if wanted_q else 1) * m * n * n + n**3 / 3 + rest)
 
 
-@rule("geqrf")
+@rule("householder")
 def _householder(op: TracedOp) -> Cost:
     """Householder's QR: 2 m n² - 2/3 n³ for m >= n."""
     a = op.inputs[0]
@@ -113,7 +113,7 @@ def _householder(op: TracedOp) -> Cost:
     return _per_matrix(a, 2 * tall * short**2 - 2 * short**3 / 3)
 
 
-@rule("linalg_householder_product")
+@rule("householder product")
 def _householder_product(op: TracedOp) -> Cost:
     """Q from k reflectors: 4 m n k - 2 (m + n) k² + 4/3 k³."""
     a, k = op.inputs[0], op.inputs[1].shape[-1]
@@ -121,7 +121,7 @@ def _householder_product(op: TracedOp) -> Cost:
     return _per_matrix(a, 4 * m * n * k - 2 * (m + n) * k * k + 4 * k**3 / 3)
 
 
-@rule("ormqr")
+@rule("apply householder")
 def _apply_householder(op: TracedOp) -> Cost:
     """Q of k reflectors of length m, applied to n vectors: 4 m n k - 2 n k²."""
     k, other = op.inputs[1].shape[-1], op.result
@@ -130,7 +130,7 @@ def _apply_householder(op: TracedOp) -> Cost:
     return _per_matrix(other, max(4 * m * n * k - 2 * n * k * k, 0))
 
 
-@rule("_linalg_eigh")
+@rule("eigh")
 def _eigh(op: TracedOp) -> Cost:
     """Reduction to tridiagonal form: 4/3 n³.
 
@@ -140,7 +140,7 @@ def _eigh(op: TracedOp) -> Cost:
     return _per_matrix(a, 4 / 3 * a.shape[-1] ** 3)
 
 
-@rule("_linalg_svd")
+@rule("svd")
 def _svd(op: TracedOp) -> Cost:
     """Gram matrix m n² and its eigenvalues 4/3 n³; vectors are left out, as in `_eigh`."""
     a = op.inputs[0]
@@ -148,17 +148,24 @@ def _svd(op: TracedOp) -> Cost:
     return _per_matrix(a, m * n * n + 4 / 3 * n**3)
 
 
-@rule("linalg_lstsq linalg_pinv")
+@rule("least squares")
 def _least_squares(op: TracedOp) -> Cost:
     """Normal equations: m n² + n³/3, and for each right-hand side Aᵀb and two solves."""
     a = op.inputs[0]
     m, n = max(a.shape[-2:]), min(a.shape[-2:])
-    sides = m if "pinv" in op.name else op.result.shape[-1]  # a pseudoinverse has m of them
-    multiplied = 0 if "pinv" in op.name else 2 * m * n * sides
-    return _per_matrix(a, m * n * n + n**3 / 3 + multiplied + 2 * n * n * sides)
+    sides = op.result.shape[-1]
+    return _per_matrix(a, m * n * n + n**3 / 3 + 2 * m * n * sides + 2 * n * n * sides)
 
 
-@rule("_compute_linear_combination")
+@rule("pseudoinverse")
+def _pseudoinverse(op: TracedOp) -> Cost:
+    """Normal equations, and two solves for each of m right-hand sides."""
+    a = op.inputs[0]
+    m, n = max(a.shape[-2:]), min(a.shape[-2:])
+    return _per_matrix(a, m * n * n + n**3 / 3 + 2 * n * n * m)
+
+
+@rule("linear combination")
 def _linear_combination(op: TracedOp) -> Cost:
     """A multiply-add per term."""
     return scalar(op.result, 2 * op.result.distinct * op.inputs[1].shape[-1])

@@ -8,8 +8,7 @@ from solkit.roofline.work.costs._base import Cost, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
-@rule("_softmax softmax _safe_softmax _masked_softmax")
-@rule("_log_softmax log_softmax _sparse_softmax _sparse_log_softmax")
+@rule("softmax")
 def _softmax(op: TracedOp) -> Cost:
     """Per element: maximum, shift-and-scale (a multiply-add), exponential, sum, product.
 
@@ -29,23 +28,20 @@ def _rows(op: TracedOp) -> int:
     return min(use.distinct, use.numel // max(use.shape[dim], 1))
 
 
-@rule("_softmax_backward_data _log_softmax_backward_data _masked_softmax_backward")
-@rule("_sparse_softmax_backward_data _sparse_log_softmax_backward_data")
+@rule("softmax backward")
 def _softmax_backward(op: TracedOp) -> Cost:
-    """Of y: y (dy - sum(y dy)), or of its logarithm: dy - exp(y) sum(dy)."""
+    """Gradient of a softmax y: y (dy - sum(y dy))."""
+    return scalar(op.result, 4 * op.result.distinct)
+
+
+@rule("log softmax backward")
+def _log_softmax_backward(op: TracedOp) -> Cost:
+    """Gradient of its logarithm y: dy - exp(y) sum(dy)."""
     n = op.result.distinct
-    return scalar(op.result, 3 * n, sfu=n) if "log" in op.name else scalar(op.result, 4 * n)
+    return scalar(op.result, 3 * n, sfu=n)
 
 
-_NORMS = """
-native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm miopen_batch_norm
-_native_batch_norm_legit _native_batch_norm_legit_no_training _native_batch_norm_legit_functional
-_batch_norm_with_update _batch_norm_with_update_functional _batch_norm_no_update batch_norm
-layer_norm group_norm instance_norm
-"""
-
-
-@rule(_NORMS)
+@rule("norm", "layer norm")
 def _norm(op: TracedOp) -> Cost:
     """Mean (1), variance (2) and one multiply-add (2) per element; a root per statistic.
 
@@ -54,16 +50,15 @@ def _norm(op: TracedOp) -> Cost:
     inference) the multiply-add is all.
     """
     n = op.inputs[0].distinct
-    given = op.name.endswith(("no_training", "no_update"))
-    if given or op.arguments.get("training") is False or op.arguments.get("train") is False:
-        return scalar(op.inputs[0], 2 * n)
+    if op.arguments.get("training") is False or op.arguments.get("train") is False:
+        return _normalise(op)
     statistics = max((use.distinct for use in op.outputs[1:]), default=0)
     own = sum(op.arguments.get(name) is not None for name in ("weight", "bias"))
-    affine = own if op.name.endswith("layer_norm") else 0
+    affine = own if op.operator.cost == "layer norm" else 0
     return scalar(op.inputs[0], (5 + affine) * n, sfu=statistics)
 
 
-@rule("_fused_rms_norm rms_norm")
+@rule("rms norm")
 def _rms_norm(op: TracedOp) -> Cost:
     """Square-and-add (2), scale (1) and weight (1) per element; a root per row."""
     x = op.inputs[0]
@@ -77,7 +72,7 @@ def _asked(op: TracedOp, count: int) -> list[bool]:
     return list(map(bool, op.arguments.get("output_mask", [True] * count)))
 
 
-@rule("native_layer_norm_backward")
+@rule("layer norm backward")
 def _layer_norm_backward(op: TracedOp) -> Cost:
     """Per element, with g = w dy.
 
@@ -95,8 +90,7 @@ def _layer_norm_backward(op: TracedOp) -> Cost:
     return scalar(x, each * x.distinct)
 
 
-@rule("native_group_norm_backward native_batch_norm_backward cudnn_batch_norm_backward")
-@rule("miopen_batch_norm_backward batch_norm_backward")
+@rule("channel norm backward")
 def _channel_norm_backward(op: TracedOp) -> Cost:
     """Sum dy and sum x dy (3), which give weight and bias; k2 dy + k1 x + k0 (4).
 
@@ -108,7 +102,7 @@ def _channel_norm_backward(op: TracedOp) -> Cost:
     return scalar(x, (7 if of_x else 2 * of_weight + of_bias) * x.distinct)
 
 
-@rule("_fused_rms_norm_backward")
+@rule("rms norm backward")
 def _rms_norm_backward(op: TracedOp) -> Cost:
     """Per element w dy (1), times x summed (2), k1 w dy + k2 x (3); weight: dy x summed (2)."""
     x, (of_x, of_weight) = op.arguments["input"], _asked(op, 2)
@@ -116,39 +110,38 @@ def _rms_norm_backward(op: TracedOp) -> Cost:
     return scalar(x, ((5 + weighted) * of_x + 2 * of_weight) * x.distinct)
 
 
-@rule("batch_norm_stats")
+@rule("statistics")
 def _statistics(op: TracedOp) -> Cost:
     """Sum (1) and sum of squares (2) per element."""
     return scalar(op.inputs[0], 3 * op.inputs[0].distinct)
 
 
-@rule("batch_norm_elemt")
+@rule("given norm")
 def _normalise(op: TracedOp) -> Cost:
     """One multiply-add per element."""
     return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
 
 
-@rule("batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_update_stats")
-@rule("batch_norm_backward_elemt batch_norm_backward_reduce")
+@rule("per statistic")
 def _per_statistic(op: TracedOp) -> Cost:
     """One operation per element read."""
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 
-@rule("_weight_norm_interface")
+@rule("weight norm")
 def _weight_norm(op: TracedOp) -> Cost:
     """Square-and-add (2) and a product (1) per element; a root per row."""
     v, g = op.inputs[:2]
     return scalar(v, 3 * v.distinct, sfu=g.distinct)
 
 
-@rule("_weight_norm_interface_backward")
+@rule("weight norm backward")
 def _weight_norm_backward(op: TracedOp) -> Cost:
     """Per element: dw v summed (2), then k1 dw + k2 v (3)."""
     return scalar(op.inputs[0], 5 * op.inputs[0].distinct)
 
 
-@rule("_transform_bias_rescale_qkv")
+@rule("rescale")
 def _rescale(op: TracedOp) -> Cost:
     """A bias for each, a scale for the queries."""
     qkv: TensorUse = op.inputs[0]

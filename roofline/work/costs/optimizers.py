@@ -8,14 +8,8 @@ from typing import Any
 from solkit.roofline.work.costs._base import FREE, Cost, cost_of, rule, scalar
 from solkit.roofline.work.program import TensorUse, TracedOp
 
-_FOREACH = """
-abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone copy cos cosh div erf erfc exp
-expm1 floor frac lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg pow reciprocal
-round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc zero
-"""
 
-
-@rule(" ".join(f"_foreach_{name}" for name in _FOREACH.split()))
+@rule("foreach")
 def _foreach(op: TracedOp) -> Cost:
     """The sum over the list of what the op of the same name costs on one tensor."""
     total = FREE
@@ -47,17 +41,17 @@ def _element(value: Any, index: int) -> Any:
 # Per parameter: (scalar operations, special-function results, operations of a weight decay).
 _STEPS = {
     # m += c1 (g - m): 3; v += c2 (g g - v): 4; s √v + eps: 2; p -= m / that: 2
-    "_fused_adam": (11, 2, 2),
-    "_fused_adamw": (11, 2, 1),
-    "_fused_adagrad": (6, 2, 2),  # s += g g: 2; √s + eps: 1; p -= lr g / that: 3
-    "_fused_sgd": (2, 0, 2),  # p -= lr g
+    "adam": (11, 2, 2),
+    "adamw": (11, 2, 1),
+    "adagrad": (6, 2, 2),  # s += g g: 2; √s + eps: 1; p -= lr g / that: 3
+    "sgd": (2, 0, 2),  # p -= lr g
 }
 
 
-@rule(" ".join(_STEPS))
+@rule(*_STEPS)
 def _step(op: TracedOp) -> Cost:
     """One step of every parameter."""
-    operations, sfu, decay = _STEPS[op.name.removeprefix("aten.").removesuffix("_")]
+    operations, sfu, decay = _STEPS[op.operator.cost]
     given = op.arguments
     operations += decay if given.get("weight_decay") else 0
     operations += 2 if given.get("momentum") else 0  # a buffer: mu b + g
@@ -66,14 +60,14 @@ def _step(op: TracedOp) -> Cost:
     return scalar(given["self"][0], operations * count, sfu * count)
 
 
-@rule("_amp_foreach_non_finite_check_and_unscale")
+@rule("unscale")
 def _unscale(op: TracedOp) -> Cost:
     """A test and a product per gradient."""
     grads = op.arguments["self"]
     return scalar(grads[0], 2 * sum(use.distinct for use in grads))
 
 
-@rule("_amp_update_scale")
+@rule("update scale")
 def _update_scale(op: TracedOp) -> Cost:
     """One product."""
     return scalar(op.result, 1)

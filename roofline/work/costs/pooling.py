@@ -100,13 +100,11 @@ def _per_axis(value: Any, axes: int) -> list[int]:
     return values * axes if len(values) == 1 else values
 
 
-@rule("avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d")
-@rule("max_pool2d_with_indices max_pool3d_with_indices")
-@rule("quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d")
+@rule("pool", "mean pool")
 def _pool(op: TracedOp) -> Cost:
     """Windows of `kernel_size`, every `stride`; padding takes no part."""
     given, x = op.arguments, op.inputs[0]
-    axes = int(op.name.split("pool")[1][0])
+    axes = op.operator.axes
     kernel = _per_axis(given["kernel_size"], axes)
     stride = _per_axis(given.get("stride") or kernel, axes)
     padding, dilation = (
@@ -114,31 +112,29 @@ def _pool(op: TracedOp) -> Cost:
     )
     sizes, made = x.shape[-axes:], op.result.shape[-axes:]
     slid = list(map(_sliding, sizes, made, kernel, stride, padding, dilation))
-    return _cost(op, x, slid, "avg" in op.name)
+    return _cost(op, x, slid, op.operator.cost == "mean pool")
 
 
 _PARAMETERS = {"padding": 0, "dilation": 1}
 
 
-@rule("_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d")
-@rule("adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d")
+@rule("adaptive pool", "adaptive mean pool")
 def _adaptive_pool(op: TracedOp) -> Cost:
     """Windows that divide the input as evenly as they can."""
-    axes, x = int(op.name.split("pool")[1][0]), op.inputs[0]
+    axes, x = op.operator.axes, op.inputs[0]
     slid = list(map(_adaptive, x.shape[-axes:], op.result.shape[-axes:]))
-    return _cost(op, x, slid, "avg" in op.name)
+    return _cost(op, x, slid, op.operator.cost == "adaptive mean pool")
 
 
-@rule("fractional_max_pool2d fractional_max_pool3d")
+@rule("fractional pool")
 def _fractional_pool(op: TracedOp) -> Cost:
     """Windows at random places, which may overlap: at least one operation each."""
-    axes = int(op.name.split("pool")[1][0])
+    axes = op.operator.axes
     single = math.prod(_per_axis(op.arguments["kernel_size"], axes)) == 1
     return scalar(op.result, 0 if single else op.result.distinct)
 
 
-@rule("avg_pool2d_backward avg_pool3d_backward")
-@rule("_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward")
+@rule("mean pool backward")
 def _average_backward(op: TracedOp) -> Cost:
     """Each element of the incoming gradient is scaled, then spread over its window."""
     return scalar(op.result, op.inputs[0].distinct)

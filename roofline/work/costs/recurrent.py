@@ -43,7 +43,7 @@ _CELLS = {
 }
 
 
-@rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
+@rule("recurrent")
 def _recurrent(op: TracedOp) -> Cost:
     """Each layer and direction for as many steps as the wanted outputs need."""
     total = FREE
@@ -52,7 +52,7 @@ def _recurrent(op: TracedOp) -> Cost:
     return total
 
 
-@rule("lstm_backward gru_backward rnn_tanh_backward rnn_relu_backward", namespace="solkit")
+@rule("recurrent backward")
 def _recurrent_backward(op: TracedOp) -> Cost:
     """Each product of the forward pass twice, for the gradients of both of its factors.
 
@@ -154,27 +154,27 @@ def _wanted_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
     return first, first + (out.shape[axis] - 1) * (out.stride[axis] // stride)
 
 
-@rule("_thnn_fused_lstm_cell")
+@rule("lstm cell")
 def _lstm_cell(op: TracedOp) -> Cost:
     """The pointwise part of one step; adding the two products starts an accumulator."""
     units = op.result.distinct
     return scalar(op.result, _CELLS["lstm"].operations * units, _CELLS["lstm"].sfu * units)
 
 
-@rule("_thnn_fused_gru_cell")
+@rule("gru cell")
 def _gru_cell(op: TracedOp) -> Cost:
     """The pointwise part of one step."""
     units = op.result.distinct
     return scalar(op.result, _CELLS["gru"].operations * units, _CELLS["gru"].sfu * units)
 
 
-@rule("_thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell_backward")
+@rule("cell backward")
 def _cell_backward(op: TracedOp) -> Cost:
     """A product per gate's gradient and one for its nonlinearity."""
     return scalar(op.result, 2 * op.result.distinct)
 
 
-@rule("_cudnn_rnn miopen_rnn")
+@rule("library layer")
 def _library_layer(op: TracedOp) -> Cost:
     """Weights once per step and sequence; the gates are left out."""
     x: TensorUse = op.arguments["input"]

@@ -22,8 +22,7 @@ def _like(op: TracedOp) -> TensorUse:
     return like if like.dtype != torch.bool else op.result
 
 
-@rule("sum nansum amax amin max min prod any all argmax argmin median nanmedian mode kthvalue")
-@rule("count_nonzero aminmax _aminmax _is_all_true _is_any_true _sparse_sum")
+@rule("reduction")
 def _reduction(op: TracedOp) -> Cost:
     """One operation less than elements, for each result; an elementwise max or min is one each."""
     source = op.inputs[0]
@@ -45,7 +44,7 @@ def _combined(source: TensorUse, result: TensorUse) -> int:
     return max(min(each, result.distinct), stored - result.distinct)
 
 
-@rule("cumsum cumprod cummax cummin _cummax_helper _cummin_helper sort topk msort")
+@rule("along lines")
 def _along_lines(op: TracedOp) -> Cost:
     """One operation less than elements, for each line along a dimension."""
     source = op.inputs[0]
@@ -59,35 +58,36 @@ def _lines(op: TracedOp, source: TensorUse) -> int:
     return min(source.distinct, -(-source.distinct // max(length, 1)))
 
 
-@rule("mean nanmean")
+@rule("mean")
 def _mean(op: TracedOp) -> Cost:
     """A sum and a product per result."""
     return scalar(op.result, op.inputs[0].distinct)
 
 
-@rule("logsumexp logcumsumexp _logcumsumexp")
+@rule("log sum exp")
 def _logsumexp(op: TracedOp) -> Cost:
     """Maximum, shift, exponential, sum; one logarithm per result."""
     source = op.inputs[0]
     return scalar(_like(op), 3 * source.distinct, sfu=source.distinct + op.result.distinct)
 
 
-@rule("var std var_mean std_mean")
+@rule("variance", "deviation")
 def _variance(op: TracedOp) -> Cost:
     """Sum (1) and sum of squares (2): Welford's is no cheaper. A root per deviation."""
     source = op.inputs[0]
-    roots = op.result.distinct if "std" in op.name else 0
+    roots = op.result.distinct if op.operator.cost == "deviation" else 0
     return scalar(_like(op), 3 * source.distinct, sfu=roots)
 
 
-@rule("norm linalg_vector_norm native_norm _foreach_norm linalg__powsum _foreach_powsum dist")
+@rule("vector norm", "distance")
 def _norm(op: TracedOp) -> Cost:
     """Sum of |x|^p: |x| is free, squares are multiply-adds; a root per result."""
     order = next((op.arguments[n] for n in ("ord", "p") if op.arguments.get(n) is not None), 2)
-    sources = op.inputs[:1] if op.name == "aten.dist" else op.inputs
+    is_distance = op.operator.cost == "distance"
+    sources = op.inputs[:1] if is_distance else op.inputs
     made = op.outputs or op.written
     read, results = (sum(use.distinct for use in uses) for uses in (sources, made))
-    differences = read if op.name == "aten.dist" else 0
+    differences = read if is_distance else 0
     operations, sfu = _powers(float(order), read, results)
     return scalar(made[0], operations + differences, sfu)
 
@@ -104,7 +104,7 @@ def _powers(order: float, read: int, results: int) -> tuple[int, int]:
     return read + sums, 2 * (read + results)
 
 
-@rule("renorm embedding_renorm")
+@rule("renorm")
 def _renorm(op: TracedOp) -> Cost:
     """A norm of each slice; slices within the limit need no more."""
     read = op.inputs[0].distinct
@@ -112,15 +112,13 @@ def _renorm(op: TracedOp) -> Cost:
     return scalar(op.inputs[0], operations)
 
 
-@rule("unique _unique _unique2 unique_consecutive unique_dim unique_dim_consecutive bincount histc")
-@rule("histogram _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _histogramdd_bin_edges")
-@rule("hash_tensor")
+@rule("each once")
 def _each_once(op: TracedOp) -> Cost:
     """One operation per element read."""
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 
-@rule("searchsorted bucketize")
+@rule("search")
 def _search(op: TracedOp) -> Cost:
     """At least one comparison per element looked up; with n bins up to log2 n."""
     return scalar(op.inputs[0], op.result.distinct)

@@ -14,38 +14,29 @@ import numpy as np
 import numpy.typing as npt
 
 from solkit.roofline.work.costs._base import Cost, rule, scalar
-from solkit.roofline.work.costs.scatters import accumulated
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.windows import sources_of
 
 _LINEAR_TAPS, _CUBIC_TAPS = 2, 7  # a multiply-add; a product and three multiply-adds
 
 
-@rule("upsample_linear1d upsample_bilinear2d upsample_trilinear3d")
+@rule("linear")
 def _upsample_linear(op: TracedOp) -> Cost:
     """A multiply-add for each result between two elements."""
     return scalar(op.result, _LINEAR_TAPS * _between(op, op.inputs[0].shape, op.result))
 
 
-@rule("upsample_bicubic2d")
+@rule("cubic")
 def _upsample_cubic(op: TracedOp) -> Cost:
     """Four taps for each result between two elements."""
     return scalar(op.result, _CUBIC_TAPS * _between(op, op.inputs[0].shape, op.result, cubic=True))
 
 
-@rule("_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa")
+@rule("antialiased")
 def _upsample_antialiased(op: TracedOp) -> Cost:
     """A multiply-add per result where a size changes: wider filters are no cheaper."""
     changed = op.inputs[0].shape[2:] != op.result.shape[2:]
     return scalar(op.result, _LINEAR_TAPS * op.result.distinct if changed else 0)
-
-
-@rule("upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward")
-@rule("upsample_bicubic2d_backward _upsample_bilinear2d_aa_backward")
-@rule("_upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward")
-def _upsample_backward(op: TracedOp) -> Cost:
-    """Each element of the incoming gradient is added to one place or more."""
-    return accumulated(op, op.inputs[0].distinct)
 
 
 def _between(op: TracedOp, shape: tuple[int, ...], made: TensorUse, cubic: bool = False) -> int:
@@ -63,11 +54,11 @@ def _on_elements(source: npt.NDArray[np.floating[Any]], size: int, cubic: bool) 
     return int((whole if cubic else whole | outside).sum())
 
 
-_TAPS = {("2", 0): 7, ("2", 1): 0, ("2", 2): 31, ("3", 0): 15, ("3", 1): 0}
+_TAPS = {(2, 0): 7, (2, 1): 0, (2, 2): 31, (3, 0): 15, (3, 1): 0}
 """Operations of 4, 1, 16, 8 and 1 weighted taps, by axes and interpolation mode."""
 
 
-@rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
+@rule("grid sample")
 def _grid_sample(op: TracedOp) -> Cost:
     """Weighted taps per element; per place, a multiply-add a coordinate to scale it."""
     grid: TensorUse = op.arguments["grid"]
@@ -75,19 +66,19 @@ def _grid_sample(op: TracedOp) -> Cost:
     return scalar(op.result, taps * op.result.distinct + 2 * grid.distinct)
 
 
-def _kind(op: TracedOp) -> tuple[str, Any]:
-    axes = op.name.split("grid_sampler")[1][1:2] or "2"
-    return axes, op.arguments.get("interpolation_mode", 0)
+def _kind(op: TracedOp) -> tuple[int, Any]:
+    grid: TensorUse = op.arguments["grid"]
+    return grid.shape[-1], op.arguments.get("interpolation_mode", 0)
 
 
-@rule("grid_sampler_2d_backward grid_sampler_3d_backward")
+@rule("grid sample backward")
 def _grid_sample_backward(op: TracedOp) -> Cost:
     """The taps again for each of the gradients asked for."""
     wanted = sum(map(bool, op.arguments["output_mask"]))
     return scalar(op.result, wanted * _TAPS[_kind(op)] * op.inputs[0].distinct)
 
 
-@rule("affine_grid_generator cudnn_affine_grid_generator")
+@rule("affine grid")
 def _affine_grid(op: TracedOp) -> Cost:
     """A multiply-add per coordinate: the rest is shared along rows and columns."""
     return scalar(op.result, 2 * op.result.distinct)

@@ -30,7 +30,7 @@ def _zeros(op: TracedOp) -> int:
     return max(op.result.distinct - next(read, 0), 0)
 
 
-@rule("scatter_add scatter_reduce")
+@rule("scatter add")
 def _scatter(op: TracedOp) -> Cost:
     """One number per index."""
     return _added(op, op.arguments["index"].distinct)
@@ -42,16 +42,16 @@ def _scatter_with_reduce(op: TracedOp) -> Cost:
     return _scatter(op) if op.arguments.get("reduce") else FREE
 
 
-@rule("index_add index_reduce")
+@rule("index add")
 def _index_add(op: TracedOp) -> Cost:
     """A slice per index."""
     return _added(op, op.arguments["source"].distinct)
 
 
-@rule("index_put _unsafe_index_put _index_put_impl _unsafe_masked_index_put_accumulate")
+@rule("index put", "index put always")
 def _index_put(op: TracedOp) -> Cost:
     """One number per element of the region that the indices name."""
-    always = op.name.endswith("put_accumulate")
+    always = op.operator.cost == "index put always"
     return _added(op, _region(op)) if always or op.arguments.get("accumulate") else FREE
 
 
@@ -73,22 +73,13 @@ def _put(op: TracedOp) -> Cost:
     return _added(op, count) if op.arguments.get("accumulate") else FREE
 
 
-@rule("embedding_dense_backward")
-@rule("reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward")
-@rule("replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward")
-@rule("upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward")
-@rule("_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward")
-@rule("_upsample_nearest_exact3d_backward col2im _embedding_bag_backward")
-@rule("_embedding_bag_dense_backward unfold_backward")
-@rule("max_pool2d_with_indices_backward max_pool3d_with_indices_backward max_pool2d_backward")
-@rule("adaptive_max_pool2d_backward adaptive_max_pool3d_backward fractional_max_pool2d_backward")
-@rule("fractional_max_pool3d_backward _segment_reduce_backward")
+@rule("gradient")
 def _gradient(op: TracedOp) -> Cost:
-    """Each element of the incoming gradient is added to one of the result."""
+    """Add each element of the incoming gradient to one of the result, at least."""
     return accumulated(op, op.inputs[0].distinct)
 
 
-@rule("_embedding_bag _embedding_bag_forward_only")
+@rule("bag")
 def _embedding_bag(op: TracedOp) -> Cost:
     """Sum, mean or maximum of the rows of each bag; weights make it multiply-adds."""
     indices, width = op.arguments["indices"], op.arguments["weight"].shape[-1]
@@ -97,14 +88,14 @@ def _embedding_bag(op: TracedOp) -> Cost:
     return scalar(op.result, max(rows - op.result.distinct, 0) + (rows if weighted else 0))
 
 
-@rule("_embedding_bag_per_sample_weights_backward")
+@rule("bag weights backward")
 def _bag_weights_backward(op: TracedOp) -> Cost:
     """A dot product per index."""
     width = op.inputs[0].shape[-1]
     return scalar(op.result, (2 * width - 1) * op.result.distinct)
 
 
-@rule("segment_reduce")
+@rule("segment reduce")
 def _segment_reduce(op: TracedOp) -> Cost:
     """One operation less than elements for each segment."""
     data: TensorUse = op.arguments["data"]

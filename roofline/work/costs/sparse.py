@@ -6,7 +6,7 @@ from solkit.roofline.work.costs._base import Cost, contraction, rule
 from solkit.roofline.work.program import TracedOp
 
 
-@rule("spmm", namespace="solkit")
+@rule("spmm")
 def _spmm(op: TracedOp) -> Cost:
     """Each stored value, zeros in blocks included, with each column of the dense operand."""
     values, dense = op.arguments["values"], op.arguments["dense"]

@@ -43,20 +43,20 @@ def _transforms(shape: Sequence[int], dims: Sequence[int]) -> float:
     return sum(whole / max(shape[d], 1) * _complex_transform(shape[d]) for d in dims)
 
 
-@rule("_fft_c2c")
+@rule("complex transform")
 def _complex_to_complex(op: TracedOp) -> Cost:
     """A complex transform along each dimension."""
     return _wanted(op, op.inputs[0], _transforms(op.inputs[0].shape, op.arguments["dim"]))
 
 
-@rule("_fft_r2c")
+@rule("real transform")
 def _real_to_complex(op: TracedOp) -> Cost:
     """A real transform along the last dimension, complex ones of half the columns along others."""
     x = op.inputs[0]
     return _wanted(op, x, _real(x.shape, op.arguments["dim"]))
 
 
-@rule("_fft_c2r")
+@rule("inverse real transform")
 def _complex_to_real(op: TracedOp) -> Cost:
     """The inverse: as many operations as the real result's transform."""
     return _wanted(op, op.result, _real(op.result.shape, op.arguments["dim"]))

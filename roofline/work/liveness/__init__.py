@@ -116,17 +116,10 @@ def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
 
 def _affine(op: TracedOp) -> list[TensorUse]:
     """What a norm applies to its first output alone: only its statistics are wanted."""
-    if op.name not in _NORMS:
+    if not op.operator.affine:
         return []
     named = (op.arguments.get(name) for name in ("weight", "bias"))
     return [use for use in named if isinstance(use, TensorUse)]
-
-
-_NORMS = {
-    f"aten.{name}"
-    for name in """native_layer_norm native_group_norm native_batch_norm cudnn_batch_norm
-    _native_batch_norm_legit _batch_norm_with_update""".split()
-}
 
 
 def _narrowed_write(

@@ -41,31 +41,19 @@ class Wanted:
 
 Rule = Callable[[TracedOp, Wanted], Needs]
 _RULES: dict[str, Rule] = {}
-_FALLBACKS: list[Callable[[TracedOp], Rule | None]] = []
 
 
-def rule(names: str, namespace: str = "aten") -> Callable[[Rule], Rule]:
-    """Register the function that says what ops need of their operands.
-
-    Args:
-        names: of the ops, separated by spaces.
-        namespace: of the ops.
-    """
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register what operators with these `Operator.needs` need of their operands."""
 
     def decorate(function: Rule) -> Rule:
-        _RULES.update(dict.fromkeys((f"{namespace}.{name}" for name in names.split()), function))
+        _RULES.update(dict.fromkeys(kinds, function))
         return function
 
     return decorate
 
 
-def fallback(find: Callable[[TracedOp], Rule | None]) -> Callable[[TracedOp], Rule | None]:
-    """Register a function that finds a rule for ops that have none by name."""
-    _FALLBACKS.append(find)
-    return find
-
-
 def rule_of(op: TracedOp) -> Rule | None:
     """The rule of an op that makes its output; ``None`` if it needs its operands whole."""
-    found = _RULES.get(op.name)
-    return found or next((r for find in _FALLBACKS if (r := find(op)) is not None), None)
+    needs = op.operator.needs or ("aligned" if op.is_elementwise else "")
+    return _RULES[needs] if needs else None

@@ -5,33 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import torch
 
-from solkit.roofline.work.liveness._base import Needs, Rule, Wanted, fallback, rule
+from solkit.roofline.work.liveness._base import Needs, Wanted, rule
 from solkit.roofline.work.liveness._geometry import broadcast, sliced, whole
 from solkit.roofline.work.masks import as_axis, both, compact, everything, reduce_to
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-_ALIGNED = {
-    f"aten.{name}"
-    for name in "clone copy contiguous _to_copy dropout tril triu _unsafe_view".split()
-}
 
-
-@fallback
-def _pointwise(op: TracedOp) -> Rule | None:
-    return _aligned if torch.Tag.pointwise in op.tags or op.name in _ALIGNED else None
-
-
+@rule("aligned")
 def _aligned(op: TracedOp, wanted: Wanted) -> Needs:
     """Each element needs the elements in the same place."""
-    if not _fits(op, wanted) or (op.name == "aten._unsafe_view" and not _same_shape(op)):
+    if not _fits(op, wanted):
         return {id(op.outputs[0]): op.outputs[0]}
     return {id(use): broadcast(use, wanted) for use in op.inputs}
 
 
-def _same_shape(op: TracedOp) -> bool:
-    return op.inputs[0].shape == op.outputs[0].shape
+@rule("reshaped")
+def _reshaped(op: TracedOp, wanted: Wanted) -> Needs:
+    """The same, where the shape stays."""
+    if op.inputs[0].shape != op.outputs[0].shape:
+        return {id(op.outputs[0]): op.outputs[0]}
+    return _aligned(op, wanted)
 
 
 def _fits(op: TracedOp, wanted: Wanted) -> bool:
@@ -72,7 +66,7 @@ def _every_other(use: TensorUse) -> Mask:
     return as_axis(line, axis, len(use.shape))
 
 
-@rule("masked_fill")
+@rule("masked fill")
 def _masked_fill(op: TracedOp, wanted: Wanted) -> Needs:
     """Filled elements are not needed."""
     needs = _aligned(op, wanted)

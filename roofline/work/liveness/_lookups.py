@@ -34,7 +34,7 @@ def _embedding(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(weight): along(table, 0, index), id(indices): index}
 
 
-@rule("index_select")
+@rule("index select")
 def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
     table, index = op.arguments["self"], op.arguments["index"]
     if not table.shape or not index.shape:
@@ -48,7 +48,7 @@ def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-@rule("_embedding_bag _embedding_bag_forward_only")
+@rule("bag")
 def _embedding_bag(op: TracedOp, wanted: Wanted) -> Needs:
     del wanted
     weight = op.arguments["weight"]
@@ -65,7 +65,7 @@ def _gather(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(table): at_positions(table, dim, chosen), id(index): chosen}
 
 
-@rule("index _unsafe_index")
+@rule("index")
 def _index(op: TracedOp, wanted: Wanted) -> Needs:
     """``table[i]``, ``table[i, :, j]``, ``table[mask]``."""
     table, indices = op.arguments["self"], op.arguments["indices"]
@@ -87,7 +87,7 @@ _GRID_TAPS = {0: 2, 1: 1, 2: 4}
 """Elements along each axis around a point: linear, nearest, cubic."""
 
 
-@rule("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler")
+@rule("grid sample")
 def _grid_sample(op: TracedOp, wanted: Wanted) -> Needs:
     """As many elements as the points have neighbours; the grid's data decide *which* ones."""
     x, grid = op.inputs[:2]
@@ -112,7 +112,7 @@ def _take(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(table): sliced(table, whole(table), mask.reshape(table.shape)), id(index): chosen}
 
 
-@rule("masked_select")
+@rule("masked select")
 def _masked_select(op: TracedOp, wanted: Wanted) -> Needs:
     del wanted
     table, mask = op.arguments["self"], op.arguments["mask"]

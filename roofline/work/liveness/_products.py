@@ -11,7 +11,7 @@ from solkit.roofline.work.products import product_mask, shown_pairs
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
-@rule("mm bmm addmm baddbmm")
+@rule("product")
 def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
     """Rows of the left operand, columns of the right one; an added term is broadcast.
 
@@ -66,7 +66,7 @@ def _transposed(mask: Mask | None) -> Mask | None:
     return None if mask is None else np.swapaxes(mask, -1, -2)
 
 
-@rule("mv addmv")
+@rule("matvec")
 def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
     """Rows of the matrix; columns where the vector is not zero."""
     *added, matrix, vector = op.inputs
@@ -85,7 +85,7 @@ def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-@rule("linalg_solve_triangular")
+@rule("triangular solve")
 def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
     """One triangle of the matrix."""
     del wanted
@@ -95,7 +95,7 @@ def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(matrix): _triangle(matrix, op.arguments["upper"])}
 
 
-@rule("linalg_cholesky_ex cholesky linalg_cholesky")
+@rule("cholesky")
 def _cholesky(op: TracedOp, wanted: Wanted) -> Needs:
     """One triangle of a symmetric matrix."""
     del wanted
@@ -109,7 +109,7 @@ def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:
     return sliced(matrix, whole(matrix), mask.reshape((1,) * (len(matrix.shape) - 2) + mask.shape))
 
 
-@rule("attention", namespace="solkit")
+@rule("attention")
 def _attention(op: TracedOp, wanted: Wanted) -> Needs:
     """Heads; queries, unless a mask ties them to keys; columns of the values.
 

@@ -8,8 +8,10 @@ from solkit.roofline.work.liveness._base import Needs, Wanted, rule
 from solkit.roofline.work.liveness._geometry import nothing_of, sliced, whole
 from solkit.roofline.work.program import TracedOp
 
+_GRU = 3  # gates
 
-@rule("lstm gru rnn_tanh rnn_relu", namespace="solkit")
+
+@rule("recurrent")
 def _recurrent(op: TracedOp, wanted: Wanted) -> Needs:
     """The wanted steps of the output. In one direction, the input after them is not needed.
 
@@ -60,10 +62,10 @@ def _first_step(op: TracedOp, run: int) -> Needs:
     from_input, from_state, *others = weights[each * run : each * (run + 1)]
     biases = [use for use in others if len(use.shape) == 1]
     needs = {id(from_state): nothing_of(from_state)}
-    unused = {"solkit.lstm": (1, 4), "solkit.gru": (0, 3)}.get(op.name)
-    if unused is None or (biases and op.name == "solkit.gru"):
+    gates = op.operator.gates
+    if gates == 1 or (biases and gates == _GRU):
         return needs
-    gate, gates = unused
+    gate = 0 if gates == _GRU else 1
     units = from_input.shape[0] // gates
     line = np.arange(from_input.shape[0]) // units != gate
     for use in (from_input, *biases):

@@ -12,7 +12,7 @@ from solkit.roofline.work.masks import any_along, as_axis, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
-@rule("_softmax _safe_softmax _log_softmax")
+@rule("line")
 def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs its whole line."""
     output, dim = op.outputs[0], op.arguments["dim"]
@@ -27,7 +27,7 @@ def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-@rule("cumsum cumprod logcumsumexp")
+@rule("scan")
 def _scan(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs its line up to itself."""
     x, output = op.inputs[0], op.outputs[0]
@@ -48,18 +48,12 @@ def _before(mask: Mask, dim: int, places: range) -> Mask | None:
     return both(np.flip(np.logical_or.accumulate(np.flip(line, dim), axis=dim), dim))
 
 
-@rule("native_layer_norm")
+@rule("layer norm")
 def _layer_norm(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs its whole row; the statistics follow the rows."""
     output, x = op.outputs[0], op.arguments["input"]
     kept = len(output.shape) - len(op.arguments["normalized_shape"])
     return _leading_part(wanted, [x, *op.outputs], kept)
-
-
-@rule("_fused_rms_norm")
-def _rms_norm(op: TracedOp, wanted: Wanted) -> Needs:
-    """Like a layer norm."""
-    return _layer_norm(op, wanted)
 
 
 def _leading_part(wanted: Wanted, uses: list[TensorUse], count: int) -> Needs:
@@ -80,17 +74,15 @@ def _leading(count: int) -> Rule:
     return narrow
 
 
-rule("_adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d")(
-    _leading(2)
-)
-rule("native_group_norm")(_leading(1))
+rule("batch and channel")(_leading(2))
+rule("batch")(_leading(1))
 
 
-@rule("native_batch_norm cudnn_batch_norm _native_batch_norm_legit_no_training")
+@rule("batch norm", "given batch norm")
 def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
     """Channels; with given statistics, elements."""
     x, output = op.inputs[0], op.outputs[0]
-    training = op.arguments.get("training", "no_training" not in op.name)
+    training = op.arguments.get("training", op.operator.needs == "batch norm")
     box = [range(n) for n in output.shape] if training else list(wanted.box)
     box[1] = wanted.box[1]
     channels = [use for use in op.inputs[1:] if use.shape == output.shape[1:2]]
@@ -100,7 +92,7 @@ def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-@rule("native_layer_norm_backward native_group_norm_backward")
+@rule("norm backward")
 def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
     """A bias has a gradient, but is not read."""
     del wanted
@@ -111,7 +103,7 @@ def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
     return needs
 
 
-@rule("sum mean amax amin prod logsumexp argmax argmin any all var std linalg_vector_norm norm")
+@rule("reduction")
 def _reduction(op: TracedOp, wanted: Wanted) -> Needs:
     """A wanted element needs all of the dimensions that are reduced."""
     x, dims = op.inputs[0], op.arguments.get("dim")
@@ -133,7 +125,7 @@ def _over(mask: Mask | None, reduced: set[int], keepdim: bool | None) -> Mask | 
     return mask if mask is None or keepdim else np.expand_dims(mask, tuple(sorted(reduced)))
 
 
-@rule("trace")
+@rule("diagonal")
 def _trace(op: TracedOp, wanted: Wanted) -> Needs:
     """The diagonal."""
     del wanted
@@ -144,7 +136,7 @@ def _trace(op: TracedOp, wanted: Wanted) -> Needs:
 _MAX_MASK = 1 << 24  # elements
 
 
-@rule("nll_loss_forward nll_loss2d_forward")
+@rule("nll")
 def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
     """One class per target."""
     del wanted

@@ -42,7 +42,7 @@ def _stack(op: TracedOp, wanted: Wanted) -> Needs:
     return needs
 
 
-@rule("constant_pad_nd")
+@rule("pad")
 def _pad(op: TracedOp, wanted: Wanted) -> Needs:
     """The part of the box that lies inside; a margin may be negative."""
     x, pad = op.inputs[0], op.arguments["pad"]

@@ -14,7 +14,7 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 from solkit.roofline.work.windows import Line, axis_line, meet, sources_of, windows_of
 
 
-@rule("convolution _convolution cudnn_convolution")
+@rule("convolution")
 def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
     """Batches and channels as a box; along each axis, the positions and taps that meet."""
     x, weight, output = op.arguments["input"], op.arguments["weight"], op.outputs[0]
@@ -44,7 +44,7 @@ def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-@rule("convolution_backward")
+@rule("convolution backward")
 def _convolution_backward(op: TracedOp, wanted: Wanted) -> Needs:
     """The input's gradient needs no input, the weight's no weight, the bias's neither.
 
@@ -99,7 +99,7 @@ def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
     return found
 
 
-@rule("max_pool2d_with_indices max_pool3d_with_indices avg_pool1d avg_pool2d avg_pool3d max_pool1d")
+@rule("pool")
 def _pool(op: TracedOp, wanted: Wanted) -> Needs:
     """Batches and channels as a box; along each axis, the positions under some window."""
     x, output = op.inputs[0], op.outputs[0]
@@ -113,13 +113,27 @@ def _pool(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(x): sliced(x, box, _outer(touched, leading)), id(output): sliced(output, box)}
 
 
+@rule("windows")
+def _unfolded(op: TracedOp, wanted: Wanted) -> Needs:
+    """Elements under some window: steps and dilations may leave others out."""
+    del wanted
+    x, windows = op.inputs[0], windows_of(op)
+    leading = len(x.shape) - len(windows)
+    lines = []
+    for axis, window in enumerate(windows, leading):
+        reach = window.dilation * (window.size - 1) + 1
+        count = (x.shape[axis] + 2 * window.padding - reach) // window.stride + 1
+        lines.append(meet(np.ones(count, dtype=bool), axis_line(x, axis), window).wide)
+    return {id(x): sliced(x, whole(x), _outer(lines, leading)), id(op.outputs[0]): op.outputs[0]}
+
+
 def _line(box: Box, axis: int, use: TensorUse) -> Line:
     line = np.zeros(use.shape[axis], dtype=bool)
     line[list(box[axis])] = True
     return line
 
 
-@rule("upsample_nearest1d upsample_nearest2d upsample_nearest3d")
+@rule("nearest")
 def _nearest(op: TracedOp, wanted: Wanted) -> Needs:
     """Output position o reads input position floor(o * size / output size)."""
     del wanted
@@ -132,11 +146,11 @@ def _nearest(op: TracedOp, wanted: Wanted) -> Needs:
     return {id(x): sliced(x, whole(x), _outer(lines, 2))}
 
 
-@rule("upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d")
+@rule("linear", "cubic")
 def _interpolated(op: TracedOp, wanted: Wanted) -> Needs:
     """Batches and channels as a box; along each axis, the elements next to a result."""
     x, output = op.inputs[0], op.outputs[0]
-    taps = np.arange(-1, 3) if "cubic" in op.name else np.arange(2)
+    taps = np.arange(-1, 3) if op.operator.needs == "cubic" else np.arange(2)
     lines = []
     for axis, source in enumerate(sources_of(op), 2):
         near = np.floor(source[list(wanted.box[axis])] + _ROUNDING)

@@ -55,10 +55,10 @@ def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | 
 
     Besides the op it takes which elements of the target matter later.
     """
-    if torch.Tag.pointwise in op.tags or op.name in _FILLING:
+    writes = op.operator.writes if op.operator.in_place_of else ""  # not of what has an ``out=``
+    if torch.Tag.pointwise in op.tags or writes == "in place":
         return _in_place
-    rule = _RULES.get(op.name)
-    return None if rule is None else lambda op, wanted: _applied(rule(op), wanted)
+    return (lambda op, wanted: _applied(_RULES[writes](op), wanted)) if writes else None
 
 
 def _applied(found: Write, wanted: Mask | None) -> Write:
@@ -82,9 +82,6 @@ def _fits(use: TensorUse, target: TensorUse) -> bool:
     """Whether an operand broadcasts to the target."""
     tail = zip(reversed(use.shape), reversed(target.shape))
     return len(use.shape) <= len(target.shape) and all(n in (1, m) for n, m in tail)
-
-
-_FILLING = {"aten.copy_", "aten.fill_", "aten.zero_"}
 
 
 def _by_row(op: TracedOp) -> TensorUse:
@@ -139,27 +136,24 @@ def _masked_fill(op: TracedOp) -> Write:
 
 
 _RULES: dict[str, _Rule] = {
-    "aten.index_copy_": _put_rows,
-    "aten.index_fill_": _put_rows,
-    "aten.index_add_": _add_rows,
-    "aten.index_reduce_": _add_rows,
-    "aten.scatter_": _scatter,
-    "aten.scatter_add_": _scatter_add,
-    "aten.scatter_reduce_": _scatter_add,
-    "aten.index_put_": _index_put,
-    "aten._index_put_impl_": _index_put,
-    "aten.masked_fill_": _masked_fill,
+    "put rows": _put_rows,
+    "add rows": _add_rows,
+    "scatter": _scatter,
+    "scatter add": _scatter_add,
+    "index put": _index_put,
+    "masked fill": _masked_fill,
 }
+"""Effects of in-place ops, by `Operator.writes`."""
 
 
 # ------------------------------------------------------------------------- into a copy
 
 
-@rule("index_copy index_fill scatter index_put _unsafe_index_put index_add scatter_add")
+@rule("into a copy")
 def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
     """The part of the original that is not overwritten."""
     del wanted
-    found = _RULES[f"aten.{op.name.removeprefix('aten.').removeprefix('_unsafe_')}_"](op)
+    found = _RULES[op.operator.writes](op)
     target, output = op.arguments["self"], op.outputs[0]
     needs = {**found.operands, id(output): output}
     if found.reads is not None:
@@ -172,7 +166,7 @@ def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
             else ~written.mask
         )
         return {**needs, id(target): sliced(target, whole(target), mask)}
-    if op.name in ("aten.index_copy", "aten.index_fill"):
+    if op.operator.writes == "put rows":
         dim = op.arguments["dim"] % len(target.shape)
         box = whole(target)
         box[dim] = range(written.shape[dim], target.shape[dim])

@@ -18,19 +18,10 @@ __all__ = ["accesses"]
 _SECTOR, _REQUEST = 32, 512
 """Bytes of a sector, and of a warp's request with 16 bytes a lane, which libraries' kernels use."""
 
-_TABLES: Mapping[str, str] = {
-    "aten.embedding": "weight",
-    **dict.fromkeys(("aten.index", "aten._unsafe_index", "aten.index_select"), "self"),
-    **dict.fromkeys(("aten.gather", "aten.take"), "self"),
-}
-"""Lookups, and the argument that holds the table."""
+_PUTTING = ("put rows", "scatter", "index put")
+_ADDING = ("add rows", "scatter add")
+"""Scatters that put elements, and those that add them, by `Operator.writes`."""
 
-_SCATTERS = {
-    f"aten.{name}"
-    for name in """index_put_ _index_put_impl_ _unsafe_index_put_ index_copy_ index_add_ index_fill_
-    scatter_ scatter_add_ scatter_reduce_""".split()
-}
-_ADDING = {"aten.index_add_", "aten.scatter_add_", "aten.scatter_reduce_"}
 _GIVEN = ("values", "source", "src", "index", "indices")
 
 
@@ -57,10 +48,10 @@ def _uses(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
     changed = _changed(op)
     for use in op.inputs:
         name = names.get(id(use), "")
-        if op.name in _SCATTERS and use in op.written:
-            adds = op.name in _ADDING or bool(op.arguments.get("accumulate"))
+        if _scatters(op) and use in op.written:
+            adds = op.operator.writes in _ADDING or bool(op.arguments.get("accumulate"))
             yield "load", name, use, min(use.distinct, changed) if adds else 0
-        elif _TABLES.get(op.name) == name:
+        elif name and op.operator.lookups == name:
             yield "load", name, use, min(use.distinct, op.result.numel)
         else:
             yield "load", name, use, use.distinct
@@ -70,9 +61,14 @@ def _uses(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
         yield "store", f"result{number}" if number else "result", use, use.distinct
 
 
+def _scatters(op: TracedOp) -> bool:
+    """Tell if it changes in place the elements that an index names."""
+    return bool(op.operator.in_place_of) and op.operator.writes in (*_PUTTING, *_ADDING)
+
+
 def _changed(op: TracedOp) -> float:
     """The elements that a scatter changes, at most; no limit for other operators."""
-    given = [op.arguments.get(name) for name in _GIVEN] if op.name in _SCATTERS else []
+    given = [op.arguments.get(name) for name in _GIVEN] if _scatters(op) else []
     sizes = [each.numel for each in given if isinstance(each, TensorUse) and each.numel > 1]
     return max(sizes, default=math.inf)
 

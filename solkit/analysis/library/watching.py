@@ -25,6 +25,7 @@ from solkit.adapters.recipes import Steps
 from solkit.analysis.library.inductor import compiling
 from solkit.analysis.library.touched import accesses
 from solkit.core import Access
+from solkit.ops import Family, operator
 from solkit.roofline.work.costs import cost_of
 from solkit.roofline.work.program import Recorder, TensorUse, TracedOp, is_view, uses_of
 
@@ -218,14 +219,6 @@ class _Watch(Recorder):
         return found
 
 
-_ASKING = {
-    f"aten.{name}"
-    for name in """_local_scalar_dense equal allclose is_same_size is_set_to record_stream set_
-    resize_ lift lift_fresh detach detach_ _unsafe_view _reshape_alias _assert_async _nnz is_pinned
-    _has_same_storage_numel _nested_tensor_from_mask_left_aligned""".split()
-}
-
-
 @functools.cache
 def _launches_nothing(func: Any) -> bool:
     """Whether an op is none of ATen's, a view, or only allocates or asks."""
@@ -235,10 +228,7 @@ def _launches_nothing(func: Any) -> bool:
     writes = any(a.alias_info and a.alias_info.is_write for a in func._schema.arguments)
     if is_view(func) and not writes:
         return True
-    return name in _ASKING or "empty" in name or fake_triton.is_custom_op(func)
-
-
-_LOOKING = {f"aten.{name}" for name in "_local_scalar_dense equal allclose".split()}
+    return not operator(name).launches or fake_triton.is_custom_op(func)
 
 
 @functools.cache
@@ -246,8 +236,10 @@ def _reads_nothing(func: Any) -> bool:
     """Whether an op that launches nothing does not look at what is in a tensor either."""
     if not isinstance(func, torch._ops.OpOverload):
         return False
-    known = func.namespace == "aten" and str(func.overloadpacket) not in _LOOKING
-    return known or fake_triton.is_custom_op(func)  # whose own kernel is seen
+    looks = operator(str(func.overloadpacket)).looks
+    return (func.namespace == "aten" and not looks) or fake_triton.is_custom_op(
+        func
+    )  # whose own kernel is seen
 
 
 # ------------------------------------------------------------------------------ one operator
@@ -255,8 +247,6 @@ def _reads_nothing(func: Any) -> bool:
 
 _NAMES = {"solkit.attention": "aten.scaled_dot_product_attention"}
 _FP32 = "contraction.fp32"
-_CONVOLUTIONS = ("aten.convolution", "aten.cudnn_convolution", "aten.convolution_backward")
-_HOST_COPIES = ("aten._to_copy", "aten.copy_", "aten._copy_from")
 
 
 def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
@@ -271,7 +261,7 @@ def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     if cost is None:
         notes.append(f"{name}: its operations are not modelled; its bytes count.")
     uses = (*op.inputs, *op.outputs, *op.written)
-    if op.name in _HOST_COPIES and any(use.storage not in on_gpu for use in uses):
+    if op.operator.crosses and any(use.storage not in on_gpu for use in uses):
         notes.append(f"{name}: copied from or to the host; only the GPU's side counts.")
     operations = {} if cost is None else _on_pipes(op, cost.operations)
     return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes))
@@ -297,6 +287,6 @@ def _on_pipes(op: TracedOp, operations: Mapping[str, int]) -> dict[str, int]:
 
 
 def _allows_tf32(op: TracedOp) -> bool:
-    if op.name in _CONVOLUTIONS or op.name in ("solkit.lstm", "solkit.gru"):
+    if op.operator.family in (Family.CONVOLUTION, Family.RECURRENT):
         return bool(torch.backends.cudnn.allow_tf32)
     return torch.get_float32_matmul_precision() != "highest"

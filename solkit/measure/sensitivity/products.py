@@ -13,20 +13,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-__all__ = ["Contraction", "contractions_of"]
+from solkit.ops import Family, operator
 
-_MATRICES = {
-    "aten.mm": (0, 1),
-    "aten.bmm": (0, 1),
-    "aten.addmm": (1, 2),
-    "aten.baddbmm": (1, 2),
-    "aten._scaled_mm": (0, 1),
-    "aten._int_mm": (0, 1),
-    "aten.mv": (0, 1),
-    "aten.dot": (0, 1),
-    "aten.addmv": (1, 2),
-}
-"""Ops and the positions of their factors."""
+__all__ = ["Contraction", "contractions_of"]
 
 _ATTENTIONS = "scaled_dot_product"
 _MOST_PAIRS = 1 << 32
@@ -79,8 +68,10 @@ class _Counter(TorchDispatchMode):
         kwargs = kwargs or {}
         name = str(func.overloadpacket).replace("::", ".")
         made = func(*args, **kwargs)
-        if name in _MATRICES:
-            left, right = (args[position] for position in _MATRICES[name])
+        record = operator(name)
+        if record.family is Family.PRODUCT and record.factors:
+            named = {argument.name: value for argument, value in zip(func._schema.arguments, args)}
+            left, right = (named[factor] for factor in record.factors)
             self._add(*_product(left, right), (left, right))
         elif _ATTENTIONS in name and "backward" not in name:
             self._add(*_attention(func, args, kwargs), args[:3])

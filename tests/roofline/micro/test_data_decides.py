@@ -56,6 +56,66 @@ TABLE = {
         "return (a0 + a1).softmax(-1) @ a2",
         *(2 * B * 64 * 64, B * N, 0),
     ),
+    # every function that is zero at minus infinity, keeps zeros, or flattens out does the same
+    "powers of two of masked scores": (
+        "R(64, 64); R(64, 64) > 0; R(64, 32)",
+        "return torch.exp2(a0.masked_fill(a1, -torch.inf)) @ a2",
+        *(64 * 64, B * N, 0),
+    ),
+    "a softplus of masked scores": (
+        "R(64, 64); R(64, 64) > 0; R(64, 32)",
+        "return F.softplus(a0.masked_fill(a1, -torch.inf)) @ a2",
+        *(64 * 64, B * N, 0),
+    ),
+    "scores with the logarithm of a mask": (
+        "R(64, 64); R(64, 64) > 0; R(64, 32)",
+        "return (a0 * 2 + torch.log(a1.float())).softmax(-1) @ a2",
+        *(B * 64 * 64 + 64 * 64, B * N, 0),
+    ),
+    "an activation of a triangle": (
+        "R(64, 64); R(64, 32)",
+        "return F.gelu(a0.tril()) @ a1",
+        0,
+        B * N,
+        0,
+    ),
+    "a triangle turned over": (
+        "R(64, 64); R(64, 32)",
+        "return a0.tril().flip(0) @ a1",
+        0,
+        B * N,
+        0,
+    ),
+    "a convolution with a masked kernel": (
+        "R(2, 4, 8, 8); R(4, 4, 3, 3) > 0",
+        "return F.conv2d(a0, a1.float())",
+        *(4 * 4 * 9, B * 2 * 4 * 6 * 6, 0),
+    ),
+    "a gradient where its function is flat": (
+        "R(64, 32); R(64, 32)",
+        "return torch.ops.aten.threshold_backward(a0, a1, 0)",
+        *(B * N, B * N, 0),
+    ),
+    "a sample of an image at points": (
+        "R(1, 4, 8, 8); R(1, 64, 64, 2).tanh()",
+        "return F.grid_sample(a0, a1, align_corners=False)",
+        *(B * 64 * 64 * 2, B * 4 * 64 * 64, 0),
+    ),
+    "rows of a table by an index that holds zeros": (  # zeros of the index are none of the rows
+        "R(64, 32); arange(64); R(32, 48)",
+        "a1[0] = 0\nreturn a0[a1] @ a2",
+        *(B * (64 * 32 + 32 * 48), B * 64 * 48, 0),
+    ),
+    "an argument that is changed in place": (  # its product was followed without an end
+        "R(64, 64); R(64, 32)",
+        "return a0.relu_() @ a1",
+        *(B * (64 * 64 + 64 * 32), B * N, 0),
+    ),
+    "what is scaled in place has no zeros by that": (
+        "R(64, 64); R(64, 32)",
+        "x = a0.clone()\nx[1:].mul_(2)\nreturn x @ a1",
+        *(B * (64 * 64 + 64 * 32), B * N, 0),
+    ),
     "an interpolation by a mask": (
         "R(64, 32); R(64, 32); R(64, 32) > 0",
         "return torch.lerp(a0, a1, a2.float())",
