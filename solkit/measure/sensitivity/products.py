@@ -70,7 +70,8 @@ class _Counter(TorchDispatchMode):
         made = func(*args, **kwargs)
         record = operator(name)
         if record.family is Family.PRODUCT and record.factors:
-            named = {argument.name: value for argument, value in zip(func._schema.arguments, args)}
+            names = (argument.name for argument in func._schema.arguments)
+            named = {**dict(zip(names, args)), **kwargs}
             left, right = (named[factor] for factor in record.factors)
             self._add(*_product(left, right), (left, right))
         elif _ATTENTIONS in name and "backward" not in name:
