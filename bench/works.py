@@ -151,9 +151,7 @@ def of_file(
         yield f"{name} {label}".strip(), record
 
 
-def cases(
-    path: str, shapes: Shapes | None, groups: str | None
-) -> list[tuple[dict[str, Any], Any]]:
+def cases(path: str, shapes: Shapes | None, groups: str | None) -> list[tuple[dict[str, Any], Any]]:
     """Trace a kernel file at shapes; runs in a job, whose torch it patches."""
     from solkit import kernelfiles
     from solkit.adapters import fake_cuda
