@@ -10,9 +10,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import solkit
 from rich.console import Console
 from rich.text import Text
+
+import solkit
 from solkit.report.terminal import render
 
 OUT = Path(__file__).parents[1] / "docs" / "report.svg"
