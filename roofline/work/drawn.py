@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from solkit.roofline.work.program import Program, TracedOp, trace
+from solkit.roofline.work.program import Program, TensorUse, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
 
 __all__ = ["Drawn", "drawn"]
@@ -73,14 +73,14 @@ def _apart(made: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]
             if torch.Tag.nondeterministic_seeded in op.tags:
                 roots[storage].add(storage)
         known |= outputs
-    # integers from outside, such as lengths and their sums, may tell one another
-    from_outside = {False: lambda use: {use.storage}, True: lambda _: {-1}}
-    of_each = [
-        roots[use.storage]
-        if use.storage in known
-        else from_outside[not use.dtype.is_floating_point](use)
-        for use in program.results
-    ]
+
+    def sources_of(use: TensorUse) -> set[int]:
+        if use.storage in known:
+            return roots[use.storage]
+        # integers from outside, such as lengths and their sums, may tell one another
+        return {use.storage if use.dtype.is_floating_point else -1}
+
+    of_each = [sources_of(use) for use in program.results]
     shared = Counter(root for sources in of_each for root in sources)
     return [
         tensor

@@ -238,11 +238,10 @@ def _follow(
         return _Run(numbers, follower, spots, tables)
 
     if blocks * threads <= _SMALL:
-        run, lanes = by_lanes(np.arange(blocks))
-        runs, chosen = (run, run), np.arange(blocks)
-        return _Followed(
-            kernel, sites, run, lanes, *runs, chosen, blocks, known, _outside(kernel, [run])
-        )
+        every = np.arange(blocks)
+        run, lanes = by_lanes(every)
+        outside = _outside(kernel, [run])
+        return _Followed(kernel, sites, run, lanes, run, run, every, blocks, known, outside)
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
     many = wide
