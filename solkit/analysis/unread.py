@@ -52,8 +52,8 @@ def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: in
     order = parameters_in_order(function, given)
     if order is None or not set(names) <= set(order):  # parts of a tuple, say
         return True
-    arguments = [ir for name, (ir, _) in zip(order, function.arguments) if name in names]
-    return any(may_read(function, each) for each in arguments)
+    pointers = [ir for name, (ir, _) in zip(order, function.arguments) if name in names]
+    return any(may_read(function, pointer) for pointer in pointers)
 
 
 def _extension_reads(launch: cuda.CudaLaunch, compiled: Compiled, storage: int) -> bool:
