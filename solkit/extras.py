@@ -15,7 +15,16 @@ from types import ModuleType
 
 from solkit.errors import MissingLibraryError
 
-__all__ = ["EXTRAS", "check", "library", "missing", "modules_of", "needed", "translated"]
+__all__ = [
+    "EXTRAS",
+    "check",
+    "check_all",
+    "library",
+    "missing",
+    "modules_of",
+    "needed",
+    "translated",
+]
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "data": ("polars", "pyarrow"),
@@ -107,3 +116,13 @@ def check(module: str, extra: str | None = None) -> None:
     """
     if importlib.util.find_spec(module) is None:
         raise missing(module, extra)
+
+
+def check_all(extra: str) -> None:
+    """Raise if a module of an extra is not installed, before a command looks for anything else.
+
+    Raises:
+        MissingLibraryError: one is not.
+    """
+    for module in sorted(modules_of(extra)):
+        check(module, extra)

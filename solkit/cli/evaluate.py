@@ -9,6 +9,7 @@ import typer
 
 from solkit.cli import _base, _options, _outputs, exit_codes
 from solkit.errors import InputError
+from solkit.extras import check_all
 
 if TYPE_CHECKING:
     from solkit.core import Depth
@@ -126,6 +127,7 @@ def evaluate(
     count. Needs pip install 'solkit[train]'.
     """
     with exit_codes.failures_as_exit_codes(verbose, "train"):
+        check_all("train")
         _check(split, model, update, plots, json)
         if work is not None and not language:
             raise InputError("--work is for --language")

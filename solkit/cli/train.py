@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from solkit.cli import _base, _options, exit_codes
+from solkit.extras import check_all
 
 if TYPE_CHECKING:
     from solkit.core import Depth
@@ -67,6 +68,7 @@ def train(
     command makes of the shipped sets. Needs pip install 'solkit[train]'.
     """
     with exit_codes.failures_as_exit_codes(verbose, "train"):
+        check_all("train")
         _base.check_writable(json)
         depths = _depths(language, language_depth, work)
         import json as json_module
