@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILE_LINES, FUNCTION_LINES, PARAMETERS = 600, 60, 8
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 1000, 90, 8
 
 EXCEPTIONS = {
     "solkit/adapters/fake_cuda/attention.py:flex_attention": "has torch's signature",
