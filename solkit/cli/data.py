@@ -21,6 +21,7 @@ from solkit.cli.exit_codes import Exit
 from solkit.cli.refill import refill
 from solkit.cli.tuned import tuned
 from solkit.errors import InputError, UnknownDeviceError
+from solkit.extras import check_all
 
 if TYPE_CHECKING:
     import polars
@@ -258,6 +259,7 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
 
 def opened(name: str) -> Store:
     """The store in this folder, else the shipped set of this name."""
+    check_all("data")  # before a name is looked for in sets that may lack as well
     from solkit.datasets.store import Store, shipped
 
     if Path(name).exists() or "/" in name:
