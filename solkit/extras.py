@@ -37,7 +37,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "local-llm": ("solkit[evolve]", "transformers", "accelerate", "gguf", "safetensors"),
     "language": ("solkit[surrogate]", "transformers", "peft", "safetensors"),
     "mcp": ("mcp", "anyio"),
-    "serve": ("fastapi", "starlette", "uvicorn"),
+    "serve": ("solkit[surrogate]", "fastapi", "starlette", "uvicorn"),
     "postgres": ("solkit[optuna]", "psycopg"),
     "ray": ("ray",),
     "report": ("jinja2", "matplotlib", "plotly"),
