@@ -47,7 +47,7 @@ FACTORS = (
 _LARGE = 1.15
 """A factor from here on says so if no cause of it is known."""
 _MUCH = 0.2
-"""Of what a step adds to one launch, from which it counts beside what it adds to another."""
+"""Least share of what a step adds to one launch, from which it counts beside another's."""
 _UNKNOWN = " No cause of this is known."
 _GIVEN = " Nothing in the kernel changes this."
 

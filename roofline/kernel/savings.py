@@ -79,7 +79,7 @@ def _without_conflicts(named: Sequence[Followed]) -> float:
 def _saves(
     cause: Cause, behind: Collection[str], named: Sequence[Followed], kernels: Sequence[Followed]
 ) -> bool:
-    """Whether launches take less time by the model without the terms that a cause is behind."""
+    """Tell if launches take less time by the model without the terms that a cause is behind."""
     if cause.name == "unneeded work":
         return True  # takes less of everything
     factors = {*behind, *_ALSO.get(cause.name, ())}

@@ -246,12 +246,12 @@ def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
 
 
 def _is_apart(access: Access) -> bool:
-    """Whether the lanes of its requests want elements of their own."""
+    """Tell if the lanes of its requests want elements of their own."""
     return access.vector_bytes * access.requests < access.requested_bytes <= access.sector_bytes
 
 
 def _in_one_request(kernel: Followed, access: Access) -> bool:
-    """Whether a Triton warp makes one request each time, so that its lanes have no more to move."""
+    """Tell if a Triton warp makes one request each time: its lanes have no more to move."""
     if kernel.is_cuda:
         return False  # a thread may take more elements of a row
     each = access.requests / max(kernel.blocks * kernel.kernel.launch.num_warps, 1)

@@ -459,7 +459,7 @@ class _Uses:
         return bool(record.multiplies) and any(self._is_nothing(use) for use in others)
 
     def _is_nothing(self, use: TensorUse) -> bool:
-        """Whether a constant may be zero all over."""
+        """Tell if a constant may be zero all over."""
         return use.storage in self._constant and (use.value is None or not use.value.any())
 
     def _is_centred(self, op: TracedOp, seen: TensorUse) -> bool:

@@ -36,7 +36,7 @@ def unread_inputs(
 
 
 def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: int) -> bool:
-    """Whether a launch, or one that is counted with it, may read a storage."""
+    """Tell if a launch, or one that is counted with it, may read a storage."""
     names = [name for name, storages in launch.by_parameter.items() if storage in storages]
     if not names:
         return False

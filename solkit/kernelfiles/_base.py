@@ -81,7 +81,7 @@ class Workload:
         return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def names(self) -> list[str]:
-        """What the reference, or else the candidate, calls each of `tensors`."""
+        """Names that the reference, or else the candidate, gives to `tensors`."""
         function = self.reference or self.kernel
         assert function is not None
         places = _places(function, len(self.args))

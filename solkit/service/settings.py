@@ -15,7 +15,7 @@ __all__ = ["CPU", "QUEUED_FOR_A_GPU", "RECORDED", "TEMPORARY", "QueueSettings", 
 CPU = "cpu"
 """The queue of what needs no GPU."""
 TEMPORARY = "solkit-service-"
-"""What the name of a worker's own folder for temporary files starts with."""
+"""Start of the name of a worker's own folder for temporary files."""
 RECORDED = "recorded"
 """The queue of what a recording answers."""
 

@@ -43,7 +43,7 @@ class _CUDAGraph(Nothing):
         self._replay: Replay | None = None
 
     def capture_begin(self, *_: Any, **__: Any) -> None:
-        """What is launched from here on becomes the graph's."""
+        """Give all launches from here on to the graph."""
         self._replay = self._inside.enter_context(_captures[-1]()) if _captures else None
 
     def capture_end(self) -> None:

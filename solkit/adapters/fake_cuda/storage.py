@@ -35,7 +35,7 @@ def data_ptr(tensor: torch.Tensor) -> int:
 
 
 def _is_followed() -> bool:
-    """Whether Triton asks, which looks at alignment alone, or SolKit, which follows the pointer."""
+    """Tell if Triton asks, which looks at alignment alone; SolKit follows the pointer."""
     caller = sys._getframe(2)
     while caller.f_code.co_filename == "<string>" and caller.f_back is not None:
         caller = caller.f_back  # out of the code that Triton makes for a kernel

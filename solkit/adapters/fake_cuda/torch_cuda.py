@@ -40,7 +40,7 @@ class Nothing(contextlib.AbstractContextManager["Nothing"]):
         return lambda *_, **__: None
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Tell if all work is done."""
         return True
 
     def elapsed_time(self, _: Any) -> float:

@@ -259,7 +259,7 @@ def _follow(
 
 
 def _outside(kernel: Kernel, runs: Sequence[_Run]) -> Mapping[int, int]:
-    """How far statements are known to leave a storage, in bytes.
+    """Return how far statements are known to leave a storage, in bytes.
 
     What loaded values decide is left out: what is in memory when the kernel runs is not known.
     """
@@ -333,7 +333,7 @@ def _counted(site: Site, followed: _Followed) -> Counted:
 
 
 def _reached(site: Site, followed: _Followed) -> int:
-    """How far any statement of a site is known to leave its storage, in bytes."""
+    """Return how far any statement of a site is known to leave its storage, in bytes."""
     statements = (each for each, at in followed.statements.items() if at == site)
     return max((followed.outside.get(each, 0) for each in statements), default=0)
 

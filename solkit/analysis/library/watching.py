@@ -233,7 +233,7 @@ def _launches_nothing(func: Any) -> bool:
 
 @functools.cache
 def _reads_nothing(func: Any) -> bool:
-    """Whether an op that launches nothing does not look at what is in a tensor either."""
+    """Tell if an op that launches nothing does not look at what is in a tensor either."""
     if not isinstance(func, torch._ops.OpOverload):
         return False
     looks = operator(str(func.overloadpacket)).looks

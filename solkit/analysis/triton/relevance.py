@@ -164,7 +164,7 @@ _CARRYING |= {"ttg.warp_specialize", "ttg.warp_return", "tt.return"}
 
 
 def may_read(function: Function, argument: str) -> bool:
-    """Whether a kernel may read what an argument points to, as its code says.
+    """Tell if a kernel may read what an argument points to, as its code says.
 
     It does not where the pointer, and all that is computed from it, only says where to store.
     """
@@ -173,7 +173,7 @@ def may_read(function: Function, argument: str) -> bool:
 
 
 def _may_load(operation: Operation, pointers: frozenset[str]) -> bool:
-    """Whether an operation may load from pointers, or hands them to where they are not seen."""
+    """Tell if an operation may load from pointers, or hands them to where they are not seen."""
     taken = [n for n, operand in enumerate(operation.operands) if operand in pointers]
     if not taken:
         return False

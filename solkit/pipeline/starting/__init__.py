@@ -104,7 +104,7 @@ def _whole(source: Source) -> Started | None:
 
 
 def _found(source: Source) -> list[str]:
-    """What a kernel file can be for, the likeliest first: launchers, classes, then bare kernels."""
+    """List what a kernel file can be for, the likeliest first: launchers, classes, bare kernels."""
     functions = [each for each in source.functions if each in source.launching]
     launchers = _topmost(source, [e for e in functions if tensors_of(source, source.functions[e])])
     launchers.sort(key=lambda name: (name != "kernel", name.startswith("_")))
@@ -212,7 +212,7 @@ def _of_package(source: Source, name: str) -> str | None:
 
 
 def _is_beside(path: str, node: ast.Import | ast.ImportFrom, name: str) -> bool:
-    """Whether an import is of a module beside the file, which another folder does not have."""
+    """Tell if an import is of a module beside the file, which another folder does not have."""
     full = (node.module or "") if isinstance(node, ast.ImportFrom) else name
     top = Path(path).resolve().parent / full.partition(".")[0]
     return top.is_dir() or top.with_suffix(".py").is_file()

@@ -171,7 +171,7 @@ class Source:
         return methods.get("forward"), int(has_context or not self.is_function(owner))
 
     def is_function(self, owner: ast.ClassDef) -> bool:
-        """Whether a class derives from ``torch.autograd.Function``."""
+        """Tell if a class derives from ``torch.autograd.Function``."""
         return any(
             full.split(".")[-1] == "Function" or (full != owner.name and self._derives(full))
             for base in owner.bases
