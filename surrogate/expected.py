@@ -20,7 +20,7 @@ from solkit.surrogate.trees import Forecasts
 
 __all__ = ["NO_MODEL", "depth_of", "entry", "expected", "forecast_of", "problem_from"]
 
-NO_MODEL = "no trained surrogate is installed"
+NO_MODEL = "the trained surrogate cannot be loaded; pip install 'solkit[surrogate]' brings it"
 
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
