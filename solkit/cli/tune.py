@@ -240,8 +240,8 @@ def _replayed(path: str, device: str | None, kernel: str, reference: str | None)
         return RecordedBench.read(path, where=where, device=device)
     except InputError as error:
         raise InputError(
-            f"{path}: {error}; looked for {kernel!r}. `solkit data query {path} 'select distinct "
-            "implementation, device from data'` lists what it holds"
+            f"{path} has no row of {kernel!r} ({error}). `solkit data query {path} "
+            "'select distinct implementation, device from data'` lists what it holds"
         ) from error
 
 

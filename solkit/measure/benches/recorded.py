@@ -312,7 +312,7 @@ def _only_device(rows: Sequence[Outcome], wanted: str | None) -> str:
     """The recorded name of the wanted GPU; raises `InputError` if there is not exactly one."""
     recorded = sorted({row.device for row in rows})
     if not recorded:
-        raise InputError("the recording is empty")
+        raise InputError("no recorded row to replay")
     names = {wanted, _catalogued(wanted)} if wanted is not None else set(recorded)
     found = [each for each in recorded if each in names]
     if len(found) != 1:

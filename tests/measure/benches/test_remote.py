@@ -89,7 +89,7 @@ def test_errors_of_the_worker_are_raised_here(log):
         assert bench.pending == 0
         bench.submit([at(1)])
         assert len(list(bench.outcomes())) == 1
-    with pytest.raises(InputError, match="the recording is empty"):
+    with pytest.raises(InputError, match="no recorded row to replay"):
         RemoteBench(partial(Direct, Recorded()), Trade(log))
 
 
