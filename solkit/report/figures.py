@@ -40,7 +40,7 @@ STYLE = {
     "figure.constrained_layout.w_pad": 0.12,
 }
 _DASHES = {"roofline": "-", "datasheet": "--", "calibrated": ":"}
-_MARKERS = {"SOL": "_", "modelled": "D", "measured": "o"}
+_MARKERS = {"SOL": "_", "modelled": "D", "expected": "D", "measured": "o"}
 _DOTS_PER_INCH = 160
 
 
@@ -165,7 +165,7 @@ def times(chart: charts.Times) -> Figure:
     """A mark and an interval per candidate, and the speed of light as a line."""
     figure, axes = _axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
     for y, time in enumerate(chart.times):
-        kind = "measured" if time.measured else "modelled"
+        kind = "measured" if time.measured else "expected"
         reach = [[time.median_ms - time.low_ms], [time.high_ms - time.median_ms]]
         axes.errorbar(
             time.median_ms, y, xerr=reach, fmt=_MARKERS[kind], color=LIGHT[kind], capsize=3
@@ -178,7 +178,7 @@ def times(chart: charts.Times) -> Figure:
     axes.set_ylim(len(chart.names) - 0.4, -0.6)
     axes.set_xlim(0, 1.2 * max(time.high_ms for time in chart.times))
     axes.xaxis.set_major_formatter(lambda value, _: units.duration(value) if value else "0")
-    axes.set_xlabel("Time of a call; the line is SOL; circles are measured, diamonds modelled")
+    axes.set_xlabel("Time of a call; the line is SOL; circles are measured, diamonds expected")
     return figure
 
 

@@ -22,6 +22,7 @@ LIGHT = {
     "sol": _BLUE,
     "measured": _VERMILLION,
     "modelled": _PURPLE,
+    "expected": _PURPLE,
     "loss": _ORANGE,
     "gain": _GREEN,
     "datasheet": _GREEN,

@@ -111,7 +111,9 @@ def test_the_page_says_what_is_expected_and_what_advice_saves(make):
     result = replace(make.result(), gap=gap, forecast=forecast)
     words = parsed(make.report(result)).words
     assert "Expected140 µs130 µs to 160 µs, by the surrogate" in words
-    assert "Gap (modelled)1.50×66.7 % of the speed of light" in words
+    assert "Gap (expected)1.09×91.7 % of the speed of light" in words  # 140 µs over 128.39 µs
+    assert "As written (modelled)150 µs" in words
+    assert "1.09× SOL (expected)" in words
     assert "Saves up to" in words
     doubtful = parsed(make.report(replace(result, forecast=replace(forecast, abstains=True))))
     assert "by the surrogate" not in doubtful.words

@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 """``{"data": [...], "layout": {...}}``."""
 
 _DASHES = {"roofline": "solid", "datasheet": "dash", "calibrated": "dot"}
-_SYMBOLS = {"SOL": "line-ew", "modelled": "diamond", "measured": "circle"}
+_SYMBOLS = {"SOL": "line-ew", "modelled": "diamond", "expected": "diamond", "measured": "circle"}
 _ROW_PX = 34
 
 
@@ -196,7 +196,7 @@ def times(chart: charts.Times) -> Spec:
 
 
 def _marks(chart: charts.Times, scale: float) -> Spec:
-    kinds = ["measured" if time.measured else "modelled" for time in chart.times]
+    kinds = ["measured" if time.measured else "expected" for time in chart.times]
     times = chart.times
     return {
         "type": "scatter",

@@ -16,6 +16,7 @@ from solkit.report.standing import (
     NamedReport,
     Standing,
     Time,
+    expected_ms,
     launches_seen,
     modelled_ms,
     time_of,
@@ -46,6 +47,7 @@ class ShapeView:
     result: ResultJson
     time: Time | None
     modelled_ms: float | None
+    expected_ms: float | None
     launches: list[LaunchJson]
     gap: charts.Gap | None
     is_worst: bool
@@ -167,6 +169,7 @@ def _shapes(kernel: str, report: ReportJson) -> list[ShapeView]:
             result=result,
             time=time_of(result),
             modelled_ms=modelled_ms(result),
+            expected_ms=expected_ms(result),
             launches=launches_seen(result),
             gap=charts.gap_of(result),
             is_worst=result is first,
