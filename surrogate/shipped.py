@@ -50,32 +50,66 @@ def language_of(model: Path) -> Path | None:
 def ship(trained: Path, trees_file: Path, language_file: Path) -> None:
     """Write the two files of a model that `solkit train` wrote.
 
+    A model without a language regressor takes over the shipped one, at the depths whose trees are
+    the same, byte for byte: it is stacked on them. If there is none, the language file goes.
+
     Raises:
         InputError: the file holds no surrogate.
     """
     try:
-        with zipfile.ZipFile(trained) as file:
-            names = file.namelist()
-            spoken = [name for name in names if _is_language(name)]
-            _copy(file, [name for name in names if name not in spoken], trees_file)
-            if spoken:
-                _copy(file, [CARD, *spoken], language_file)
-            else:
-                language_file.unlink(missing_ok=True)
+        parts = _parts(trained)
+        card = json.loads(parts.pop(CARD))
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{trained} holds no surrogate: {error}") from error
+    language = {name: data for name, data in parts.items() if _is_language(name)}
+    trees = {name: data for name, data in parts.items() if name not in language}
+    if not language and trees_file.exists() and language_file.exists():
+        language = _still_valid(_parts(language_file), _parts(trees_file), trees)
+        depths = {_depth(name) for name in language}
+        if depths:
+            card["language"] = [depth for depth in card["depths"] if depth in depths]
+    card_text = json.dumps(card, indent=1, sort_keys=True).encode()
+    _write(trees_file, {CARD: card_text, **trees})
+    if language:
+        _write(language_file, {CARD: card_text, **language})
+    else:
+        language_file.unlink(missing_ok=True)
+
+
+def _still_valid(
+    language: dict[str, bytes], before: dict[str, bytes], after: dict[str, bytes]
+) -> dict[str, bytes]:
+    """The parts of a language regressor at depths whose trees did not change."""
+
+    def of_depth(parts: dict[str, bytes], depth: str) -> dict[str, bytes]:
+        return {name: data for name, data in parts.items() if _depth(name) == depth}
+
+    return {
+        name: data
+        for name, data in language.items()
+        if _is_language(name) and of_depth(before, _depth(name)) == of_depth(after, _depth(name))
+    }
+
+
+def _depth(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _is_language(name: str) -> bool:
     return name.partition("/")[2].startswith(_LANGUAGE)
 
 
-def _copy(file: zipfile.ZipFile, names: list[str], path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as written:
-        for name in names:
+def _parts(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def _write(path: Path, parts: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
+        for name, data in parts.items():
             entry = zipfile.ZipInfo(name)  # without the time of day: equal models, equal files
             entry.compress_type = zipfile.ZIP_LZMA
-            written.writestr(entry, file.read(name))
+            file.writestr(entry, data)
 
 
 def _card(path: Path) -> object:

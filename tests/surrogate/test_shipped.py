@@ -26,17 +26,47 @@ def names(path):
     return sorted(zipfile.ZipFile(path).namelist())
 
 
-def test_trees_are_shipped_apart_from_the_language_regressor(tmp_path):
-    whole = ["captured/0.ubj", "captured/gpu_s.json", "captured/stacked.json"]
-    whole += ["captured/language/model.safetensors", "captured/stacked_sizes.ubj"]
-    trained = archive(tmp_path / "trained", {"a": 1}, *whole)
-    trees, language = tmp_path / "trees", tmp_path / "language"
-    shipped.ship(trained, trees, language)
+WHOLE = [
+    "captured/0.ubj", "captured/gpu_s.json", "captured/stacked.json",
+    "captured/language/model.safetensors", "captured/stacked_sizes.ubj",
+]  # fmt: skip
+CARD = {"depths": ["captured", "lowered"], "facts_version": 2}
+
+
+def card_of(path):
+    return json.loads(zipfile.ZipFile(path).read("card.json"))
+
+
+@pytest.fixture
+def both(tmp_path):
+    """The two files of a model with a language regressor."""
+    trained = archive(tmp_path / "trained", CARD | {"language": ["captured"]}, *WHOLE)
+    shipped.ship(trained, tmp_path / "trees", tmp_path / "language")
+    return tmp_path / "trees", tmp_path / "language"
+
+
+def test_trees_are_shipped_apart_from_the_language_regressor(both):
+    trees, language = both
     assert names(trees) == ["captured/0.ubj", "captured/gpu_s.json", "card.json"]
-    assert names(language) == sorted(["card.json", *whole[2:]])
-    first = trees.read_bytes()
-    shipped.ship(archive(tmp_path / "plain", {"a": 1}, *whole[:2]), trees, language)
-    assert trees.read_bytes() == first
+    assert names(language) == sorted(["card.json", *WHOLE[2:]])
+    assert card_of(trees) == card_of(language) == CARD | {"language": ["captured"]}
+
+
+def test_the_language_regressor_stays_beside_the_trees_it_is_stacked_on(both, tmp_path):
+    newer = CARD | {"facts_version": 3}
+    plain = archive(tmp_path / "plain", newer, *WHOLE[:2], "lowered/0.ubj")
+    shipped.ship(plain, *both)
+    trees, language = both
+    assert "lowered/0.ubj" in names(trees)
+    assert names(language) == sorted(["card.json", *WHOLE[2:]])
+    assert card_of(trees) == card_of(language) == newer | {"language": ["captured"]}
+
+
+def test_the_language_regressor_goes_where_the_trees_changed(both, tmp_path):
+    changed = archive(tmp_path / "changed", CARD, "captured/1.ubj", "captured/gpu_s.json")
+    trees, language = both
+    shipped.ship(changed, trees, language)
+    assert card_of(trees) == CARD
     assert not language.exists()
 
 
