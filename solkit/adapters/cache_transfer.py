@@ -31,9 +31,9 @@ def cache_folder() -> Path:
 
 def packed(folder: Path) -> dict[str, bytes]:
     """The content of a cache, by path below it; nothing that is being written."""
-    files = (each for each in folder.glob("*/*") if not each.name.startswith("tmp."))
+    files = (path for path in folder.glob("*/*") if not path.name.startswith("tmp."))
     return {
-        each.relative_to(folder).as_posix(): each.read_bytes() for each in files if each.is_file()
+        file.relative_to(folder).as_posix(): file.read_bytes() for file in files if file.is_file()
     }
 
 
@@ -63,6 +63,6 @@ def _landed(place: Path, content: bytes) -> bool:
 
 def _group(content: bytes, folder: Path) -> bytes:
     """A group whose files are in this folder."""
-    told = json.loads(content)
-    told[_PATHS] = {name: str(folder / name) for name in told.get(_PATHS, {})}
-    return json.dumps(told).encode()
+    group = json.loads(content)
+    group[_PATHS] = {name: str(folder / name) for name in group.get(_PATHS, {})}
+    return json.dumps(group).encode()

@@ -46,7 +46,7 @@ _SETTINGS = {"compile_threads": 1, "force_disable_caches": True, "cpp_wrapper": 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What Inductor made of a function for some arguments.
+    """Code that Inductor made of a function for some arguments.
 
     Attributes:
         call: takes a list of all tensors; returns the results that are tensors.
@@ -67,8 +67,8 @@ class Program:
         for sentence in self.remarks:
             fake_triton.remark(sentence)
         with torch.no_grad():
-            made = iter(self.call([*tensors, *self.lifted]))
-        leaves = [next(made) if each is None else each for each in self.results]
+            outputs = iter(self.call([*tensors, *self.lifted]))
+        leaves = [next(outputs) if result is None else result for result in self.results]
         return tree_unflatten(leaves, self.structure)
 
 
@@ -78,7 +78,7 @@ def compiled(
     kwargs: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Program:
-    """What Inductor makes of a function for these arguments.
+    """Compile a function with Inductor for these arguments.
 
     Call it outside of all dispatch modes.
 
@@ -101,10 +101,10 @@ def compiled(
         "product: shown is one"
         for name, count in inductor.offered()
     )
-    made = Program(_loaded(source, every), tuple(lifted), tuple(results), structure, remarks)
+    program = Program(_loaded(source, every), tuple(lifted), tuple(results), structure, remarks)
     with fake_cuda.fake_tensors(), fake_triton.recording({}):
-        made.run(tensors)  # fails here, before anything is recorded
-    return made
+        program.run(tensors)  # fails here, before anything is recorded
+    return program
 
 
 @functools.cache
@@ -125,22 +125,22 @@ def _traced(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], list[Any], Any]:
     """A graph, the tensors that it takes besides the arguments', and the form of the results."""
-    leaves, given = tree_flatten((args, dict(kwargs)))
+    leaves, input_structure = tree_flatten((args, dict(kwargs)))
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    told: list[Any] = []
+    captured: list[Any] = []
 
     def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
         filled = list(leaves)
         for at, tensor in zip(places, tensors, strict=True):
             filled[at] = tensor
-        again, named = tree_unflatten(filled, given)
+        again, named = tree_unflatten(filled, input_structure)
         results, structure = tree_flatten(function(*again, **named))
-        are_tensors = [isinstance(each, torch.Tensor) for each in results]
-        told[:] = [
-            [None if tensor else each for tensor, each in zip(are_tensors, results)],
+        are_tensors = [isinstance(result, torch.Tensor) for result in results]
+        captured[:] = [
+            [None if tensor else result for tensor, result in zip(are_tensors, results)],
             structure,
         ]
-        return [each for tensor, each in zip(are_tensors, results) if tensor]
+        return [result for tensor, result in zip(are_tensors, results) if tensor]
 
     with ExitStack() as stack:
         stack.enter_context(fake_cuda.fake_tensors())
@@ -152,7 +152,7 @@ def _traced(
         graph = make_fx(pure, select_decomp_table())(*(leaves[at] for at in places))
     if launched.launches:
         raise UnsupportedError("it launches a Triton kernel itself")
-    return graph, _lifted(graph), *told
+    return graph, _lifted(graph), *captured
 
 
 def _refused(*_: Any) -> Any:
@@ -162,20 +162,20 @@ def _refused(*_: Any) -> Any:
 def _lifted(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
     """Make the tensors that a graph holds its last arguments, each once."""
     nodes = graph.graph
-    found: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+    lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
     first = next(node for node in nodes.nodes if node.op != "placeholder")
     held = [node for node in nodes.nodes if node.op == "get_attr"]
     for node in held:
         tensor = getattr(graph, node.target)
         if not isinstance(tensor, torch.Tensor):
             continue
-        if id(tensor) not in found:
+        if id(tensor) not in lifted:
             with nodes.inserting_before(first):
-                found[id(tensor)] = tensor, nodes.placeholder(f"held_{len(found)}")
-        node.replace_all_uses_with(found[id(tensor)][1])
+                lifted[id(tensor)] = tensor, nodes.placeholder(f"held_{len(lifted)}")
+        node.replace_all_uses_with(lifted[id(tensor)][1])
     nodes.eliminate_dead_code()
     graph.recompile()
-    return [tensor for tensor, _ in found.values()]
+    return [tensor for tensor, _ in lifted.values()]
 
 
 # ------------------------------------------------------------------------------- the module

@@ -94,8 +94,8 @@ class Tables:
     def _rows(self, section: str) -> list[Row]:
         empty = _Section(0, b"", 0, 0)
         names = (section, ".debug_str", ".debug_line_str")
-        told = Sections(*(self.sections.get(name, empty).data for name in names))
-        return list(line_table.read(told))
+        contents = Sections(*(self.sections.get(name, empty).data for name in names))
+        return list(line_table.read(contents))
 
 
 def _places(row: Row) -> tuple[str, ...]:
@@ -114,17 +114,19 @@ def functions(cubin: bytes) -> Mapping[str, Function]:
     """The functions of a cubin by name; raises CubinError if its form is unknown."""
     with _known_form():
         sections = dict(_sections(cubin))
-        told = dict(_attributes(sections))
+        attributes = dict(_attributes(sections))
         tables = Tables(sections, sum(title.startswith(".text.") for title in sections))
-        found = {}
+        functions_by_name = {}
         for title, text in sections.items():
             if title.startswith(".text."):
                 name = title.removeprefix(".text.")
                 shared = sections.get(f".nv.shared.{name}", _Section(0, b"", 0, 0)).size
-                usage = told[name, _REGISTERS], told.get((name, _STACK), 0)
+                usage = attributes[name, _REGISTERS], attributes.get((name, _STACK), 0)
                 branches = dict(_branches(sections.get(f".nv.info.{name}")))
-                found[name] = Function(text.data, *usage, shared, tables, name, branches)
-        return found
+                functions_by_name[name] = Function(
+                    text.data, *usage, shared, tables, name, branches
+                )
+        return functions_by_name
 
 
 @contextlib.contextmanager
@@ -167,7 +169,7 @@ def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tupl
 def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, int], int]]:
     """The values in ``.nv.info``, by function name and attribute code."""
     every = list(sections.values())
-    symbols = next(each for each in every if each.kind == _SYMTAB)
+    symbols = next(section for section in every if section.kind == _SYMTAB)
     strings = every[symbols.link].data
     for code, data in _coded(sections[".nv.info"].data):
         if code in (_REGISTERS, _STACK):

@@ -52,10 +52,10 @@ def _choosing(choice: Choice) -> Iterator[None]:
 
 
 def _key(self: Autotuner, kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """What it tells calls apart by, as in `Autotuner.run`."""
-    given = {**self.nargs, **kwargs}
-    named = [str(given[name]) for name in self.keys if name in given]
-    return (*named, *(str(arg.dtype) for arg in given.values() if hasattr(arg, "dtype")))
+    """Return the key that tells calls apart, as in `Autotuner.run`."""
+    arguments = {**self.nargs, **kwargs}
+    named = [str(arguments[name]) for name in self.keys if name in arguments]
+    return (*named, *(str(arg.dtype) for arg in arguments.values() if hasattr(arg, "dtype")))
 
 
 def _choice(self: Autotuner, key: tuple[str, ...], config: Any) -> Choice:
@@ -88,8 +88,8 @@ def _chosen(
     """The configuration that runs; the recording keeps all."""
     seen, name = recorded.current(), self.base_fn.__name__
     every = getattr(self, "every_config", self.configs)
-    wanted = {each for config in every for each in config.all_kwargs()} & params.keys()
-    matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in wanted)]
+    names = {name for config in every for name in config.all_kwargs()} & params.keys()
+    matching = [c for c in every if all(c.all_kwargs().get(k) == params[k] for k in names)]
     if len(matching) == 1 and matching[0] not in pruned:
         pruned = [*pruned, *matching]  # a single match runs on a GPU without pruning
     if seen is None:
@@ -97,10 +97,10 @@ def _chosen(
     fitting = _matching(name, pruned, params)
     runnable = [c for c in fitting if _choice(self, key, c) not in seen.skipped]
     config = (runnable or fitting)[0]
-    listed = tuple(each.all_kwargs() for each in pruned)
+    listed = tuple(config.all_kwargs() for config in pruned)
     skipped = fitting.index(config)
     seen.tuners[name] = self
-    seen.kept.setdefault(name, {}).update({id(each): each for each in pruned})
+    seen.kept.setdefault(name, {}).update({id(config): config for config in pruned})
     seen.spaces[name] = AutotuneSpace(name, listed, config.all_kwargs(), skipped)
     return config
 
@@ -112,21 +112,21 @@ def _matching(name: str, configs: Sequence[Any], params: Mapping[str, Value]) ->
         ParamsError: there is none, and the request names the kernel's own parameters. Warps and
             stages may be meant for another kernel.
     """
-    found = [
+    matches = [
         config
         for config in configs
         if all(params[key] == value for key, value in config.all_kwargs().items() if key in params)
     ]
-    if found:
-        return found
+    if matches:
+        return matches
     if not params.keys() & configs[0].kwargs.keys():
         return list(configs)
-    asked, *listed = (
+    requested, *listed = (
         ", ".join(f"{key}={value}" for key, value in values.items())
         for values in (params, *(config.all_kwargs() for config in configs))
     )
     raise ParamsError(
-        f"no configuration of the autotuned {name} has {asked}; it has: {'; '.join(listed)}"
+        f"no configuration of the autotuned {name} has {requested}; it has: {'; '.join(listed)}"
     )
 
 
@@ -138,8 +138,8 @@ def do_bench(
     **__: Any,
 ) -> Any:
     """`triton.testing.do_bench`: returns 1 ms and runs nothing."""
-    told = "times measured on the way (do_bench) were all taken as equal"
-    recorded.remark(f"{fake_cuda.user_line()}: {told}")
+    sentence = "times measured on the way (do_bench) were all taken as equal"
+    recorded.remark(f"{fake_cuda.user_line()}: {sentence}")
     if quantiles is not None:
         return [1.0] * len(quantiles) if len(quantiles) > 1 else 1.0
     return [1.0] if return_mode == "all" else 1.0

@@ -216,39 +216,39 @@ def _run_kernel(self: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs
         grid = grid(bound.arguments)
     tensors = [getattr(arg, "base", arg) for arg in (*args, *kwargs.values())]
     fixed = [t for t in tensors if isinstance(t, torch.Tensor) and not steps.holds(t)]
-    known = {id(t): tensor_argument(t, t, _contents(t)) for t in fixed}
-    stub = steps.do(partial(_launch_again, self, known), (args, kwargs, grid))
-    given = {**dict(zip(self.arg_names, args)), **kwargs}
-    for name, arg in given.items():
+    arguments_by_id = {id(t): tensor_argument(t, t, _contents(t)) for t in fixed}
+    stub = steps.do(partial(_launch_again, self, arguments_by_id), (args, kwargs, grid))
+    arguments = {**dict(zip(self.arg_names, args)), **kwargs}
+    for name, arg in arguments.items():
         tensor = getattr(arg, "base", arg)
-        if any(tensor is each for each in fixed) and may_write(self, name):
+        if any(tensor is fixed_tensor for fixed_tensor in fixed) and may_write(self, name):
             fake_cuda.forget(tensor)
     return stub
 
 
 def _launch_again(
-    kernel: JITFunction, known: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
+    kernel: JITFunction, arguments: Mapping[int, TensorArgument], args: Any, kwargs: Any, grid: Any
 ) -> Any:
     """Repeat a recorded launch, with its tensors' contents at that time."""
     seen = recorded.current()
     assert seen is not None
-    seen.known = known
+    seen.arguments = arguments
     try:
         return _launch_kernel(kernel, *args, grid=grid, warmup=False, **kwargs)
     finally:
-        seen.known = {}
+        seen.arguments = {}
 
 
 def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
     seen = recorded.current()
-    known = seen.known if seen else {}
-    told = [known.get(id(arg)) or argument_of(arg, known) for arg in args]
-    arguments = dict(zip(kernel.signature, told, strict=False))
+    known_arguments = seen.arguments if seen else {}
+    values = [known_arguments.get(id(arg)) or argument_of(arg, known_arguments) for arg in args]
+    arguments = dict(zip(kernel.signature, values, strict=False))
     names = [*kernel.signature, *[""] * len(args)]
-    for arg, argument, name in zip(args, told, names):
-        if isinstance(argument, TensorArgument) and id(arg) not in known:
+    for arg, argument, name in zip(args, values, names):
+        if isinstance(argument, TensorArgument) and id(arg) not in known_arguments:
             tensor = getattr(arg, "base", arg)
-            if id(tensor) not in known and may_write(kernel.function, name):
+            if id(tensor) not in known_arguments and may_write(kernel.function, name):
                 fake_cuda.forget(tensor)
     if seen is None:
         return
@@ -271,23 +271,23 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
 
 
 def _storages(arg: Any) -> Iterator[int]:
-    """Of the tensors behind an argument: a pointer, a TMA descriptor, or a tuple of these."""
+    """Yield storages of the tensors of an argument: a pointer, a TMA descriptor, or a tuple of these."""
     if isinstance(arg, (tuple, list)):
-        yield from (storage for each in arg for storage in _storages(each))
+        yield from (storage for part in arg for storage in _storages(part))
     tensor = getattr(arg, "base", arg)
     if isinstance(tensor, torch.Tensor):
         yield tensor.untyped_storage()._cdata
 
 
-def argument_of(arg: Any, known: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
-    """An argument of a launch; `known` are arguments for some tensors, by identity."""
+def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
+    """An argument of a launch; `arguments` has those of some tensors, by identity."""
     if isinstance(arg, bool | int | float):
         return arg
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
     if not isinstance(tensor, torch.Tensor):
         return None
-    made = known.get(id(tensor))
-    return tensor_argument(arg, tensor, made.contents if made else _contents(tensor))
+    argument = arguments.get(id(tensor))
+    return tensor_argument(arg, tensor, argument.contents if argument else _contents(tensor))
 
 
 def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
@@ -322,7 +322,7 @@ _insides: list[contextlib.AbstractContextManager[Any]] = []  # a stack of modes
 
 
 def is_custom_op(func: Any) -> bool:
-    """Whether an op is a `torch.library.custom_op`, whose own kernel runs here."""
+    """Tell whether an op is a `torch.library.custom_op`, whose own kernel runs here."""
     name = func._schema.name
     return name in torch._library.custom_ops.OPDEFS and not name.startswith("prims::")
 

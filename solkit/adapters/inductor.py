@@ -274,7 +274,7 @@ def sampled_values(
             if target not in _PRODUCTS or args[0].dtype.itemsize != 2:
                 return super().call_function(target, args, kwargs)
             dtype = args[0].dtype  # in which a CPU takes seconds
-            wide: Any = map_aggregate(args, lambda each: _widened(each, dtype))
+            wide: Any = map_aggregate(args, lambda leaf: _widened(leaf, dtype))
             return super().call_function(target, wide, kwargs).to(dtype)
 
         def run_node(self, n: torch.fx.Node) -> Any:
@@ -359,7 +359,7 @@ _torch_define_kernel = TritonScheduling.define_kernel
 
 def _define_kernel(self: Any, src_code: str, node_schedule: Any, kernel: Any) -> Any:
     """`TritonScheduling.define_kernel`, which gets the source and the kernel's arguments."""
-    nodes = [getattr(each, "node", None) for each in node_schedule]  # some entries are markers
+    nodes = [getattr(entry, "node", None) for entry in node_schedule]  # some entries are markers
     renders = [getattr(node, "make_kernel_render", None) for node in nodes]
     offer = next((_offers[render] for render in renders if render in _offers), None)
     _caught.append(_catch(src_code, kernel, offer))
@@ -404,15 +404,15 @@ def _catch(src_code: str, kernel: Any, offer: _Offer | None) -> CaughtKernel:
 def _obstacle(
     signature: Sequence[Any], meta: Mapping[str, Any], plain: Sequence[str], numels: Iterable[str]
 ) -> str:
-    known = [arg for arg in signature if isinstance(arg, TensorArg | WorkspaceArg)]
-    names = [arg.inner_name if isinstance(arg, WorkspaceArg) else arg.name for arg in known]
-    workspaces = {arg.inner_name for arg in known if isinstance(arg, WorkspaceArg)}
+    buffers = [arg for arg in signature if isinstance(arg, TensorArg | WorkspaceArg)]
+    names = [arg.inner_name if isinstance(arg, WorkspaceArg) else arg.name for arg in buffers]
+    workspaces = {arg.inner_name for arg in buffers if isinstance(arg, WorkspaceArg)}
     listed = [*names, *numels]
     if any(not isinstance(arg, TensorArg | WorkspaceArg | SizeArg) for arg in signature):
         return "takes something that is not a tensor"
     if set(meta.get("mutated_arg_names", ())) - workspaces:
         return "writes in place"
-    if plain != [name for name in listed if name in plain] or len(signature) > len(known):
+    if plain != [name for name in listed if name in plain] or len(signature) > len(buffers):
         return "takes other arguments"
     return ""
 
@@ -430,12 +430,12 @@ def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
     """A template's grid function, called with symbols for its constants."""
     symbols = {name: sympy.Symbol(name, integer=True, positive=True) for name in blocks}
     function = kernel.grid_fn.fn
-    known = {
+    helpers = {
         name: _call(text, value)
         for name, text, value in (("cdiv", "triton.cdiv", triton.cdiv), *_EXTREMES)
         if name in inspect.signature(function).parameters
     }
-    return tuple(map(str, function(*kernel.call_sizes, {**kernel.meta, **symbols}, **known)))
+    return tuple(map(str, function(*kernel.call_sizes, {**kernel.meta, **symbols}, **helpers)))
 
 
 _EXTREMES = (("min", "min", min), ("max", "max", max))
@@ -444,10 +444,10 @@ _EXTREMES = (("min", "min", min), ("max", "max", max))
 def _call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
     """A function of numbers that stays symbolic if it gets a symbol."""
 
-    def call(left: Any, right: Any) -> Any:
-        if all(sympy.sympify(each).is_Integer for each in (left, right)):
-            return value(int(left), int(right))
-        return sympy.Function(name)(left, right)
+    def call(first: Any, second: Any) -> Any:
+        if all(sympy.sympify(operand).is_Integer for operand in (first, second)):
+            return value(int(first), int(second))
+        return sympy.Function(name)(first, second)
 
     return call
 

@@ -1,4 +1,4 @@
-"""What may be tuned of a kernel that Inductor made: its ``SPACE`` and its ``valid``."""
+"""Tunable parameters of a kernel that Inductor made: its ``SPACE`` and its ``valid``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHARED_BYTES = 227 << 10
 PROCESSORS = 132
 """Streaming multiprocessors of an H100 SXM and an H200: their data sheets."""
 _SPLIT_SCAN_LEAST = 256
-"""Its workspace is for programs of no fewer: ``triton.min_split_scan_rblock`` of Inductor's."""
+"""The workspace is for programs of no fewer: Inductor's ``triton.min_split_scan_rblock``."""
 _MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
 
 
@@ -76,13 +76,13 @@ def _launch_choices(kernel: CaughtKernel) -> tuple[tuple[int, ...], tuple[int, .
 
 
 def _element_bytes(kernel: CaughtKernel) -> int:
-    """Of the widest input that is no index."""
+    """Return the bytes of an element of the widest input that is no index."""
     dtypes = [b.dtype for b in kernel.inputs if b.dtype not in (torch.int32, torch.int64)]
     return max((dtype.itemsize for dtype in dtypes), default=8)
 
 
 def _multiplies(kernel: CaughtKernel) -> bool:
-    """Whether it is a reduction that multiplies matrices."""
+    """Tell whether it is a reduction that multiplies matrices."""
     return "tl.dot(" in kernel.source and not kernel.constants
 
 
@@ -104,7 +104,7 @@ _SHARED_BLOCK = (
 
 
 def block_values(kernel: CaughtKernel) -> str:
-    """How many values a program holds at a time, as an expression of ``params``."""
+    """Count the values that a program holds at a time, as an expression of ``params``."""
     fixed = re.findall(r"^    R\d_BLOCK: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     inner = re.findall(r"^ {5,}R\d_BLOCK\w*: tl.constexpr = (\d+)", kernel.source, re.MULTILINE)
     shared = re.findall(_SHARED_BLOCK, kernel.source, re.MULTILINE)  # among programs of a row
@@ -116,7 +116,7 @@ def block_values(kernel: CaughtKernel) -> str:
 
 
 def launch_tests(kernel: CaughtKernel) -> list[str]:
-    """What else must hold of ``params``: a launch that CUDA takes, and that is computed right."""
+    """List further conditions on ``params``: CUDA takes the launch, and it is computed right."""
     tests = _grid_tests(kernel) + _template_tests(kernel) + _split_tests(kernel)
     return tests + _advance_tests(kernel)
 

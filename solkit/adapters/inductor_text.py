@@ -71,7 +71,7 @@ def read_kernel(src_code: str) -> KernelText:
 
 
 def parameters(function: str) -> list[tuple[str, str]]:
-    """Each parameter's name, and its annotation if it is a constant."""
+    """List each parameter's name, and its annotation if it is a constant."""
     head = function.split(":\n", 1)[0]
     return re.findall(r"(\w+)\s*(?::\s*(tl\.constexpr))?\s*[,)]", head)
 

@@ -21,7 +21,7 @@ _SIZES = {0x0B: 1, 0x05: 2, 0x06: 4, 0x07: 8, 0x1E: 16}
 
 @dataclass(frozen=True)
 class Sections:
-    """What a table is read from.
+    """Sections that a table is read from.
 
     Attributes:
         line: ``.debug_line``.
@@ -141,8 +141,8 @@ class _Unit:
 
     def _described_files(self) -> list[str]:
         """DWARF 5: numbered from 0, each field in a form that the table states."""
-        self.folders = [str(each.get(_PATH, "")) for each in self._entries()]
-        named = [(each.get(_PATH, ""), each.get(_DIRECTORY, 0)) for each in self._entries()]
+        self.folders = [str(entry.get(_PATH, "")) for entry in self._entries()]
+        named = [(entry.get(_PATH, ""), entry.get(_DIRECTORY, 0)) for entry in self._entries()]
         return [_joined(self.folders[int(folder)], str(name)) for name, folder in named]
 
     def _entries(self) -> Iterator[Mapping[int, str | int]]:
@@ -168,18 +168,18 @@ class _Unit:
     def rows(self) -> Iterator[Row]:
         """Run the program."""
         self.at = self.start
-        made: list[Row] = []  # a call's context is the number of a row before it, from 1
+        rows: list[Row] = []  # a call's context is the number of a row before it, from 1
         while self.at < self.end:
             state = _State(file=1)
             while self.at < self.end and not state.is_over:
                 if self._step(state):
-                    made.append(self._row(state, made))
-                    yield made[-1]
+                    rows.append(self._row(state, rows))
+                    yield rows[-1]
 
-    def _row(self, state: _State, made: list[Row]) -> Row:
+    def _row(self, state: _State, rows: list[Row]) -> Row:
         callers: tuple[tuple[str, int], ...] = ()
         if state.context:
-            around = made[state.context - 1]
+            around = rows[state.context - 1]
             callers = ((around.file, around.line), *around.callers)
         file = self.files[state.file] if state.file < len(self.files) else ""
         place = state.sequence, state.address, file, state.line

@@ -93,21 +93,21 @@ def unwrap(kernel: Any) -> None:
 
 def _pruning(original: Any, prune: Prune) -> Any:
     def prune_configs(self: Autotuner, kwargs: dict[str, Any]) -> list[Any]:
-        left = original(self, kwargs)
-        return list(prune(Call(self, dict(self.nargs), kwargs), left))
+        remaining = original(self, kwargs)
+        return list(prune(Call(self, dict(self.nargs), kwargs), remaining))
 
     setattr(prune_configs, _MARK, original)
     return prune_configs
 
 
 def _tuner(kernel: Any) -> Autotuner:
-    found = kernel
-    while not isinstance(found, Autotuner) and hasattr(found, "fn"):
-        found = found.fn
-    if not isinstance(found, Autotuner):
+    tuner = kernel
+    while not isinstance(tuner, Autotuner) and hasattr(tuner, "fn"):
+        tuner = tuner.fn
+    if not isinstance(tuner, Autotuner):
         name = getattr(kernel, "__name__", repr(kernel))
         raise InputError(f"{name} is not autotuned: expected a kernel under @triton.autotune")
-    return found
+    return tuner
 
 
 def device_index() -> int:
@@ -174,11 +174,11 @@ def _argument(arg: Any) -> Argument:
 
 
 def written(launch: CapturedLaunch, name: str) -> bool:
-    """Whether a launch may write to a tensor argument."""
+    """Tell whether a launch may write to a tensor argument."""
     return may_write(launch.kernel.function, name)
 
 
 def params_of(config: Any) -> dict[str, Value]:
     """A configuration's parameters that are numbers, booleans or texts."""
-    told = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
-    return {name: value for name, value in told.items() if isinstance(value, _PLAIN)}
+    params = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+    return {name: value for name, value in params.items() if isinstance(value, _PLAIN)}

@@ -46,7 +46,7 @@ class AskedLaunch:
         return str(self.kernel.fn.__name__)
 
     def may_write(self, parameter: str) -> bool:
-        """Whether the kernel may write to what a parameter points to."""
+        """Tell whether the kernel may write to what a parameter points to."""
         return may_write(self.kernel, parameter)
 
 
@@ -61,20 +61,20 @@ def asked_launches(runs: bool) -> Iterator[list[AskedLaunch]]:
         The launches so far.
     """
     warn_if_untested()
-    found: list[AskedLaunch] = []
+    launches: list[AskedLaunch] = []
     run, bench = JITFunction.run, Autotuner._bench
-    JITFunction.run = _noting(found, run if runs else None)
-    Autotuner._bench = _unseen(found, bench, runs)
+    JITFunction.run = _noting(launches, run if runs else None)
+    Autotuner._bench = _unseen(launches, bench, runs)
     try:
-        yield found
+        yield launches
     finally:
         JITFunction.run, Autotuner._bench = run, bench
 
 
-def _noting(found: list[AskedLaunch], original: Callable[..., Any] | None) -> Any:
+def _noting(launches: list[AskedLaunch], original: Callable[..., Any] | None) -> Any:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            found.append(_asked(self, grid, args, kwargs))
+            launches.append(_asked(self, grid, args, kwargs))
         return (
             None if original is None else original(self, *args, grid=grid, warmup=warmup, **kwargs)
         )
@@ -82,24 +82,24 @@ def _noting(found: list[AskedLaunch], original: Callable[..., Any] | None) -> An
     return run
 
 
-def _unseen(found: list[AskedLaunch], original: Any, runs: bool) -> Any:
+def _unseen(launches: list[AskedLaunch], original: Any, runs: bool) -> Any:
     def bench(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not runs:
             return [1.0, 1.0, 1.0]  # the first configuration is as good as any
-        before = len(found)
+        before = len(launches)
         try:
             return original(self, *args, **kwargs)
         finally:
-            del found[before:]
+            del launches[before:]
 
     return bench
 
 
 def _asked(kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AskedLaunch:
-    names = {each.name for each in kernel.params}
+    names = {param.name for param in kernel.params}
     bound = kernel.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
     bound.apply_defaults()
     options = {k: v for k, v in kwargs.items() if k not in names}
     options = {"num_warps": _NUM_WARPS, "num_stages": _NUM_STAGES, **options}
-    constants = tuple(each.name for each in kernel.params if each.is_constexpr)
+    constants = tuple(param.name for param in kernel.params if param.is_constexpr)
     return AskedLaunch(kernel, grid, dict(bound.arguments), constants, options)

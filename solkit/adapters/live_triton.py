@@ -85,15 +85,15 @@ def _unseen(seen: _Seen, original: Any) -> Any:
 
 
 def _distinct(seen: _Seen) -> list[Facts]:
-    found: dict[tuple[int, tuple[int, int, int]], Facts] = {}
+    facts_by_launch: dict[tuple[int, tuple[int, int, int]], Facts] = {}
     for kernel, grid in seen:
-        known = found.get((id(kernel), grid))
-        if known is None:
-            found[id(kernel), grid] = _describe(kernel, grid)
+        facts = facts_by_launch.get((id(kernel), grid))
+        if facts is None:
+            facts_by_launch[id(kernel), grid] = _describe(kernel, grid)
         else:
-            again = replace(known.launch, count=known.launch.count + 1)
-            found[id(kernel), grid] = replace(known, launch=again)
-    return list(found.values())
+            again = replace(facts.launch, count=facts.launch.count + 1)
+            facts_by_launch[id(kernel), grid] = replace(facts, launch=again)
+    return list(facts_by_launch.values())
 
 
 def _describe(kernel: Any, grid: tuple[int, int, int]) -> Facts:

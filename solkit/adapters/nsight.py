@@ -126,7 +126,7 @@ _METRICS = (
     _Metric("stalls.imc_miss", _STALL("imc_miss"), until=_BLACKWELL),
     _Metric("stalls.gmma", _STALL("gmma"), since=_TMA, until=_BLACKWELL),
 )
-_WHOLE = {each.name for each in fields(Counters) if each.type == "int | None"}
+_WHOLE = {field.name for field in fields(Counters) if field.type == "int | None"}
 
 _SCALES = {
     **dict.fromkeys(("ns", "nsecond"), 1e-6),  # times in ms
@@ -160,13 +160,13 @@ def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
         capability: its compute capability.
         stalls: whether to include stall reasons.
     """
-    wanted = (
+    metrics = (
         metric.name
         for metric in _METRICS
         if metric.since <= capability < metric.until
         and (stalls or not metric.field.startswith("stalls."))
     )
-    return tuple(dict.fromkeys(wanted))
+    return tuple(dict.fromkeys(metrics))
 
 
 def command(
@@ -232,13 +232,13 @@ def count(
             "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit, often in "
             "/usr/local/cuda/bin"
         )
-    wanted = metrics_of(capability, stalls)
-    told = _run(command(program, wanted, kernels, cold, limit), env, time_limit_s)
-    if "Failed to find metric" in told:
-        known = _without_unknown(wanted, told, env)
-        told = _run(command(program, known, kernels, cold, limit), env, time_limit_s)
-    _check(told)
-    return parse(told, wanted)
+    metrics = metrics_of(capability, stalls)
+    output = _run(command(program, metrics, kernels, cold, limit), env, time_limit_s)
+    if "Failed to find metric" in output:
+        supported = _without_unknown(metrics, output, env)
+        output = _run(command(program, supported, kernels, cold, limit), env, time_limit_s)
+    _check(output)
+    return parse(output, metrics)
 
 
 def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: float) -> str:
@@ -265,68 +265,68 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
             with contextlib.suppress(ProcessLookupError):  # the program may still run
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        told = log.read_text(errors="replace") if log.exists() else ""
+        output = log.read_text(errors="replace") if log.exists() else ""
     if process.returncode == 0:
-        return told
+        return output
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("==")]
     last = lines[-1] if lines else "it failed without a message"
-    return "\n".join([told, *own, f"==ERROR== {last}"])
+    return "\n".join([output, *own, f"==ERROR== {last}"])
 
 
-def _check(told: str) -> None:
+def _check(output: str) -> None:
     """Raise with a helpful reason if there is no table."""
-    if "ERR_NVGPUCTRPERM" in told:
+    if "ERR_NVGPUCTRPERM" in output:
         raise CountersError(_PERMISSIONS)
-    if "driver resource was unavailable" in told:
+    if "driver resource was unavailable" in output:
         raise CountersError(_TAKEN)
-    if any(_is_table(line) for line in told.splitlines()):
+    if any(_is_table(line) for line in output.splitlines()):
         return
-    errors = dict.fromkeys(re.findall(r"==ERROR==\s*(.*\S)", told))
+    errors = dict.fromkeys(re.findall(r"==ERROR==\s*(.*\S)", output))
     if errors:
         raise CountersError(f"ncu: {'; '.join(errors)}")
 
 
 def _without_unknown(
-    wanted: Sequence[str], told: str, env: Mapping[str, str] | None
+    metrics: Sequence[str], output: str, env: Mapping[str, str] | None
 ) -> tuple[str, ...]:
     """The metrics that Nsight Compute knows on this GPU."""
     listed = _run(["ncu", "--query-metrics"], env, _LEAST_S)
-    known = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
-    refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", told))
+    supported = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
+    refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", output))
     return tuple(
         name
-        for name in wanted
+        for name in metrics
         if name not in refused
         and name.partition(".")[0] not in refused
-        and (not known or name.startswith(_UNQUERIED) or name.partition(".")[0] in known)
+        and (not supported or name.startswith(_UNQUERIED) or name.partition(".")[0] in supported)
     )
 
 
 # --------------------------------------------------------------------------------- reading
 
 
-def parse(text: str, wanted: Sequence[str] = ()) -> tuple[Counters, ...]:
+def parse(text: str, metrics: Sequence[str] = ()) -> tuple[Counters, ...]:
     """Read ``ncu --csv --page raw``: a row of names, a row of units, then one per launch.
 
     Args:
         text: may contain Nsight Compute's messages.
-        wanted: metrics to report as missing if the table lacks them.
+        metrics: metrics to report as missing if the table lacks them.
     """
     lines = (line for line in text.splitlines() if _is_table(line))
     rows = csv.reader(lines)
     names, units = next(rows, []), next(rows, [])
-    told = [dict(zip(names, row)) for row in rows]
-    return tuple(_counters(row, dict(zip(names, units)), wanted) for row in told)
+    records = [dict(zip(names, row)) for row in rows]
+    return tuple(_counters(row, dict(zip(names, units)), metrics) for row in records)
 
 
 def _is_table(line: str) -> bool:
     return line.startswith('"')
 
 
-def _counters(row: Mapping[str, str], units: Mapping[str, str], wanted: Sequence[str]) -> Counters:
+def _counters(row: Mapping[str, str], units: Mapping[str, str], metrics: Sequence[str]) -> Counters:
     numbers = dict(_numbers(row, units))
-    missing = tuple(name for name in wanted if name not in numbers)
+    missing = tuple(name for name in metrics if name not in numbers)
     amounts: dict[str, float] = {}
     for metric in _METRICS:
         if metric.name in numbers:

@@ -79,10 +79,10 @@ def toolkit() -> Toolkit:
 
 def _headers(folders: Sequence[Path]) -> tuple[str, ...]:
     """Folders with headers, each once; those beside NVRTC come first, as versions may differ."""
-    found = [
+    candidates = [
         folder / "include" / inner for folder in dict.fromkeys(folders) for inner in ("", "cccl")
     ]
-    return tuple(str(f) for f in found if (f / "cuda_fp16.h").exists() or (f / "cub").exists())
+    return tuple(str(f) for f in candidates if (f / "cuda_fp16.h").exists() or (f / "cub").exists())
 
 
 def _wheel_folders() -> list[Path]:
@@ -119,9 +119,9 @@ def compile_cuda(text: str, name: str, functions: Sequence[str], options: Sequen
         return [json.dumps(_ask(tools.library, request)).encode()]
 
     key = repr(("solkit nvrtc", _stamp(tools.library), request)).encode()
-    (found,) = kept(key, ["cubin.json"], answer)
-    told = json.loads(found)
-    return Cubin(base64.b64decode(told["binary"]), told["names"], told["ptx"])
+    (content,) = kept(key, ["cubin.json"], answer)
+    parts = json.loads(content)
+    return Cubin(base64.b64decode(parts["binary"]), parts["names"], parts["ptx"])
 
 
 def _stamp(library: str) -> tuple[Any, ...]:
@@ -144,7 +144,7 @@ def _ask(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise UnsupportedError(f"NVRTC ended with exit code {done.returncode} {last}".strip())
-    told: dict[str, Any] = json.loads(done.stdout)
-    if "error" in told:
-        raise CudaCompileError(told["error"])
-    return told
+    answer: dict[str, Any] = json.loads(done.stdout)
+    if "error" in answer:
+        raise CudaCompileError(answer["error"])
+    return answer

@@ -23,14 +23,14 @@ class _Nvrtc:
 
     def call(self, name: str, *args: Any) -> None:
         """Call ``nvrtc<name>``; texts are passed as bytes."""
-        given = [arg.encode() if isinstance(arg, str) else arg for arg in args]
-        code = getattr(self._library, f"nvrtc{name}")(*given)
+        arguments = [arg.encode() if isinstance(arg, str) else arg for arg in args]
+        code = getattr(self._library, f"nvrtc{name}")(*arguments)
         if code:
-            told = self._library.nvrtcGetErrorString(code).decode()
-            raise RuntimeError(f"nvrtc{name}: {told}")
+            message = self._library.nvrtcGetErrorString(code).decode()
+            raise RuntimeError(f"nvrtc{name}: {message}")
 
     def output(self, name: str, program: Any) -> bytes:
-        """What ``nvrtcGet<name>`` writes."""
+        """Return what ``nvrtcGet<name>`` writes."""
         size = ctypes.c_size_t()
         self.call(f"Get{name}Size", program, ctypes.byref(size))
         buffer = ctypes.create_string_buffer(size.value)

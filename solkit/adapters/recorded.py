@@ -1,4 +1,4 @@
-"""What `fake_triton` records: launches, autotuned kernels and remarks."""
+"""Records of `fake_triton`: launches, autotuned kernels and remarks."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Recording:
         unanalysed: kernels that are not analysed, an ordered set of sentences.
         remarks: an ordered set of sentences for the reader.
         steps: records uses of the parameters, if wanted.
-        known: arguments for some tensors by identity, regardless of later launches.
+        arguments: those of some tensors by identity, regardless of later launches.
     """
 
     params: Mapping[str, Value]
@@ -153,7 +153,7 @@ class Recording:
     unanalysed: dict[str, None] = field(default_factory=dict)
     remarks: dict[str, None] = field(default_factory=dict)
     steps: Steps | None = None
-    known: Mapping[int, TensorArgument] = field(default_factory=dict)
+    arguments: Mapping[int, TensorArgument] = field(default_factory=dict)
 
     def counts_again(
         self,
@@ -162,10 +162,10 @@ class Recording:
         storages: Mapping[str, frozenset[int]],
         count: int = 1,
     ) -> bool:
-        """Count launches among equal ones; whether there are any."""
+        """Count launches among equal ones; tell whether there are any."""
         for index, same in enumerate(self.launches):
             if same.kernel is kernel and same.launch.grid == grid:
-                both = {name: same.by_parameter[name] | found for name, found in storages.items()}
+                both = {name: same.by_parameter[name] | ids for name, ids in storages.items()}
                 counted = replace(same.launch, count=same.launch.count + count)
                 self.launches[index] = replace(same, launch=counted, by_parameter=both)
                 return True
@@ -173,13 +173,13 @@ class Recording:
 
     def add(self, launch: CapturedLaunch) -> None:
         """Count a launch as often as it says."""
-        told = launch.launch
-        if not self.counts_again(launch.kernel, told.grid, launch.by_parameter, told.count):
+        counted = launch.launch
+        if not self.counts_again(launch.kernel, counted.grid, launch.by_parameter, counted.count):
             self.launches.append(launch)
 
     def inside_graph(self) -> Recording:
         """A record of what a CUDA graph captures; all but the launches is this one's."""
-        return replace(self, launches=[], known={})
+        return replace(self, launches=[], arguments={})
 
     def notes(self) -> tuple[str, ...]:
         """`spaces` and `remarks` as sentences."""

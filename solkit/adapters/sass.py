@@ -90,7 +90,7 @@ class Code:
     @property
     def instructions(self) -> Iterator[Instruction]:
         """All instructions, by address."""
-        return (each for block in self.blocks for each in block.instructions)
+        return (instruction for block in self.blocks for instruction in block.instructions)
 
 
 def disassemble(cubin: bytes) -> str:
@@ -117,41 +117,41 @@ def machine_code(
     Raises:
         UnsupportedError: as for `disassemble`.
     """
-    joined = b"".join(each.code for each in functions)
+    joined = b"".join(function.code for function in functions)
     text = _kept(joined, lambda: _run(joined, "-b", f"SM{architecture}"))
     read, labels, _ = _read(text.splitlines())
-    found: list[Code] = []
+    codes: list[Code] = []
     start = 0
     for function, mended in zip(functions, mends or repeat({}), strict=False):
         end = start + len(function.code)
-        own = [each for each in read if start <= each.address < end]
+        own = [instruction for instruction in read if start <= instruction.address < end]
         base = labels[f"{start:#x}"] if own else 0
         inside = {label: index - base for label, index in labels.items()}
         indirect = {
             address: [f"{start + target:#x}" for target in targets]
             for address, targets in function.branch_targets.items()
         }
-        found.append(_flow("", _placed(own, function, start, mended), inside, indirect))
+        codes.append(_flow("", _placed(own, function, start, mended), inside, indirect))
         start = end
-    return found
+    return codes
 
 
 def _placed(
     instructions: Sequence[Instruction], function: Function, start: int, mended: Mapping[int, str]
 ) -> list[Instruction]:
     """The instructions with addresses relative to the function, and source lines."""
-    found: list[Instruction] = []
-    for each in instructions:
-        address = each.address - start
+    placed: list[Instruction] = []
+    for instruction in instructions:
+        address = instruction.address - start
         places = _at(function.lines, address) or ()
         own = mended.get(_at(function.ptx_lines, address) or 0) if mended else None
         places = (own, *places[1:]) if own else places
-        found.append(replace(each, address=address, lines=places))
-    return found
+        placed.append(replace(instruction, address=address, lines=places))
+    return placed
 
 
 def _at(rows: Sequence[tuple[int, T]], address: int) -> T | None:
-    """What holds at an address: the last row up to there."""
+    """Return the value that holds at an address: that of the last row up to there."""
     row = bisect.bisect_right(rows, address, key=operator.itemgetter(0))
     return rows[row - 1][1] if row else None
 
@@ -217,12 +217,12 @@ def _read(
     source: list[str] = []
     fresh = True  # the next source line starts a new chain of inlined calls
     for line in lines:
-        if told := _INSTRUCTION.search(_COMMENT.sub("", line)):
+        if match := _INSTRUCTION.search(_COMMENT.sub("", line)):
             if targets := _TARGETS.search(line):
-                indirect[int(told["address"], 16)] = _split(targets[1])
-            operands = tuple(_split(told["operands"]))
-            known = (int(told["address"], 16), told["predicate"] or "", told["opcode"])
-            instructions.append(Instruction(*known, operands, tuple(source)))
+                indirect[int(match["address"], 16)] = _split(targets[1])
+            operands = tuple(_split(match["operands"]))
+            fields = (int(match["address"], 16), match["predicate"] or "", match["opcode"])
+            instructions.append(Instruction(*fields, operands, tuple(source)))
             fresh = True
         elif label := _LABEL.match(line):
             labels[label[1]] = len(instructions)
@@ -230,7 +230,7 @@ def _read(
             source = [] if fresh else source
             fresh = False
             source += [f"{file}:{number}" for file, number in _SOURCE.findall(line)[:1]]
-    labels |= {f"{each.address:#x}": index for index, each in enumerate(instructions)}
+    labels |= {f"{instruction.address:#x}": index for index, instruction in enumerate(instructions)}
     return instructions, labels, indirect
 
 
@@ -262,19 +262,23 @@ def _flow(
         labels: the index of the instruction that follows each.
         indirect: the labels that an indirect branch may go to, by its address.
     """
-    targets = [_targets(each, labels, indirect) for each in instructions]
+    targets = [_targets(instruction, labels, indirect) for instruction in instructions]
     starts = {0, *(target for every in targets for target in every)}
-    starts |= {i + 1 for i, each in enumerate(instructions) if each.name in _ENDS | _JUMPS | _CALLS}
+    starts |= {
+        i + 1
+        for i, instruction in enumerate(instructions)
+        if instruction.name in _ENDS | _JUMPS | _CALLS
+    }
     bounds = sorted(start for start in starts if start < len(instructions))
     number = {start: index for index, start in enumerate(bounds)}
     ends = [*bounds[1:], len(instructions)]
     edges: list[list[int]] = []
     for end in ends:
-        last, found = instructions[end - 1], [*targets[end - 1]]
+        last, successors = instructions[end - 1], [*targets[end - 1]]
         conditional = last.predicate not in ("", "PT", "UPT") or _conditional(last)
         falls = conditional or last.name not in _ENDS | _JUMPS
-        found += [end] if falls and end in number else []
-        edges.append([number[start] for start in dict.fromkeys(found)])
+        successors += [end] if falls and end in number else []
+        edges.append([number[start] for start in dict.fromkeys(successors)])
     _follow_unknown(instructions, bounds, edges, indirect)
     reached = _reachable(edges)
     loops = _loops(edges, reached)
@@ -295,12 +299,12 @@ def _targets(
 ) -> list[int]:
     """The indices of the instructions that a branch or call may go to."""
     if instruction.name in _INDIRECT:
-        told = indirect.get(instruction.address, ())
-        return [labels[label] for label in told if label in labels]
+        labelled = indirect.get(instruction.address, ())
+        return [labels[label] for label in labelled if label in labels]
     if instruction.name not in _JUMPS | _CALLS or not instruction.operands:
         return []
-    found = re.search(r"`\(([.$\w]+)\)|(0x[0-9a-f]+)", instruction.operands[-1])
-    target = labels.get(found[1] or found[2]) if found else None
+    match = re.search(r"`\(([.$\w]+)\)|(0x[0-9a-f]+)", instruction.operands[-1])
+    target = labels.get(match[1] or match[2]) if match else None
     return [] if target is None else [target]
 
 
@@ -316,7 +320,8 @@ def _follow_unknown(
     orphans = [
         block
         for block, (start, end) in enumerate(zip(bounds, ends, strict=True))
-        if block not in led_to and any(each.name != "NOP" for each in instructions[start:end])
+        if block not in led_to
+        and any(instruction.name != "NOP" for instruction in instructions[start:end])
     ]
     for block, end in enumerate(ends):
         last = instructions[end - 1]
@@ -325,11 +330,13 @@ def _follow_unknown(
 
 
 def _conditional(instruction: Instruction) -> bool:
-    """Whether a branch has a condition operand, or may leave part of the warp behind."""
+    """Tell whether a branch has a condition operand, or may leave part of the warp behind."""
     if instruction.name not in _JUMPS:
         return False
     divergent = "DIV" in instruction.modifiers or "CONV" in instruction.modifiers
-    return divergent or any(re.fullmatch(r"!?U?P\d", each) for each in instruction.operands[:-1])
+    return divergent or any(
+        re.fullmatch(r"!?U?P\d", operand) for operand in instruction.operands[:-1]
+    )
 
 
 def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
@@ -370,7 +377,7 @@ def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[i
 
 def _retreating(edges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """The edges of a depth-first walk that lead back to its path."""
-    found: list[tuple[int, int]] = []
+    retreating: list[tuple[int, int]] = []
     seen, path = {0}, {0: iter(edges[0])} if edges else {}
     while path:
         block = next(reversed(path))
@@ -378,8 +385,8 @@ def _retreating(edges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
         if successor is None:
             del path[block]
         elif successor in path:
-            found.append((block, successor))
+            retreating.append((block, successor))
         elif successor not in seen:
             seen.add(successor)
             path[successor] = iter(edges[successor])
-    return found
+    return retreating

@@ -59,18 +59,18 @@ def _lift(name: str, function: Callable[[Any, Any], Any]) -> None:
     plain: Callable[[int, int], Any] = getattr(int, name)
 
     def forward(self: Size, other: Any) -> Any:
-        found = plain(self, other)
-        if type(found) is not int:
-            return found  # not an integer operand, or no integer result
-        return Size(found, function(self.formula, formula_of(other)))
+        number = plain(self, other)
+        if type(number) is not int:
+            return number  # not an integer operand, or no integer result
+        return Size(number, function(self.formula, formula_of(other)))
 
     def backward(self: Size, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
-        found = plain(other, self)
-        if type(found) is not int:
-            return found
-        return Size(found, function(formula_of(other), self.formula))
+        number = plain(other, self)
+        if type(number) is not int:
+            return number
+        return Size(number, function(formula_of(other), self.formula))
 
     setattr(Size, name, forward)
     setattr(Size, f"__r{name.strip('_')}__", backward)
@@ -151,9 +151,9 @@ def symbolic_sizes(mode: FakeTensorMode, values: Mapping[str, int]) -> Iterator[
 
 def _symint(environment: ShapeEnv, name: str, hint: int) -> torch.SymInt:
     source = ConstantSource(name)
-    made = environment.create_symbol(
+    symbol = environment.create_symbol(
         hint, source=source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None
     )
-    found = environment.create_symintnode(made, hint=hint, source=source)
-    assert isinstance(found, torch.SymInt)
-    return found
+    size = environment.create_symintnode(symbol, hint=hint, source=source)
+    assert isinstance(size, torch.SymInt)
+    return size

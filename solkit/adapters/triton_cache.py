@@ -13,7 +13,7 @@ __all__ = ["kept"]
 
 
 def kept(key: bytes, names: Sequence[str], make: Callable[[], Sequence[bytes]]) -> Sequence[bytes]:
-    """What `make` returns, from the cache if it is there.
+    """Return what `make` does, from the cache if it is there.
 
     A cache that cannot be read or written, such as one on a full disk, keeps nothing.
 

@@ -224,14 +224,14 @@ def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | s
 
     Reading several together is faster: starting the disassembler takes most of the time.
     """
-    cubins = [each.cubin for each in compiled if each.cubin is not None]
+    cubins = [kernel.cubin for kernel in compiled if kernel.cubin is not None]
     try:
-        functions = [_only(cubin.functions(each)) for each in cubins]
-        mends = [mended_lines(each.ptx) for each in compiled if each.cubin is not None]
+        functions = [_only(cubin.functions(binary)) for binary in cubins]
+        mends = [mended_lines(kernel.ptx) for kernel in compiled if kernel.cubin is not None]
         codes = iter(machine_code(functions, _architecture(device), mends) if functions else [])
-        return [None if each.cubin is None else next(codes) for each in compiled]
+        return [None if kernel.cubin is None else next(codes) for kernel in compiled]
     except (UnsupportedError, CubinError):
-        return [None if each.cubin is None else _read_alone(each.cubin) for each in compiled]
+        return [None if kernel.cubin is None else _read_alone(kernel.cubin) for kernel in compiled]
 
 
 def _architecture(device: Device) -> str:
@@ -340,7 +340,7 @@ def _source_arguments(kernel: Specialisation) -> tuple[Any, ...]:
 
 
 def uses_tensor_cores(ptx: str) -> bool:
-    """Whether PTX holds a matrix instruction (PTX ISA: mma.sync, wgmma, tcgen05.mma)."""
+    """Tell whether PTX holds a matrix instruction (PTX ISA: mma.sync, wgmma, tcgen05.mma)."""
     return any(name in ptx for name in ("wgmma.mma_async.", "mma.sync.", "tcgen05.mma."))
 
 
@@ -369,7 +369,7 @@ def _plain(value: Any) -> Value:
 def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
     """The kernel, and its compile time in seconds; 0 from Triton's cache."""
     hits: list[bool] = []
-    knobs.compilation.listener = lambda **told: hits.append(told["cache_hit"])
+    knobs.compilation.listener = lambda **event: hits.append(event["cache_hit"])
     start = time.perf_counter()
     try:
         binary = compile_it()
@@ -416,8 +416,8 @@ def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
     """The first lines that a user would see, with file and line if known."""
     if isinstance(error, PTXASError):
         lines = str(error).splitlines()
-        told = [line for line in lines if re.match(r"ptxas.*(error|fatal)", line)] or lines
-        return " / ".join(re.sub(r"^ptxas \S+\.ptx, ", "ptxas: ", line) for line in told[:2])
+        errors = [line for line in lines if re.match(r"ptxas.*(error|fatal)", line)] or lines
+        return " / ".join(re.sub(r"^ptxas \S+\.ptx, ", "ptxas: ", line) for line in errors[:2])
     if isinstance(error, CompilationError):
         return _explain_front_end(error, kernel)
     reported = re.findall(r"error: .*", console)

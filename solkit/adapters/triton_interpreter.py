@@ -62,12 +62,12 @@ def _count_with_scalars() -> None:
 
     The interpreter's scalars are arrays of one element, which `int` refuses since then.
     """
-    known = interpreter._patch_lang_tensor
-    if getattr(known, "counts", False):
+    original = interpreter._patch_lang_tensor
+    if getattr(original, "counts", False):
         return
 
     def patched(tensor: Any, *scope: Any) -> None:
-        known(tensor, *scope)
+        original(tensor, *scope)
         tensor.__index__ = lambda self: int(self.handle.data.squeeze())
 
     patched.counts = True  # type: ignore[attr-defined]
@@ -99,21 +99,21 @@ def _patch_once_a_launch() -> None:
     Triton's interpreter patches it anew at each call of a function such as `tl.sum`, which takes
     longer than most of them compute: all members of three modules are looked at.
     """
-    known = interpreter._patch_lang
-    if getattr(known, "once", False):
+    original = interpreter._patch_lang
+    if getattr(original, "once", False):
         return
 
     def patched(function: Any) -> Any:
         values = function.__globals__.values()
         modules = frozenset(
-            each.__name__ for each in (tl, tl.core) if any(v is each for v in values)
+            module.__name__ for module in (tl, tl.core) if any(v is module for v in values)
         )
         live = _Patched.live
         if live is None:
-            return _Patched(known(function), modules)
+            return _Patched(original(function), modules)
         if modules not in live.modules:
             live.modules.add(modules)
-            known(function)  # a call's patches are never undone: Triton drops them too
+            original(function)  # a call's patches are never undone: Triton drops them too
         return live
 
     patched.once = True  # type: ignore[attr-defined]
@@ -146,7 +146,7 @@ class OutsideError(Exception):
 
 @dataclass
 class Watch:
-    """What the launches of this process may take, and what they did.
+    """Limits of the launches of this process, and a record of what they did.
 
     Attributes:
         limit_s: processor seconds for each launch; programs that are left then do not run.
@@ -276,10 +276,10 @@ def _run_grid(self: Any, *args_dev: Any, **kwargs: Any) -> None:
     _watch.allow(list(_tensors([args_hst, kwargs_hst])))
     scope = interpreter._patch_lang(self.fn)
     try:
-        given = inspect.getcallargs(self.fn, *args_hst, **kwargs_hst)
+        arguments = inspect.getcallargs(self.fn, *args_hst, **kwargs_hst)
         args = {
             name: arg if name in self.constexprs else interpreter._implicit_cvt(arg)
-            for name, arg in given.items()
+            for name, arg in arguments.items()
         }
         with np.errstate(all="ignore"):
             _run_programs(self, args)
@@ -295,13 +295,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, Mapping):
         yield from _tensors(list(value.values()))
     elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
+        for element in value:
+            yield from _tensors(element)
 
 
 def _run_programs(executor: Any, args: Mapping[str, Any]) -> None:
-    asked = executor.grid(args) if callable(executor.grid) else executor.grid
-    x, y, z = (*map(int, asked), 1, 1)[:3]
+    sizes = executor.grid(args) if callable(executor.grid) else executor.grid
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
     grid = (x, y, z)
     builder = interpreter.interpreter_builder
     builder.set_grid_dim(*grid)

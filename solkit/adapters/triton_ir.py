@@ -99,10 +99,10 @@ class TensorType:
     @cached_property
     def pointee(self) -> TensorType:
         """The type that pointers point to, with the same shape; raises IrError for others."""
-        found = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
-        if found is None:
+        match = re.match(r"!tt\.ptr<(.+?)(, \d+)?>$", self.element)
+        if match is None:
             raise IrError(f"{self.element} is not a pointer")
-        return TensorType(self.shape, found.group(1), self.layout)
+        return TensorType(self.shape, match.group(1), self.layout)
 
     @cached_property
     def pointee_bits(self) -> int:
@@ -177,13 +177,13 @@ class Operation:
 
     def attribute(self, name: str) -> int | None:
         """An integer attribute."""
-        found = re.search(rf"\b{name} = (-?\d+)", self.text)
-        return int(found.group(1)) if found else None
+        match = re.search(rf"\b{name} = (-?\d+)", self.text)
+        return int(match.group(1)) if match else None
 
     def integers(self, name: str) -> tuple[int, ...]:
         """An attribute that is an array of integers; empty if missing."""
-        found = re.search(rf"\b{name} = array<i\d+: ([^>]*)>", self.text)
-        return tuple(int(part) for part in found.group(1).split(",")) if found else ()
+        match = re.search(rf"\b{name} = array<i\d+: ([^>]*)>", self.text)
+        return tuple(int(part) for part in match.group(1).split(",")) if match else ()
 
 
 @dataclass(eq=False)
@@ -229,7 +229,7 @@ class Function:
     divisible: frozenset[str] = frozenset()
 
     def walk(self) -> Iterator[tuple[Block, Operation, int]]:
-        """Each operation with its block and the number of loops around it; not in reductions."""
+        """Yield operations with their block and the number of loops around; none in reductions."""
         yield from _walk(self.blocks, 0)
 
 
@@ -368,7 +368,7 @@ class _Reader:
     def _named(self, text: str) -> str:
         """The text with unique names of values."""
         self._bound(_CARRIED.findall(text))
-        return _BARE_NAME.sub(lambda found: self.names.get(found[0], found[0]), text)
+        return _BARE_NAME.sub(lambda match: self.names.get(match[0], match[0]), text)
 
     def _bound(self, names: Sequence[str]) -> tuple[str, ...]:
         """Unique names for new values: sibling regions reuse names."""
@@ -378,10 +378,10 @@ class _Reader:
         return tuple(self.names[name] for name in names)
 
     def _places(self, line: str) -> tuple[Location, ...]:
-        found = _LAST_LOC.search(line)
-        if found is None:
+        match = _LAST_LOC.search(line)
+        if match is None:
             return ()
-        text = found.group(1)
+        text = match.group(1)
         if text not in self.resolved:
             self.resolved[text] = _resolve(text, self.locations)
         return self.resolved[text]
@@ -508,20 +508,20 @@ def _locations(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.M))
 
 
-def _resolve(text: str, known: Mapping[str, str]) -> tuple[Location, ...]:
+def _resolve(text: str, locations: Mapping[str, str]) -> tuple[Location, ...]:
     """The innermost place, then its callers."""
     text = text.strip()
     if text.startswith("#"):
-        return _resolve(known[text], known) if text in known else ()
+        return _resolve(locations[text], locations) if text in locations else ()
     place = re.match(r'"([^"]*)":(\d+):(\d+)', text)
     if place:
         return (Location(place.group(1), int(place.group(2)), int(place.group(3))),)
     named = re.match(r'"[^"]*"\((.*)\)$', text)
     if named:
-        return _resolve(named.group(1), known)
+        return _resolve(named.group(1), locations)
     call = re.match(r"callsite\((\S+) at (\S+)\)", text)
     if call:
-        callee, caller = (_resolve(part, known) for part in call.groups())
+        callee, caller = (_resolve(part, locations) for part in call.groups())
         return (*callee, *caller)
     fused = re.match(r"fused(?:<.*>)?\[([^,\]]+)", text)
-    return _resolve(fused.group(1), known) if fused else ()
+    return _resolve(fused.group(1), locations) if fused else ()

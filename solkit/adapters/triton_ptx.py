@@ -73,18 +73,18 @@ def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
     files = {number: PurePath(path).name for number, path in _FILE.findall(ptx)}
     widths: dict[tuple[str, int, int, str], int] = {}
     for line in _lines(ptx):
-        if ".global" in line.text and (found := _MEMORY.search(line.text)):
+        if ".global" in line.text and (match := _MEMORY.search(line.text)):
             number, row, column = line.place
-            key = (files.get(number, ""), row, column, _KIND[found.group(1)[:2]])
-            widths[key] = max(widths.get(key, 0), _width(found, line.text))
+            key = (files.get(number, ""), row, column, _KIND[match.group(1)[:2]])
+            widths[key] = max(widths.get(key, 0), _width(match, line.text))
     return widths
 
 
-def _width(found: re.Match[str], line: str) -> int:
-    if found.group(1).startswith("cp"):  # its size is the third operand
+def _width(match: re.Match[str], line: str) -> int:
+    if match.group(1).startswith("cp"):  # its size is the third operand
         sizes = re.findall(r"\], (0x[0-9a-f]+|\d+)", line)
         return int(sizes[0], 0) if sizes else 16
-    vector = re.search(r"\.v(\d)", found.group(2))
-    element = re.findall(r"\.[busf](\d+)|\.bf16x2|\.f16x2|\.bf16", found.group(2))
+    vector = re.search(r"\.v(\d)", match.group(2))
+    element = re.findall(r"\.[busf](\d+)|\.bf16x2|\.f16x2|\.bf16", match.group(2))
     bits = int(element[-1]) if element and element[-1] else 32
     return (int(vector.group(1)) if vector else 1) * bits // 8

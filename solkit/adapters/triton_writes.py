@@ -1,4 +1,4 @@
-"""Which parameters a Triton kernel may write to, from its Python source.
+"""Parameters that a Triton kernel may write to, from its Python source.
 
 What a kernel only reads keeps its contents: index tensors that several launches share stay known.
 """
@@ -17,16 +17,16 @@ from triton.runtime.jit import JITFunction
 __all__ = ["may_write"]
 
 _STORES = ("store", "atomic_", "reduce", "scatter")
-"""How the functions and methods that write to memory begin."""
+"""Prefixes of the names of functions and methods that write to memory."""
 _LOADS = ("load", "gather")
 _OPAQUE = "inline_asm"
 _DEEPEST = 8
 
 
 def may_write(function: Any, parameter: str) -> bool:
-    """Whether a kernel may write to what a parameter points to; True if that is not understood."""
-    found = _written(function) if isinstance(function, JITFunction) else None
-    return found is None or parameter in found
+    """Tell whether a kernel may write through a parameter; True if that is not understood."""
+    written = _written(function) if isinstance(function, JITFunction) else None
+    return written is None or parameter in written
 
 
 @functools.lru_cache(maxsize=256)
@@ -60,13 +60,13 @@ class _Reader:
             before = now
             for node in ast.walk(tree):
                 self._assigned(node)
-        found: set[str] = set()
+        roots: set[str] = set()
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             places = self._targets(call)
             if places is None:
                 return None
-            found.update(root for place in places for root in self._of(place))
-        return frozenset(found)
+            roots.update(root for place in places for root in self._of(place))
+        return frozenset(roots)
 
     def _assigned(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
@@ -99,19 +99,19 @@ class _Reader:
             if isinstance(call.func, ast.Attribute) and callee is None:  # of a descriptor
                 return [call.func.value]
             return [*call.args[:1], *(k.value for k in call.keywords if k.arg == "pointer")]
-        known = callee is None and isinstance(call.func, ast.Attribute)  # a tensor's method
-        if known or _is_tritons(callee) or getattr(builtins, name, None) is callee:
+        is_method = callee is None and isinstance(call.func, ast.Attribute)  # a tensor's method
+        if is_method or _is_tritons(callee) or getattr(builtins, name, None) is callee:
             return []
         return [*call.args, *(keyword.value for keyword in call.keywords)]
 
     def _passed(self, call: ast.Call, callee: JITFunction[Any]) -> list[ast.AST] | None:
         """The arguments of a call of a kernel's own function that this may write to."""
         inner = _written(callee, self.depth + 1) if self.depth < _DEEPEST else None
-        if inner is None or any(isinstance(each, ast.Starred) for each in call.args):
+        if inner is None or any(isinstance(arg, ast.Starred) for arg in call.args):
             return [*call.args, *(keyword.value for keyword in call.keywords)]
-        given = dict(zip(callee.arg_names, call.args))
-        given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-        return [place for name, place in given.items() if name in inner]
+        arguments = dict(zip(callee.arg_names, call.args))
+        arguments |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+        return [place for name, place in arguments.items() if name in inner]
 
     def _resolved(self, node: ast.AST) -> Any:
         """A name of the module, or an attribute of one; ``None`` if it is neither."""

@@ -25,9 +25,9 @@ SUPPORTED: Mapping[str, tuple[str, str]] = MappingProxyType(
 @functools.cache  # so once a process
 def warn_if_untested(library: str, version: str) -> None:
     """Warn if a version is outside `SUPPORTED`, at most once a process."""
-    first, last = (_numbers(each) for each in SUPPORTED[library])
-    found = _numbers(version)
-    if not first <= found[: len(first)] or found[: len(last)] > last:
+    first, last = (_numbers(text) for text in SUPPORTED[library])
+    installed = _numbers(version)
+    if not first <= installed[: len(first)] or installed[: len(last)] > last:
         warnings.warn(
             f"{library} {version} is outside the range that SolKit supports "
             f"({' to '.join(SUPPORTED[library])}); what goes on with it may be wrong or fail",
@@ -37,5 +37,5 @@ def warn_if_untested(library: str, version: str) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a version; none of one such as ``"main"``."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

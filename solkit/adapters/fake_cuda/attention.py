@@ -87,10 +87,10 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
         """The gradients of queries, keys, values and, if needed, the mask."""
-        found = torch.ops.solkit.attention_backward(
+        gradients = torch.ops.solkit.attention_backward(
             *grads, *ctx.saved_tensors, ctx.is_causal, ctx.needs_input_grad[3]
         )
-        return (*found, *(None,) * (5 - len(found)))
+        return (*gradients, *(None,) * (5 - len(gradients)))
 
 
 # -------------------------------------------------------------------------- FlexAttention
@@ -120,7 +120,8 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
         per_row = out.select(-1, 0).float()  # has their shape and depends on the same pairs
         if return_aux is not None:
             lse, scores = (
-                per_row if wanted else None for wanted in (return_aux.lse, return_aux.max_scores)
+                per_row if requested else None
+                for requested in (return_aux.lse, return_aux.max_scores)
             )
             return out, module.AuxOutput(lse=lse, max_scores=scores)
         return (out, per_row) if return_lse else out

@@ -94,8 +94,8 @@ def _run_node(node: Any, arrived: dict[int, torch.Tensor]) -> tuple[Any, ...]:
 
 def _of_tensors(node: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """A custom function's results for each edge; only tensor arguments have edges."""
-    wanted = iter([grad for grad, needed in zip(outputs, node.needs_input_grad) if needed])
-    return tuple(None if edge is None else next(wanted) for edge, _ in node.next_functions)
+    needed_grads = iter([grad for grad, needed in zip(outputs, node.needs_input_grad) if needed])
+    return tuple(None if edge is None else next(needed_grads) for edge, _ in node.next_functions)
 
 
 def _fitted(grad: torch.Tensor, meta: Any) -> torch.Tensor:
@@ -162,7 +162,7 @@ def grad_of(
 ) -> tuple[torch.Tensor | None, ...]:
     """`torch.autograd.grad`."""
     if is_grads_batched:
-        found = functools.partial(
+        backward = functools.partial(
             grad_of,
             outputs,
             inputs,
@@ -170,7 +170,7 @@ def grad_of(
             allow_unused=allow_unused,
             materialize_grads=materialize_grads,
         )
-        return torch.vmap(found)(grad_outputs)
+        return torch.vmap(backward)(grad_outputs)
     roots = _as_list(outputs)
     arrived = _gradients(roots, _seeds(roots, grad_outputs), create_graph)
     leaves = {id(node.variable): node for node in arrived if hasattr(node, "variable")}

@@ -44,7 +44,7 @@ def taken_apart(
 
 @functools.cache
 def _is_composite(func: torch._ops.OpOverload) -> bool:
-    """Whether the dispatcher takes it apart, and a CUDA build of torch has no kernel for it.
+    """Tell whether the dispatcher takes it apart, and a CUDA build of torch has no kernel for it.
 
     `_can_decompose` also holds for operators with kernels, as `native_batch_norm`.
     """
@@ -59,5 +59,5 @@ def _is_composite(func: torch._ops.OpOverload) -> bool:
 
 @functools.cache
 def _is_kept_whole(func: torch._ops.OpOverload) -> bool:
-    """Whether this package replaces it: attention, recurrent layers."""
+    """Tell whether this package replaces it: attention, recurrent layers."""
     return f"{func.name().replace('::', '/')}/CUDA" in torch.library._impls

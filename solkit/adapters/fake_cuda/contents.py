@@ -26,9 +26,9 @@ from solkit.adapters.fake_cuda.later import Later, computed
 __all__ = [
     "Contents",
     "Known",
-    "asked",
     "attach",
     "contents_of_storage",
+    "evaluated",
     "forget",
     "is_constant",
     "known_value",
@@ -108,12 +108,12 @@ class Contents:
 
     @property
     def constant(self) -> bool:
-        """Whether one element represents several."""
+        """True if one element represents several."""
         return self.flat is not None and self.flat.numel() == 1 < self.elements
 
     @property
     def whole(self) -> torch.Tensor:
-        """Its elements in order; one that stands for all is expanded."""
+        """Elements in order; one that stands for all is expanded."""
         assert self.flat is not None
         return self.flat.expand(self.elements) if self.constant else self.flat
 
@@ -149,11 +149,11 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
         the contents are unknown.
     """
-    known = recall(tensor)
-    if known is None or known.guesses:
+    fact = recall(tensor)
+    if fact is None or fact.guesses:
         return None
     with really():
-        value = lasting(tensor, known.value)
+        value = lasting(tensor, fact.value)
         try:
             return value.numpy(force=True)
         except TypeError:  # bfloat16, fp8
@@ -162,20 +162,20 @@ def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     """As `known_value`; or the contents that random numbers or guesses give, which are told."""
-    known = asked(tensor)
-    if known is None or not known.guesses:
+    fact = evaluated(tensor)
+    if fact is None or not fact.guesses:
         return known_value(tensor)
-    tell(*known.guesses)
+    tell(*fact.guesses)
     with really():
-        return known.value.numpy(force=True)
+        return fact.value.numpy(force=True)
 
 
-def asked(tensor: torch.Tensor) -> Known | None:
+def evaluated(tensor: torch.Tensor) -> Known | None:
     """As `recall`, but contents that follow from random floats are computed now."""
-    known = recall(tensor)
+    fact = recall(tensor)
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
-    if known is not None or contents is None or contents.later is None:
-        return known
+    if fact is not None or contents is None or contents.later is None:
+        return fact
     with really():
         flat = computed(contents.later)
     contents.later = None
@@ -202,9 +202,9 @@ def forget(tensor: torch.Tensor) -> None:
         contents.hold(None, (), False)
 
 
-def remember(tensor: FakeTensor, known: Known) -> None:
+def remember(tensor: FakeTensor, fact: Known) -> None:
     """Keep a tensor's contents, if there is room; the value must be unshared."""
-    value, storage = known.value, tensor.untyped_storage()
+    value, storage = fact.value, tensor.untyped_storage()
     if tensor.shape != value.shape or tensor.dtype != value.dtype:
         return
     elements = storage.nbytes() // value.element_size()
@@ -214,7 +214,7 @@ def remember(tensor: FakeTensor, known: Known) -> None:
     with really():
         flat = value.as_strided((1,), (1,)) if constant else _laid_out(value, tensor, elements)
     contents = contents_of_storage.get(storage._cdata) or Contents(storage)
-    contents.hold(flat, known.guesses, known.drawn)
+    contents.hold(flat, fact.guesses, fact.drawn)
     attach(tensor, contents)
 
 
@@ -253,7 +253,7 @@ def really() -> Iterator[None]:
 
 
 def is_constant(value: torch.Tensor) -> bool:
-    """Whether all elements are the same one."""
+    """Tell whether all elements are the same one."""
     return not any(step for n, step in zip(value.shape, value.stride()) if n > 1)
 
 
@@ -268,7 +268,7 @@ def limit_of(like: torch.Tensor) -> int:
 
 
 def room_for(elements: int, like: torch.Tensor) -> bool:
-    """Whether so many more elements of a dtype may be held."""
+    """Tell whether so many more elements of a dtype may be held."""
     return Contents.held_bytes + elements * like.element_size() <= _KNOWN_BYTES
 
 

@@ -10,14 +10,14 @@ __all__ = ["convolution_layout"]
 
 
 def convolution_layout(x: torch.Tensor, weight: torch.Tensor, _backend: Any) -> torch.memory_format:
-    """What cuDNN gives: channels last if the input or the weight is so.
+    """Return the layout that cuDNN gives: channels last if the input or the weight is so.
 
     It replaces ``torch._C._conv_determine_backend_memory_format``, which finds no cuDNN and then
     says that results are contiguous. Source: ``cudnn_conv_suggest_memory_format`` in
     aten/src/ATen/native/ConvUtils.h.
     """
     last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim())
-    if last is not None and any(_is_in(each, last) for each in (x, weight)):
+    if last is not None and any(_is_in(tensor, last) for tensor in (x, weight)):
         return last
     return torch.contiguous_format
 

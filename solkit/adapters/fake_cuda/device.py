@@ -41,7 +41,7 @@ def ensure_guard() -> None:
 
 
 def guard_works() -> bool:
-    """Whether fake tensors may be on ``cuda``: without a guard, a copy fails."""
+    """Tell whether fake tensors may be on ``cuda``: without a guard, a copy fails."""
     try:
         with FakeTensorMode():
             torch.empty(2, device="cuda").copy_(torch.empty(2))

@@ -124,10 +124,10 @@ def compile_later(model: Any = None, **options: Any) -> Any:
             setattr(model, "__call__", _called_later(model.__call__, options))  # noqa: B010  # mypy
         return model
     if isinstance(model, torch.nn.Module):
-        made = copy.copy(model)
-        made._compiled_call_impl = _called_later(model._call_impl, options)
-        made.__dict__["_orig_mod"] = model
-        return made
+        compiled = copy.copy(model)
+        compiled._compiled_call_impl = _called_later(model._call_impl, options)
+        compiled.__dict__["_orig_mod"] = model
+        return compiled
     return _called_later(model, options)
 
 

@@ -141,19 +141,21 @@ def _loading(module: Any, build: Callable[..., Any], texts_of: Callable[[Any], _
     signature = inspect.signature(build)
 
     def load(*args: Any, **kwargs: Any) -> _Module:
-        given = signature.bind(*args, **kwargs).arguments
-        flags = [_words(given.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")]
-        extension = Extension(_with_headers(texts_of(given), _folders(given, *flags)), *flags)
+        arguments = signature.bind(*args, **kwargs).arguments
+        flags = [_words(arguments.get(name)) for name in ("extra_cuda_cflags", "extra_cflags")]
+        extension = Extension(
+            _with_headers(texts_of(arguments), _folders(arguments, *flags)), *flags
+        )
         _build(module, build, args, kwargs)
-        _refuse_undeclared(given)
+        _refuse_undeclared(arguments)
         if error := _failures[-1](extension) if _failures else "":
-            raise RuntimeError(f"Error building extension '{given.get('name')}': {error}")
+            raise RuntimeError(f"Error building extension '{arguments.get('name')}': {error}")
         return _Module(extension)
 
     return load
 
 
-def _refuse_undeclared(given: Mapping[str, Any]) -> None:
+def _refuse_undeclared(arguments: Mapping[str, Any]) -> None:
     """Fail as the host's compiler does, whose error a candidate may expect.
 
     `load_inline` binds `functions` in the C++ source, so that a kernel which only the CUDA source
@@ -162,14 +164,14 @@ def _refuse_undeclared(given: Mapping[str, Any]) -> None:
     Raises:
         RuntimeError: a function is bound that the C++ source does not name.
     """
-    texts = [str(text) for text in _listed(given.get("cpp_sources"))]
+    texts = [str(text) for text in _listed(arguments.get("cpp_sources"))]
     if any(re.search(r'#[ \t]*include[ \t]*"', text) for text in texts):
         return  # a header may declare it
-    for name in _listed(given.get("functions")):
+    for name in _listed(arguments.get("functions")):
         if not any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts):
             raise RuntimeError(
-                f"Error building extension '{given.get('name')}': main.cpp: error: '{name}' was "
-                "not declared in this scope: declare it in cpp_sources"
+                f"Error building extension '{arguments.get('name')}': main.cpp: error: '{name}' "
+                "was not declared in this scope: declare it in cpp_sources"
             )
 
 
@@ -177,23 +179,23 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(map(str, _listed(value)))
 
 
-def _folders(given: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
-    """Where headers are looked for: `extra_include_paths`, and ``-I`` among the options."""
-    found = [Path(folder) for folder in _listed(given.get("extra_include_paths"))]
+def _folders(arguments: Mapping[str, Any], *flags: Sequence[str]) -> list[Path]:
+    """List the folders of headers: `extra_include_paths`, and ``-I`` among the options."""
+    folders = [Path(folder) for folder in _listed(arguments.get("extra_include_paths"))]
     for options in flags:
         for option, following in zip(options, [*options[1:], ""]):
             if option.startswith("-I"):
-                found.append(Path(option[2:].strip() or following))
-    return found
+                folders.append(Path(option[2:].strip() or following))
+    return folders
 
 
-def _inline_texts(given: Mapping[str, Any]) -> _Texts:
-    texts = [*_listed(given.get("cuda_sources")), *_listed(given.get("cpp_sources"))]
+def _inline_texts(arguments: Mapping[str, Any]) -> _Texts:
+    texts = [*_listed(arguments.get("cuda_sources")), *_listed(arguments.get("cpp_sources"))]
     return tuple((text, *_place_of(text)) for text in texts)
 
 
-def _file_texts(given: Mapping[str, Any]) -> _Texts:
-    paths = [Path(path) for path in _listed(given.get("sources"))]
+def _file_texts(arguments: Mapping[str, Any]) -> _Texts:
+    paths = [Path(path) for path in _listed(arguments.get("sources"))]
     return tuple((path.read_text(errors="replace"), str(path), 1) for path in paths)
 
 
@@ -212,8 +214,8 @@ def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) ->
 def _first_errors(log: str) -> str:
     """The first two error lines of compilers' output, else the first line; without folders."""
     lines = [re.sub(r"^/\S*/", "", line.strip()) for line in log.splitlines() if line.strip()]
-    told = [line for line in lines if re.search(r"(?i)\berror\s*:|undefined reference", line)]
-    return " / ".join(told[:2] or lines[:1])
+    errors = [line for line in lines if re.search(r"(?i)\berror\s*:|undefined reference", line)]
+    return " / ".join(errors[:2] or lines[:1])
 
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">][^\n]*(\n|$)', re.MULTILINE)

@@ -83,7 +83,7 @@ _NOT_USERS = _folders_of_others()
 
 @functools.cache
 def _is_users(path: str) -> bool:
-    """Whether a file holds the user's code."""
+    """Tell whether a file holds the user's code."""
     return not path.startswith("<") and not any(
         path.startswith(folder) and "site-packages" not in path[len(folder) :]
         for folder in _NOT_USERS

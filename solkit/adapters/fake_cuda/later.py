@@ -87,7 +87,7 @@ def call_of(
     kwargs: Mapping[str, Any],
     seen: Mapping[int, Seen],
     written: Seen | None,
-    made: int,
+    elements: int,
 ) -> Call | None:
     """Note an operation; ``None`` if it would take long.
 
@@ -97,10 +97,10 @@ def call_of(
         kwargs: likewise.
         seen: of each tensor among them, by its id.
         written: of these, the one that it writes to.
-        made: elements of its results.
+        elements: elements of its results.
     """
     before = {id(s.later.call): s.later.call for s in seen.values() if s.later is not None}
-    work = made + sum(call.work for call in before.values())
+    work = elements + sum(call.work for call in before.values())
     depth = 1 + max((call.depth for call in before.values()), default=0)
     if work > _MOST_WORK or depth > _DEEPEST:
         return None
@@ -127,11 +127,11 @@ def computed(later: Later) -> torch.Tensor | None:
         torch.default_generator.set_state(state)
 
 
-def _elements(later: Later, known: dict[int, list[torch.Tensor]]) -> torch.Tensor:
+def _elements(later: Later, values: dict[int, list[torch.Tensor]]) -> torch.Tensor:
     call = later.call
-    if id(call) not in known:
-        known[id(call)] = _run(call, known)
-    value, seen = known[id(call)][later.number], later.seen
+    if id(call) not in values:
+        values[id(call)] = _run(call, values)
+    value, seen = values[id(call)][later.number], later.seen
     if call.written is not None:
         return value
     if seen.elements == value.numel() > 0 and value.stride() == seen.stride:
@@ -141,16 +141,16 @@ def _elements(later: Later, known: dict[int, list[torch.Tensor]]) -> torch.Tenso
     return flat
 
 
-def _run(call: Call, known: dict[int, list[torch.Tensor]]) -> list[torch.Tensor]:
+def _run(call: Call, values: dict[int, list[torch.Tensor]]) -> list[torch.Tensor]:
     target: list[torch.Tensor] = []
 
     def real(leaf: Any) -> Any:
         if not isinstance(leaf, Seen):
             return leaf
         if leaf is call.written:
-            target.append(_storage_of(leaf, known).clone(memory_format=torch.contiguous_format))
+            target.append(_storage_of(leaf, values).clone(memory_format=torch.contiguous_format))
             return target[0].as_strided(leaf.shape, leaf.stride, leaf.offset)
-        return _view(_storage_of(leaf, known), leaf)
+        return _view(_storage_of(leaf, values), leaf)
 
     args, kwargs = tree_map(real, (call.args, call.kwargs))
     torch.default_generator.manual_seed(call.seed)
@@ -166,9 +166,9 @@ def _view(storage: torch.Tensor, seen: Seen) -> torch.Tensor:
     return storage.as_strided(seen.shape, seen.stride, seen.offset)
 
 
-def _storage_of(seen: Seen, known: dict[int, list[torch.Tensor]]) -> torch.Tensor:
+def _storage_of(seen: Seen, values: dict[int, list[torch.Tensor]]) -> torch.Tensor:
     if seen.later is not None:
-        return _elements(seen.later, known)
+        return _elements(seen.later, values)
     if seen.source is None:
         return torch.zeros(seen.elements, dtype=seen.dtype, device="cpu")
     assert isinstance(seen.source, torch.Tensor)

@@ -36,12 +36,12 @@ def _batch_norm(
     """
     del momentum, eps
     channels = x.shape[1]
-    for name, given in (
+    for name, tensor in (
         *(("weight", weight), ("bias", bias)),
         *(("running_mean", running_mean), ("running_var", running_var)),
     ):
-        if given is not None and given.numel() != channels:
-            raise RuntimeError(f"{name} should contain {channels} elements not {given.numel()}")
+        if tensor is not None and tensor.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype

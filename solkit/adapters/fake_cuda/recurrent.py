@@ -98,8 +98,8 @@ def _whole(
 ) -> tuple[torch.Tensor, ...]:
     """A layer as one op: `options` are the last arguments of ``solkit::<kind>``."""
     state = [hx] if isinstance(hx, torch.Tensor) else list(hx)
-    found: Sequence[torch.Tensor] = _Layer.apply(kind, len(state), options, x, *state, *weights)
-    return tuple(found)
+    outputs: Sequence[torch.Tensor] = _Layer.apply(kind, len(state), options, x, *state, *weights)
+    return tuple(outputs)
 
 
 def _packed_layer(
@@ -116,10 +116,10 @@ def _packed_layer(
     """
     states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     one = [state[:, :1] for state in states]
-    given = one[0] if isinstance(hx, torch.Tensor) else one
-    known = recall(batch_sizes)
-    sequences = int(known.value[0]) if known is not None else states[0].shape[1]
-    out, *last = _whole(kind, data.unsqueeze(1), given, weights, (options[4], False, sequences))
+    state = one[0] if isinstance(hx, torch.Tensor) else one
+    fact = recall(batch_sizes)
+    sequences = int(fact.value[0]) if fact is not None else states[0].shape[1]
+    out, *last = _whole(kind, data.unsqueeze(1), state, weights, (options[4], False, sequences))
     return (out.squeeze(1), *(end.expand_as(state) for end, state in zip(last, states)))
 
 
@@ -139,8 +139,8 @@ class _Layer(torch.autograd.Function):
         """The gradients of the input, the states and the weights."""
         x, *tensors = ctx.saved_tensors
         op = getattr(torch.ops.solkit, f"{ctx.kind}_backward")
-        found = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.options)
-        return (None, None, None, *found)
+        gradients = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.options)
+        return (None, None, None, *gradients)
 
 
 # ------------------------------------------------------------------------------------ packed
@@ -151,18 +151,18 @@ def _pack(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``_pack_padded_sequence``: for each step, the sequences that reach it, longest first."""
     count, steps = padded.shape[:2] if batch_first else padded.shape[:2][::-1]
-    known = recall(lengths)
-    if known is None:
+    fact = recall(lengths)
+    if fact is None:
         sentence = f"the sequences were guessed to be all of full length, {steps}"
         guess(sentence)
         with really():
             full = torch.full((count,), steps, dtype=torch.int64, device="cpu")
-        known = Known(full, (located(sentence),))
-    tell(*known.guesses)
+        fact = Known(full, (located(sentence),))
+    tell(*fact.guesses)
     with really():
-        ends = known.value
+        ends = fact.value
         sizes = (ends[None, :] > torch.arange(int(ends.max()), device="cpu")[:, None]).sum(1)
-    sizes_known = replace(known, value=sizes)
+    sizes_known = replace(fact, value=sizes)
     step, sequence = _places(padded, sizes_known)
     data = padded[(sequence, step) if batch_first else (step, sequence)]
     return data, holding(lengths, sizes_known)
@@ -176,18 +176,18 @@ def _pad(
     total_length: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``_pad_packed_sequence``, the inverse of `_pack`."""
-    known = recall(batch_sizes)
-    if known is None:
+    fact = recall(batch_sizes)
+    if fact is None:
         raise UnsupportedError("a packed sequence of unknown lengths is padded")
     with really():
-        sizes = known.value
+        sizes = fact.value
         count, steps = int(sizes[0]), max(len(sizes), total_length)
         ends = (sizes[None, :] > torch.arange(count, device="cpu")[:, None]).sum(1)
-    step, sequence = _places(data, known)
+    step, sequence = _places(data, fact)
     outer = (count, steps) if batch_first else (steps, count)
     padded = data.new_full((*outer, *data.shape[1:]), padding_value)
     padded = padded.index_put((sequence, step) if batch_first else (step, sequence), data)
-    return padded, holding(batch_sizes, replace(known, value=ends))
+    return padded, holding(batch_sizes, replace(fact, value=ends))
 
 
 def _places(like: torch.Tensor, sizes: Known) -> tuple[torch.Tensor, torch.Tensor]:

@@ -42,8 +42,8 @@ def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return args[0] if isinstance(args[0], FakeTensor) else None
     if func not in _DIRECT or kwargs:
         return None
-    given = args[0] if isinstance(args[0], (list, tuple)) else args
-    tensors = [argument for argument in given if isinstance(argument, torch.Tensor)]
+    arguments = args[0] if isinstance(args[0], (list, tuple)) else args
+    tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if not tensors or not all(_is_plain(tensor) for tensor in tensors):
         return None
     mode, device = tensors[0].fake_mode, tensors[0].fake_device  # type: ignore[attr-defined]
@@ -51,16 +51,16 @@ def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return None
     try:
         with in_kernel_invocation_manager(mode):
-            made = func(*args)
+            results = func(*args)
     except (RuntimeError, IndexError):
         return None
-    if isinstance(made, torch.Tensor):
-        return FakeTensor(mode, made, device)
-    return tuple(FakeTensor(mode, tensor, device) for tensor in made)
+    if isinstance(results, torch.Tensor):
+        return FakeTensor(mode, results, device)
+    return tuple(FakeTensor(mode, tensor, device) for tensor in results)
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is fake, dense and of known sizes."""
+    """Tell whether a tensor is fake, dense and of known sizes."""
     return (
         type(tensor) is FakeTensor
         and not tensor._has_symbolic_sizes_strides

@@ -72,12 +72,12 @@ class SparseMatrix:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the values."""
+        """Dtype of the values."""
         return self.data.dtype
 
     @property
     def device(self) -> torch.device:
-        """Of the values."""
+        """Device of the values."""
         return self.data.device
 
     def values(self) -> torch.Tensor:
@@ -89,7 +89,7 @@ class SparseMatrix:
         return self.parts[0]
 
     def crow_indices(self) -> torch.Tensor:
-        """Where each row starts."""
+        """Return the start of each row."""
         return self.parts[0]
 
     def col_indices(self) -> torch.Tensor:
@@ -254,11 +254,11 @@ def _compressed(layout: str) -> Callable[..., SparseMatrix]:
 
 def _ends(indices: torch.Tensor) -> list[int]:
     """The smallest sizes that the indices fit in, as torch infers them."""
-    known = recall(indices)
-    if known is None:
+    fact = recall(indices)
+    if fact is None:
         raise UnsupportedError("a sparse matrix without a size has unknown indices")
     with really():
-        return [int(end) + 1 for end in known.value.amax(1)]
+        return [int(end) + 1 for end in fact.value.amax(1)]
 
 
 def _to_sparse(dense: torch.Tensor, *_: Any, layout: Any = None, **__: Any) -> SparseMatrix:
@@ -283,5 +283,5 @@ def _to_blocks(dense: torch.Tensor, blocksize: tuple[int, int]) -> SparseMatrix:
 
 
 def _starts(rows: torch.Tensor, count: int) -> torch.Tensor:
-    """Where each row starts among the values."""
+    """Return the start of each row among the values."""
     return torch.cat([rows.new_zeros(1), rows.bincount(minlength=count).cumsum(0)])

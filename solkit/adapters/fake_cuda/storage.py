@@ -27,11 +27,11 @@ def data_ptr(tensor: torch.Tensor) -> int:
     storage = tensor.untyped_storage()
     if _asked and not _is_followed():
         _asked[-1].add(storage._cdata)
-    found = _addresses.get(storage._cdata)
-    if found is None:
-        found = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
-        _addresses[storage._cdata] = found
-    return found[0] + int(tensor.storage_offset()) * tensor.element_size()
+    entry = _addresses.get(storage._cdata)
+    if entry is None:
+        entry = _FIRST_ADDRESS + len(_addresses) * _ADDRESS_STEP, storage
+        _addresses[storage._cdata] = entry
+    return entry[0] + int(tensor.storage_offset()) * tensor.element_size()
 
 
 def _is_followed() -> bool:
@@ -55,15 +55,15 @@ def watching_addresses() -> Iterator[set[int]]:
 _torch_swap_tensors = torch.utils.swap_tensors
 
 
-def swap_tensors(left: torch.Tensor, right: torch.Tensor) -> None:
+def swap_tensors(first: torch.Tensor, second: torch.Tensor) -> None:
     """`torch.utils.swap_tensors` for ``module.cuda()``, which also swaps fake tensors.
 
     The fake mode's memo holds weak references to fakes, which torch refuses to swap; they are
     dropped, since nothing needs them again.
     """
-    for tensor in (left, right):
+    for tensor in (first, second):
         if isinstance(tensor, FakeTensor):
             memo = tensor.fake_mode.fake_tensor_converter.meta_converter.tensor_memo
             for key in [key for key, fake in memo.items() if fake is tensor]:
                 del memo[key]
-    _torch_swap_tensors(left, right)
+    _torch_swap_tensors(first, second)

@@ -53,7 +53,7 @@ class Nothing(contextlib.AbstractContextManager["Nothing"]):
 
 
 def _properties(device: Device) -> SimpleNamespace:
-    """What `torch.cuda.get_device_properties` returns, from the catalogue's figures."""
+    """Return what `torch.cuda.get_device_properties` does, from the catalogue's figures."""
     major, minor = device.compute_capability
     return SimpleNamespace(
         name=device.name,
@@ -126,7 +126,7 @@ _RETURNING_STREAMS = "get_stream_from_external cudart current_stream default_str
 
 
 def _cuda_values(device: Device) -> dict[str, Any]:
-    """What the query functions of `torch.cuda` return, by name."""
+    """Return the results of the query functions of `torch.cuda`, by name."""
     major, minor = device.compute_capability
     return {
         "is_available": True,
@@ -220,9 +220,9 @@ class _Generator(torch.Generator):
     asked_for: torch.device
 
     def __new__(cls, device: Any = "cpu") -> _Generator:
-        made = super().__new__(cls, "cpu")  # type: ignore[call-arg]
-        made.asked_for = torch.device(device)
-        return made
+        generator = super().__new__(cls, "cpu")  # type: ignore[call-arg]
+        generator.asked_for = torch.device(device)
+        return generator
 
     def __init__(self, device: Any = "cpu") -> None: ...
 

@@ -26,8 +26,8 @@ def _trace(func: Any, example_inputs: Any = None, *_: Any, **options: Any) -> An
 
 def _trace_module(mod: torch.nn.Module, inputs: Mapping[str, Any], *_: Any, **__: Any) -> Any:
     """`torch.jit.trace_module`: the module, its methods called once."""
-    for name, given in inputs.items():
-        getattr(mod, name)(*(given if isinstance(given, tuple) else (given,)))
+    for name, args in inputs.items():
+        getattr(mod, name)(*(args if isinstance(args, tuple) else (args,)))
     return mod
 
 

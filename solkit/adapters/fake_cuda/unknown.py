@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.composites import taken_apart
-from solkit.adapters.fake_cuda.contents import Known, asked, really, recall, remember, share_of
+from solkit.adapters.fake_cuda.contents import Known, evaluated, really, recall, remember, share_of
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.shortcuts import at_once
 from solkit.adapters.fake_cuda.values import compute_known, propagate
@@ -65,15 +65,15 @@ _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:
     """A fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
-    made = torch.empty_strided(
+    lifted = torch.empty_strided(
         tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=tensor.device
     )
-    known = recall(tensor)
-    if known is not None:
+    fact = recall(tensor)
+    if fact is not None:
         with really():
-            value = known.value.detach().clone()
-        remember(cast(FakeTensor, made), Known(value))
-    return made
+            value = fact.value.detach().clone()
+        remember(cast(FakeTensor, lifted), Known(value))
+    return lifted
 
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,8 +90,8 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if values is None:
             raise UnsupportedError(f"the result of {func} depends on unknown data") from error
         like = next(leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor))
-        made = [holding(like, known) for known in values]
-        return made[0] if len(func._schema.returns) == 1 else tuple(made)
+        results = [holding(like, value) for value in values]
+        return results[0] if len(func._schema.returns) == 1 else tuple(results)
     except NotImplementedError as error:  # torch looks for the real GPU's kernel
         if "Could not run" not in str(error):
             raise
@@ -117,13 +117,13 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     def real(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
-        known = recall(leaf)
+        fact = recall(leaf)
         zeros = torch.zeros(tuple(leaf.shape), dtype=leaf.dtype, device="cpu")
-        return zeros if known is None else known.value
+        return zeros if fact is None else fact.value
 
     with really():
         try:
-            found = func(*tree_map(real, args), **tree_map(real, kwargs))
+            result = func(*tree_map(real, args), **tree_map(real, kwargs))
         except (NotImplementedError, RuntimeError) as error:
             raise UnsupportedError(f"{func} has no kernel for fake tensors") from error
 
@@ -134,14 +134,14 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
             raise UnsupportedError(f"{func} gives a tensor of layout {leaf.layout}")
         return inputs[0].new_empty_strided(tuple(leaf.shape), leaf.stride(), dtype=leaf.dtype)
 
-    return tree_map(fake, found)
+    return tree_map(fake, result)
 
 
-def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
+def holding(like: torch.Tensor, fact: Known) -> torch.Tensor:
     """A fake tensor on the device of `like` with a known value."""
-    made = like.new_empty(tuple(known.value.shape), dtype=known.value.dtype)
-    remember(cast(FakeTensor, made), known)
-    return made
+    tensor = like.new_empty(tuple(fact.value.shape), dtype=fact.value.dtype)
+    remember(cast(FakeTensor, tensor), fact)
+    return tensor
 
 
 # ----------------------------------------------------------------------------------- values
@@ -150,57 +150,57 @@ def holding(like: torch.Tensor, known: Known) -> torch.Tensor:
 def _item(tensor: torch.Tensor) -> Any:
     """``tensor.item()``: the known value, else True, 1 or 1.0."""
     whole = not tensor.is_floating_point() and tensor.dtype != torch.bool
-    known = asked(tensor) if whole else recall(tensor)
-    if known is None:
+    fact = evaluated(tensor) if whole else recall(tensor)
+    if fact is None:
         # `torch.bool.is_floating_point` is False and bool(1) is True
         value = True if tensor.dtype == torch.bool else 1.0 if tensor.is_floating_point() else 1
         guess(f"a {tensor.dtype} value read from a tensor was guessed to be {value}")
         return value
     with really():
-        value = known.value.item()
-    if known.drawn:
+        value = fact.value.item()
+    if fact.drawn:
         guess(f"random integers were drawn on the CPU; a GPU draws others: {value} read")
-    tell(*known.guesses)
+    tell(*fact.guesses)
     return value
 
 
 def numpy_array(tensor: torch.Tensor, *, force: bool = False) -> npt.NDArray[Any]:
     """``tensor.numpy()``: torch would read memory that a fake tensor lacks."""
-    known = recall(tensor) if tensor.is_floating_point() else asked(tensor)
-    if known is None:
+    fact = recall(tensor) if tensor.is_floating_point() else evaluated(tensor)
+    if fact is None:
         raise UnsupportedError("unknown contents of a tensor are read as an array")
-    if known.drawn:
+    if fact.drawn:
         guess("a tensor read as an array holds random integers; a GPU draws others")
-    tell(*known.guesses)
+    tell(*fact.guesses)
     with really():
-        return known.value.clone().numpy(force=force)  # which the caller may write to
+        return fact.value.clone().numpy(force=force)  # which the caller may write to
 
 
-def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
-    same = left.shape == right.shape
+def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    same = first.shape == second.shape
     if same:
         guess("two tensors were guessed to be equal")
     return same
 
 
 def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
-    known = recall(tensor)
-    if known is not None:
+    fact = recall(tensor)
+    if fact is not None:
         with really():
-            value = known.value.nonzero()
-        tell(*known.guesses)
-        return holding(tensor, Known(value, known.guesses, known.drawn)).to(torch.int64)
+            value = fact.value.nonzero()
+        tell(*fact.guesses)
+        return holding(tensor, Known(value, fact.guesses, fact.drawn)).to(torch.int64)
     share = share_of(tensor)
     sentence = _ALL_SET if share is None else f"one in {1 / share:g} elements {_GUESSED_SET}"
     guess(sentence)
     count = tensor.numel() if share is None else max(1, round(tensor.numel() * share))
-    found = tensor.new_empty((count, tensor.dim()), dtype=torch.int64)
-    if found.numel() <= _SMALL and tensor.numel():
+    indices = tensor.new_empty((count, tensor.dim()), dtype=torch.int64)
+    if indices.numel() <= _SMALL and tensor.numel():
         with really():
             places = torch.arange(count, device="cpu") * tensor.numel() // count
             value = torch.stack(torch.unravel_index(places, tuple(tensor.shape)), dim=-1)
-        remember(cast(FakeTensor, found), Known(value, (located(sentence),)))
-    return found
+        remember(cast(FakeTensor, indices), Known(value, (located(sentence),)))
+    return indices
 
 
 def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
@@ -215,14 +215,14 @@ def _without_masks(indices: Sequence[torch.Tensor | None]) -> list[torch.Tensor 
 
 
 def _masked_select(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    known = recall(mask)
-    if known is None:
+    fact = recall(mask)
+    if fact is None:
         guess(_ALL_SET)
         return tensor.new_empty((torch.broadcast_shapes(tensor.shape, mask.shape).numel(),))
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
     with really():
-        count = int(known.value.expand(shape).sum())
-    tell(*known.guesses)
+        count = int(fact.value.expand(shape).sum())
+    tell(*fact.guesses)
     return tensor.new_empty((count,))
 
 
@@ -236,7 +236,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     _aten._local_scalar_dense.default: _item,
     _aten.lift_fresh.default: lambda tensor: tensor,
     _aten.equal.default: _equal,
-    _aten.allclose.default: lambda left, right, *_, **__: _equal(left, right),
+    _aten.allclose.default: lambda first, second, *_, **__: _equal(first, second),
     _aten.nonzero.default: _nonzero,
     _aten.masked_select.default: _masked_select,
     _aten._nested_tensor_from_mask_left_aligned.default: lambda *_: False,  # a fast path
@@ -263,19 +263,19 @@ def _suppose(
     if result.dtype != torch.int64 or result.numel() > _SMALL or recall(result) is not None:
         return
     names = [argument.name for argument in func._schema.arguments]
-    known = supposed(result, {**dict(zip(names, args)), **kwargs})
-    if known is not None:
-        remember(result, known)
+    fact = supposed(result, {**dict(zip(names, args)), **kwargs})
+    if fact is not None:
+        remember(result, fact)
 
 
-def _balanced(indices: torch.Tensor, given: dict[str, Any]) -> Known | None:
+def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
     """Indices that choose each element of a dimension equally often.
 
     Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
     """
-    source: torch.Tensor = given["self"]
-    if "dim" in given or "num_samples" not in given:
-        dim = given.get("dim", None if "keepdim" in given else -1)
+    source: torch.Tensor = arguments["self"]
+    if "dim" in arguments or "num_samples" not in arguments:
+        dim = arguments.get("dim", None if "keepdim" in arguments else -1)
         choices = source.numel() if dim is None else source.shape[dim] if source.dim() else 1
     else:
         dim, choices = -1, source.shape[-1]
@@ -294,9 +294,9 @@ def _balanced(indices: torch.Tensor, given: dict[str, Any]) -> Known | None:
 _BALANCED = "routing was guessed balanced"
 
 
-def _all_set(count: torch.Tensor, given: dict[str, Any]) -> Known | None:
+def _all_set(count: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
     """A mask that selects everything: the usual case, and the largest count."""
-    mask: torch.Tensor = given["self"]
+    mask: torch.Tensor = arguments["self"]
     if mask.dtype != torch.bool or not count.numel():
         return None
     with really():
@@ -304,10 +304,10 @@ def _all_set(count: torch.Tensor, given: dict[str, Any]) -> Known | None:
     return Known(value, (located(_ALL_SET),))
 
 
-def _even_counts(counts: torch.Tensor, given: dict[str, Any]) -> Known | None:
-    """Each value occurs equally often."""
-    bins, number = counts.numel(), given["self"].numel()
-    if not bins or given.get("weights") is not None:
+def _even_counts(counts: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
+    """Suppose that each value occurs equally often."""
+    bins, number = counts.numel(), arguments["self"].numel()
+    if not bins or arguments.get("weights") is not None:
         return None
     with really():
         value = number // bins + (torch.arange(bins, device="cpu") < number % bins).long()

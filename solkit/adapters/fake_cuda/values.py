@@ -90,8 +90,8 @@ def _compute(
     fakes: Sequence[FakeTensor],
 ) -> None:
     results = _results(func, args, kwargs, inputs, fakes)
-    for fake, known in zip(fakes, results or (), strict=False):
-        remember(fake, known)
+    for fake, fact in zip(fakes, results or (), strict=False):
+        remember(fake, fact)
     if results is None:
         _defer(func, args, kwargs, inputs, fakes)
     if results is None and (share := _share(func, inputs)) is not None:
@@ -111,7 +111,7 @@ def _defer(
     """Note how to compute results that follow from random floats."""
     seen = _seen_all(inputs)
     draws = torch.Tag.nondeterministic_seeded in func.tags
-    follows = seen and any(each.later is not None for each in seen.values())
+    follows = seen and any(view.later is not None for view in seen.values())
     if seen is None or not (draws or follows) or not _is_affordable(func, inputs, fakes, 16):
         return
     with really():
@@ -138,8 +138,10 @@ def _later_write(
         return None
     (target,) = written
     whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
-    seen = _seen_all([each for each in inputs if each is not target or not (overwrites and whole)])
-    if seen is None or not (draws or any(each.later is not None for each in seen.values())):
+    seen = _seen_all(
+        [tensor for tensor in inputs if tensor is not target or not (overwrites and whole)]
+    )
+    if seen is None or not (draws or any(view.later is not None for view in seen.values())):
         return None
     own = seen.setdefault(id(target), _seen(target, None))
     with really():
@@ -150,21 +152,21 @@ def _later_write(
 
 
 def _seen_all(tensors: Sequence[torch.Tensor]) -> dict[int, Seen] | None:
-    """How an op sees its inputs; ``None`` if the contents of one do not follow from the program."""
-    found: dict[int, Seen] = {}
+    """View inputs as an op sees them; ``None`` if one's contents do not follow from the program."""
+    views: dict[int, Seen] = {}
     for tensor in tensors:
         contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
         if not isinstance(tensor, FakeTensor):
-            found[id(tensor)] = Seen(tensor.detach(), (), (), 0, tensor.dtype, 0)
+            views[id(tensor)] = Seen(tensor.detach(), (), (), 0, tensor.dtype, 0)
         elif contents is not None and contents.later is not None:
-            found[id(tensor)] = _seen(tensor, contents.later)
+            views[id(tensor)] = _seen(tensor, contents.later)
         elif contents is None or contents.flat is None or contents.guesses:
             return None
         else:
             contents.shared = True
             with really():
-                found[id(tensor)] = _seen(tensor, contents.whole)
-    return found
+                views[id(tensor)] = _seen(tensor, contents.whole)
+    return views
 
 
 def _seen(tensor: torch.Tensor, source: torch.Tensor | Later | None) -> Seen:
@@ -241,9 +243,9 @@ def _run(
 
     def real(argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):
-            known = recall(argument)
-            assert known is not None
-            value = known.value.detach()
+            fact = recall(argument)
+            assert fact is not None
+            value = fact.value.detach()
             return value[(slice(0, 1),) * value.dim()] if alike else value
         return torch.device("cpu") if isinstance(argument, torch.device) else argument
 
@@ -260,7 +262,7 @@ def _run(
 
 
 def _all_constant(func: torch._ops.OpOverload, facts: Sequence[Known]) -> bool:
-    """Whether an elementwise op has only constants as inputs, at least one of them large."""
+    """Tell whether an elementwise op has only constants as inputs, at least one of them large."""
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     large = any(fact.value.numel() > 1 for fact in facts)
     return elementwise and large and all(is_constant(fact.value) for fact in facts)
@@ -282,7 +284,7 @@ def _is_affordable(
     fakes: Sequence[FakeTensor],
     patience: int = 1,
 ) -> bool:
-    """Whether computing a result takes at most about 50 ms; or, if sorted, so many times that."""
+    """Tell whether a result takes at most about 50 ms to compute; if sorted, so many times that."""
     packet = func.overloadpacket
     tensors = (*inputs, *fakes)
     largest = max((tensor.numel() for tensor in tensors), default=0)
@@ -302,7 +304,7 @@ _INTEGER_DRAWS = (_aten.randint, _aten.randperm)
 
 @functools.cache
 def _is_pure(func: torch._ops.OpOverload) -> bool:
-    """Whether the result depends only on the arguments, or is drawn integers."""
+    """Tell whether the result depends only on the arguments, or is drawn integers."""
     random = torch.Tag.nondeterministic_seeded in func.tags or "empty" in func._schema.name
     return func.overloadpacket in _INTEGER_DRAWS or not random
 
@@ -355,12 +357,12 @@ def _write(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str,
 def _written(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     for position, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            given = args[position] if position < len(args) else kwargs.get(argument.name)
-            found += [leaf for leaf in tree_leaves(given) if isinstance(leaf, torch.Tensor)]
-    return found
+            operand = args[position] if position < len(args) else kwargs.get(argument.name)
+            tensors += [leaf for leaf in tree_leaves(operand) if isinstance(leaf, torch.Tensor)]
+    return tensors
 
 
 _RELOCATING = (_aten.resize_, _aten.resize_as_, _aten.set_)
@@ -401,8 +403,8 @@ def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch
     if not isinstance(target, FakeTensor):
         return
     source = args[1] if len(args) > 1 else 0
-    known = recall(source) if isinstance(source, torch.Tensor) else None
-    if isinstance(source, torch.Tensor) and known is None:
+    fact = recall(source) if isinstance(source, torch.Tensor) else None
+    if isinstance(source, torch.Tensor) and fact is None:
         forget(target)
         return
     whole = target.untyped_storage().nbytes() == target.numel() * target.element_size()
@@ -411,9 +413,9 @@ def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch
             forget(target)
         return
     with really():
-        value = known.value if known is not None else torch.tensor(source, device="cpu")
+        value = fact.value if fact is not None else torch.tensor(source, device="cpu")
         if value.numel() and is_constant(value):
             value = value[(0,) * value.dim()]
         value = value.to(target.dtype, copy=True).expand(target.shape)
         forget(target)
-        remember(target, replace(known, value=value) if known else Known(value))
+        remember(target, replace(fact, value=value) if fact else Known(value))

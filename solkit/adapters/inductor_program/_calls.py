@@ -83,21 +83,21 @@ def rewritten(module: Generated, names: Sequence[str]) -> Program:
     for statement in module.body:
         writer.write(statement)
     writer.program.kernels = apart
-    used = {each.id for line in writer.all_text() for each in _names(line)}
+    used = {name.id for line in writer.all_text() for name in _names(line)}
     writer.program.inputs = [name for name in names if name in used]
     return writer.program
 
 
 def _names(text: str) -> Iterator[ast.Name]:
-    return (each for each in ast.walk(syntax_tree(text)) if isinstance(each, ast.Name))
+    return (node for node in ast.walk(syntax_tree(text)) if isinstance(node, ast.Name))
 
 
 def _launches(module: Generated) -> Iterator[tuple[str, list[object]]]:
-    """Each kernel's name and the arguments of its last launch, numbers as such."""
+    """Yield each kernel's name and the arguments of its last launch, numbers as such."""
     for statement in module.body:
         if (call := _launch_of(statement)) is not None:
             name = ast.unparse(call.func).removesuffix(".run")
-            yield name, [getattr(each, "value", None) for each in call.args]
+            yield name, [getattr(arg, "value", None) for arg in call.args]
 
 
 def _launch_of(statement: ast.stmt) -> ast.Call | None:
@@ -142,11 +142,11 @@ class _Writer(ast.NodeTransformer):
     def _results(self, statement: ast.Return) -> list[str]:
         value = statement.value
         elements = value.elts if isinstance(value, ast.Tuple) else [value]
-        return [ast.unparse(self.visit(each)) for each in elements if each is not None]
+        return [ast.unparse(self.visit(element)) for element in elements if element is not None]
 
     def _delete(self, statement: ast.Delete) -> None:
         """Memory of buffers is freed as early as Inductor does."""
-        named = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+        named = [target.id for target in statement.targets if isinstance(target, ast.Name)]
         own = [self._named(n) for n in named if n not in self._inputs and n not in self._moved]
         if own and self.program.lines and self.program.lines[-1].startswith("del "):
             own = [self.program.lines.pop().removeprefix("del "), *own]
@@ -172,10 +172,10 @@ class _Writer(ast.NodeTransformer):
             self._add(ast.unparse(self.visit(call)))
 
     def _lay_out(self, call: ast.Call) -> None:
-        """What an operator of PyTorch returns may have other strides here."""
-        given, stride = ast.unparse(call.args[0]), ast.unparse(call.args[2])
-        name = self._named(given)
-        if given not in self._inputs:
+        """Lay out the result of an operator of PyTorch: its strides may be others here."""
+        tensor, stride = ast.unparse(call.args[0]), ast.unparse(call.args[2])
+        name = self._named(tensor)
+        if tensor not in self._inputs:
             self.program.helpers.add("_laid_out")
             self._add(f"{name} = _laid_out({name}, {stride})")
 
@@ -196,13 +196,13 @@ class _Writer(ast.NodeTransformer):
 
     def _launch(self, call: ast.Call) -> str:
         kernel = self._kernels[ast.unparse(call.func).removesuffix(".run")]
-        given = ", ".join(ast.unparse(self.visit(each)) for each in call.args)
+        arguments = ", ".join(ast.unparse(self.visit(arg)) for arg in call.args)
         tuned = [f"{name}={name}{kernel.suffix}" for name in kernel.tuned]
         tuned += ["launch_cooperative_grid=True"] if kernel.caught.cooperative else []
-        grid = ", ".join(kernel.renamed(each) for each in kernel.caught.grid)
+        grid = ", ".join(kernel.renamed(size) for size in kernel.caught.grid)
         comma = "," if len(kernel.caught.grid) == 1 else ""
         options = ", ".join(tuned)
-        return f"{kernel.name}[({grid}{comma})](\n    {given},\n    {options},\n)"
+        return f"{kernel.name}[({grid}{comma})](\n    {arguments},\n    {options},\n)"
 
     # -------------------------------------------------------------------------------- expressions
 
@@ -231,13 +231,13 @@ class _Writer(ast.NodeTransformer):
         return self._operator(node, called)
 
     def _rest(self, node: ast.Call) -> tuple[list[str], list[str]]:
-        args = [ast.unparse(self.visit(each)) for each in node.args]
+        args = [ast.unparse(self.visit(arg)) for arg in node.args]
         return args, [f"{k.arg}={ast.unparse(self.visit(k.value))}" for k in node.keywords]
 
     def _empty(self, node: ast.Call, called: str) -> ast.expr:
         if called != "empty_strided_cuda":
             raise InputError("a part of it runs on the CPU, which a kernel file cannot hold")
-        size, stride, dtype = (ast.unparse(each) for each in node.args)
+        size, stride, dtype = (ast.unparse(arg) for arg in node.args)
         return _expression(
             f"torch.empty_strided({size}, {stride}, dtype={dtype}, device={self._place()})"
         )
@@ -251,8 +251,8 @@ class _Writer(ast.NodeTransformer):
     def _view(self, node: ast.Call) -> ast.expr:
         args, _ = self._rest(node)
         self.program.helpers.add("_viewed")
-        given = args[:3] if args[3:] == ["0"] else args
-        return _expression(f"_viewed({', '.join(given)})")
+        operands = args[:3] if args[3:] == ["0"] else args
+        return _expression(f"_viewed({', '.join(operands)})")
 
     def _device(self, node: ast.Call) -> ast.expr:
         text = ast.unparse(node)
@@ -267,12 +267,12 @@ class _Writer(ast.NodeTransformer):
     def _attention(self, node: ast.Call) -> ast.expr:
         args, named = self._rest(node)
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale")
-        given = dict(zip((*names, "enable_gqa"), args))
-        given |= dict(each.split("=", 1) for each in named)
+        arguments = dict(zip((*names, "enable_gqa"), args))
+        arguments |= dict(keyword.split("=", 1) for keyword in named)
         usual = {"attn_mask": "None", "dropout_p": "0.0", "is_causal": "False", "scale": "None"}
         usual["enable_gqa"] = "False"
-        tensors = [given[name] for name in names[:3]]
-        named = [f"{n}={v}" for n, v in given.items() if n in usual and v != usual[n]]
+        tensors = [arguments[name] for name in names[:3]]
+        named = [f"{n}={v}" for n, v in arguments.items() if n in usual and v != usual[n]]
         called = "torch.nn.functional.scaled_dot_product_attention"
         return _expression(f"{called}({', '.join([*tensors, *named])})")
 

@@ -61,19 +61,19 @@ def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) 
     """
     warn_if_untested("torch", torch.__version__)
     inductor.prepare()
-    found = traced(reference.call, reference.tensors)
-    names = _names(reference, found)
-    module = generated_module(_generated(found, settings or {}))
+    tracing = traced(reference.call, reference.tensors)
+    names = _names(reference, tracing)
+    module = generated_module(_generated(tracing, settings or {}))
     program = rewritten(module, [name for name, _ in names])
-    file = _File(reference, found, program, dict(names))
+    file = _File(reference, tracing, program, dict(names))
     choices = tuple(k.choices for k in program.kernels if len(k.choices) > 1)
     return Written(file.text(), tuple(_notes(program)), choices)
 
 
-def _generated(found: Traced, settings: Mapping[str, Any]) -> str:
+def _generated(tracing: Traced, settings: Mapping[str, Any]) -> str:
     try:
         with _disable_current_modes():  # it has its own
-            return inductor.generated(found.graph, found.inputs, {**_SETTINGS, **settings})
+            return inductor.generated(tracing.graph, tracing.inputs, {**_SETTINGS, **settings})
     except SolkitError:
         raise
     except Exception as error:  # whatever Inductor raises where it cannot lower without a GPU
@@ -82,10 +82,10 @@ def _generated(found: Traced, settings: Mapping[str, Any]) -> str:
         raise InputError(message) from error
 
 
-def _names(reference: Reference, found: Traced) -> list[tuple[str, str]]:
-    """For each input of the graph the launcher's name for it, and an expression for its value."""
+def _names(reference: Reference, tracing: Traced) -> list[tuple[str, str]]:
+    """Pair the launcher's name of each input of the graph with an expression for its value."""
     texts = [*reference.argument_texts(), *reference.state_texts()]
-    texts += [reference.held_text(each) for each in found.held]
+    texts += [reference.held_text(held) for held in tracing.held]
     named: dict[str, str] = {}
     for text in texts:
         name = re.sub(r"\W+", "_", text.removeprefix("self.")).strip("_")
@@ -118,7 +118,7 @@ class _File:
     """A kernel file in the making."""
 
     reference: Reference
-    found: Traced
+    tracing: Traced
     program: Program
     names: dict[str, str]
 
@@ -191,7 +191,7 @@ class _File:
         return [name for name in self.names if name in used]
 
     def _returned_inputs(self) -> list[str]:
-        places = [r.place for r in _leaves(self.found.results) if r.is_input]
+        places = [r.place for r in _leaves(self.tracing.results) if r.is_input]
         return [list(self.names)[place] for place in places]
 
     def _returned(self) -> list[str]:
@@ -200,7 +200,7 @@ class _File:
         def text(result: Result) -> str:
             return inputs[result.place] if result.is_input else self.program.results[result.place]
 
-        returned = _nested(self.found.results, text)
+        returned = _nested(self.tracing.results, text)
         return [] if returned == "None" else [f"return {returned}"]
 
     def _model(self) -> tuple[str, str]:
@@ -208,10 +208,10 @@ class _File:
         if self.reference.model is None:
             return "", ""
         taken = _parameter_texts(self.reference.parameters)
-        given = [self._placed(self.names[name]) for name in self._given()]
+        arguments = [self._placed(self.names[name]) for name in self._given()]
         forward = (
             f"def forward({', '.join(['self', *taken, '**params'])}):\n"
-            f"    return kernel(\n        {', '.join(given)},\n        **params,\n    )\n"
+            f"    return kernel(\n        {', '.join(arguments)},\n        **params,\n    )\n"
         )
         reference = self.reference
         return model_text(reference.source, forward, reference.sizes)
@@ -226,11 +226,11 @@ _IMPORTS = (
 
 def _joined(taken: Sequence[str], tuned: Sequence[str]) -> str:
     """A launcher's parameters, those of each kernel on a line."""
-    given = ", ".join(taken)
+    inline = ", ".join(taken)
     if not tuned:
-        return given
-    star = [] if any(each.startswith("*") for each in taken) else ["*"]
-    lines = "".join(f"    {each},\n" for each in [*([given] if given else []), *star, *tuned])
+        return inline
+    star = [] if any(name.startswith("*") for name in taken) else ["*"]
+    lines = "".join(f"    {line},\n" for line in [*([inline] if inline else []), *star, *tuned])
     return f"\n{lines}"
 
 
@@ -238,17 +238,19 @@ def _parameter_texts(parameters: Sequence[inspect.Parameter]) -> list[str]:
     """A reference's parameters for a launcher; keyword-only ones are none that may be tuned."""
     texts: list[str] = []
     has_default = False
-    for each in parameters:
-        if each.kind is each.VAR_POSITIONAL:
-            texts.append(f"*{each.name}")
-        elif each.kind is each.VAR_KEYWORD:
-            raise InputError(f"its parameters cannot be told: **{each.name}")
-        elif each.default is each.empty and not has_default:
-            texts.append(each.name)
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            texts.append(f"*{parameter.name}")
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise InputError(f"its parameters cannot be told: **{parameter.name}")
+        elif parameter.default is parameter.empty and not has_default:
+            texts.append(parameter.name)
         else:
             has_default = True
-            plain = isinstance(each.default, (bool, int, float, str))
-            texts.append(f"{each.name}={each.default!r}" if plain else f"{each.name}=None")
+            plain = isinstance(parameter.default, (bool, int, float, str))
+            texts.append(
+                f"{parameter.name}={parameter.default!r}" if plain else f"{parameter.name}=None"
+            )
     return texts
 
 
@@ -256,8 +258,8 @@ def _leaves(results: Any) -> Iterator[Result]:
     if isinstance(results, Result):
         yield results
     elif isinstance(results, (tuple, list)):
-        for each in results:
-            yield from _leaves(each)
+        for result in results:
+            yield from _leaves(result)
     elif isinstance(results, dict):
         yield from _leaves(list(results.values()))
 
@@ -271,7 +273,7 @@ def _nested(results: Any, text: Any) -> str:
     if isinstance(results, Result):
         return str(text(results))
     if type(results) in (tuple, list):
-        inside = ", ".join(_nested(each, text) for each in results)
+        inside = ", ".join(_nested(result, text) for result in results)
         if isinstance(results, list):
             return f"[{inside}]"
         return f"({inside},)" if len(results) == 1 else f"({inside})"

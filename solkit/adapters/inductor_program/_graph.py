@@ -87,16 +87,16 @@ class Traced:
     results: Any
 
 
-def traced(function: Callable[..., Any], given: Tensors) -> Traced:
+def traced(function: Callable[..., Any], arguments: Tensors) -> Traced:
     """Trace a function of fake tensors; see `Tensors` for what it takes.
 
     Raises:
         InputError: it cannot be one graph: it branches on values, or draws random numbers.
     """
-    leaves, form = tree_flatten((given.args, dict(given.kwargs)))
+    leaves, form = tree_flatten((arguments.args, dict(arguments.kwargs)))
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    names = list(given.state)
-    told: list[Any] = []
+    names = list(arguments.state)
+    outputs: list[Any] = []
 
     def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
         filled = list(leaves)
@@ -105,11 +105,13 @@ def traced(function: Callable[..., Any], given: Tensors) -> Traced:
         args, kwargs = tree_unflatten(filled, form)
         state = dict(zip(names, tensors[len(places) :], strict=True))
         results, structure = tree_flatten(function(state, *args, **kwargs))
-        made: list[torch.Tensor] = []
-        told[:] = [tree_unflatten([_told(r, tensors, made) for r in results], structure)]
-        return made
+        computed: list[torch.Tensor] = []
+        outputs[:] = [tree_unflatten([_told(r, tensors, computed) for r in results], structure)]
+        return computed
 
-    inputs = [leaves[at] for at in places] + [tensor.detach() for tensor in given.state.values()]
+    inputs = [leaves[at] for at in places] + [
+        tensor.detach() for tensor in arguments.state.values()
+    ]
     pure = torch.func.functionalize(flat, remove="mutations")
     with torch.no_grad(), preserve_node_meta(), _attention(), _constants(), _explained():
         graph = make_fx(pure, select_decomp_table())(*inputs)
@@ -117,19 +119,19 @@ def traced(function: Callable[..., Any], given: Tensors) -> Traced:
     _refuse_random(graph)
     _keep_strides(graph)
     held = _lifted(graph)
-    every = (*inputs, *(each.tensor for each in held))
-    return Traced(graph, every, tuple(held), told[0])
+    every = (*inputs, *(entry.tensor for entry in held))
+    return Traced(graph, every, tuple(held), outputs[0])
 
 
-def _told(result: Any, inputs: Sequence[torch.Tensor], made: list[torch.Tensor]) -> Any:
-    """A result, or where its tensor is; a new one joins `made`."""
+def _told(result: Any, inputs: Sequence[torch.Tensor], computed: list[torch.Tensor]) -> Any:
+    """A result, or where its tensor is; a new one joins `computed`."""
     if not isinstance(result, torch.Tensor):
         return result
     for place, tensor in enumerate(inputs):
         if tensor is result:
             return Result(place, is_input=True)
-    made.append(result)
-    return Result(len(made) - 1, is_input=False)
+    computed.append(result)
+    return Result(len(computed) - 1, is_input=False)
 
 
 @contextlib.contextmanager
@@ -173,21 +175,21 @@ def _keep_strides(graph: torch.fx.GraphModule) -> None:
 def _lifted(graph: torch.fx.GraphModule) -> list[Held]:
     """Make the tensors that a graph holds its last arguments, each once."""
     nodes = graph.graph
-    found: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
+    lifted: dict[int, tuple[torch.Tensor, torch.fx.Node]] = {}
     first = next(node for node in nodes.nodes if node.op != "placeholder")
     for node in [node for node in nodes.nodes if node.op == "get_attr"]:
         tensor = getattr(graph, node.target)
         if not isinstance(tensor, torch.Tensor):
             continue
-        if id(tensor) not in found:
+        if id(tensor) not in lifted:
             with nodes.inserting_before(first):
-                placeholder = nodes.placeholder(f"held_{len(found)}")
+                placeholder = nodes.placeholder(f"held_{len(lifted)}")
             placeholder.meta["val"] = tensor
-            found[id(tensor)] = tensor, placeholder
-        node.replace_all_uses_with(found[id(tensor)][1])
+            lifted[id(tensor)] = tensor, placeholder
+        node.replace_all_uses_with(lifted[id(tensor)][1])
     nodes.eliminate_dead_code()
     graph.recompile()
-    return [Held(tensor, getattr(tensor, "constant", None)) for tensor, _ in found.values()]
+    return [Held(tensor, getattr(tensor, "constant", None)) for tensor, _ in lifted.values()]
 
 
 # ------------------------------------------------------------------------ numbers in the program
@@ -205,18 +207,18 @@ def _constants() -> Iterator[None]:
 
 def _tensor(data: Any, *, dtype: Any = None, device: Any = None, **options: Any) -> torch.Tensor:
     numbers = tree_flatten(data)[0]
-    plain = all(isinstance(each, (bool, int, float)) for each in numbers)
+    plain = all(isinstance(number, (bool, int, float)) for number in numbers)
     if options or not plain or not 0 < len(numbers) <= _MOST_NUMBERS:
         return _torch_tensor(data, dtype=dtype, device=device, **options)
     kind = dtype or _dtype_of(numbers)
-    made = [torch.full((), number, dtype=kind, device=device) for number in numbers]
-    return torch.stack(made).view(np.shape(data)) if np.shape(data) else made[0]
+    elements = [torch.full((), number, dtype=kind, device=device) for number in numbers]
+    return torch.stack(elements).view(np.shape(data)) if np.shape(data) else elements[0]
 
 
 def _dtype_of(numbers: Sequence[Any]) -> torch.dtype:
-    if all(isinstance(each, bool) for each in numbers):
+    if all(isinstance(number, bool) for number in numbers):
         return torch.bool
-    floating = any(isinstance(each, float) for each in numbers)
+    floating = any(isinstance(number, float) for number in numbers)
     return torch.get_default_dtype() if floating else torch.int64
 
 
@@ -260,8 +262,8 @@ def _attend(
         )
     tensors: Sequence[Any] = (query, key, value, attn_mask)
     attention = torch.ops.solkit_inductor.attention
-    made: torch.Tensor = attention(*tensors, dropout_p, is_causal, scale, enable_gqa)
-    return made
+    result: torch.Tensor = attention(*tensors, dropout_p, is_causal, scale, enable_gqa)
+    return result
 
 
 @contextlib.contextmanager

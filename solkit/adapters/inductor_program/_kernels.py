@@ -57,10 +57,10 @@ class ProgramKernel:
             read = read_kernel(text)
         except AssertionError as error:  # Inductor's, e.g. of settings that exclude each other
             raise InputError(f"Inductor has no configuration of {name}: {error}") from error
-        plain = [each for each, constant in parameters(read.function) if not constant]
-        blocks = tuple(each for each, constant in parameters(read.function) if constant)
-        given = dict(zip(plain, sizes))
-        numels = {n: v for n, v in given.items() if n.endswith("numel") and isinstance(v, int)}
+        plain = [name for name, constant in parameters(read.function) if not constant]
+        blocks = tuple(name for name, constant in parameters(read.function) if constant)
+        values = dict(zip(plain, sizes))
+        numels = {n: v for n, v in values.items() if n.endswith("numel") and isinstance(v, int)}
         try:
             grid = grid_of(read.meta, numels, blocks)
         except KeyError:
@@ -94,20 +94,20 @@ class ProgramKernel:
 
     @property
     def tuned(self) -> tuple[str, ...]:
-        """What may be tuned, by the names that the function and Triton know."""
+        """Parameters that may be tuned, by the names that the function and Triton know."""
         return (*self.caught.blocks, "num_warps", "num_stages")
 
     @property
     def choices(self) -> tuple[Mapping[str, int], ...]:
         """The configurations that Inductor would time, by the launcher's names."""
         return tuple(
-            {f"{name}{self.suffix}": value for name, value in {**self.defaults, **each}.items()}
-            for each in self.caught.configs
+            {f"{name}{self.suffix}": value for name, value in {**self.defaults, **config}.items()}
+            for config in self.caught.configs
         )
 
     @property
     def defaults(self) -> Mapping[str, int]:
-        """What Inductor would take first."""
+        """Configuration that Inductor would take first."""
         return self.caught.configs[0]
 
     def renamed(self, text: str) -> str:
@@ -118,28 +118,28 @@ class ProgramKernel:
 def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
     """The kernels with parameters that are named apart, by the numbers that Inductor gave them."""
     numbers = [re.search(r"_\d+$", kernel.name) for kernel in kernels]
-    found = [number[0] if number else "" for number in numbers]
-    if len(set(found)) < len(found) or "" in found:
-        found = [f"_{index}" for index in range(len(kernels))]
+    suffixes = [number[0] if number else "" for number in numbers]
+    if len(set(suffixes)) < len(suffixes) or "" in suffixes:
+        suffixes = [f"_{index}" for index in range(len(kernels))]
     if len(kernels) == 1:
-        found = [""]
-    made, helpers = [], dict[str, str]()
-    for kernel, suffix in zip(kernels, found, strict=True):
+        suffixes = [""]
+    renamed, helpers = [], dict[str, str]()
+    for kernel, suffix in zip(kernels, suffixes, strict=True):
         text, source = _helpers_apart(kernel.helpers, kernel.source, helpers)
-        made.append(ProgramKernel(kernel.name, source, text, kernel.caught, suffix))
-    return tuple(made)
+        renamed.append(ProgramKernel(kernel.name, source, text, kernel.caught, suffix))
+    return tuple(renamed)
 
 
-def _helpers_apart(text: str, source: str, known: dict[str, str]) -> tuple[str, str]:
+def _helpers_apart(text: str, source: str, bodies: dict[str, str]) -> tuple[str, str]:
     """New helpers, and the function that calls them: two of one name may differ."""
     new = []
-    for each in re.split(r"(?=@triton\.jit\n)", text):
-        if not (found := re.search(r"^def (\w+)\(", each, re.MULTILINE)):
+    for part in re.split(r"(?=@triton\.jit\n)", text):
+        if not (match := re.search(r"^def (\w+)\(", part, re.MULTILINE)):
             continue
-        name, body = found[1], each.strip()
-        free = next(n for n in _numbered(name) if known.get(n, body) == body)
-        if free not in known:
-            known[free] = body
+        name, body = match[1], part.strip()
+        free = next(n for n in _numbered(name) if bodies.get(n, body) == body)
+        if free not in bodies:
+            bodies[free] = body
             new.append(re.sub(rf"\b{name}\b", free, body) + "\n")
         source = re.sub(rf"\b{name}\b", free, source)
     return "\n\n".join(new), source
@@ -155,14 +155,14 @@ def _numbered(name: str) -> Iterator[str]:
 
 def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
     """The values of all parameters, by the launcher's names."""
-    found: dict[str, tuple[int, ...]] = {}
+    values_by_name: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
         free = space(kernel.caught)
         free |= {n: (kernel.defaults[n],) for n in _FIXED if n in free}
         if len(kernels) > _MOST_FREE:
             free = _valid_box(kernel, free)
-        found |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
-    return found
+        values_by_name |= {f"{name}{kernel.suffix}": values for name, values in free.items()}
+    return values_by_name
 
 
 def _valid_box(
@@ -180,7 +180,7 @@ def _valid_box(
         if value != kernel.defaults[name]
     )
     for _, name, value in steps:
-        others = [values if each != name else (value,) for each, values in box.items()]
+        others = [values if parameter != name else (value,) for parameter, values in box.items()]
         if all(holds(dict(zip(box, point))) for point in itertools.product(*others)):
             box[name] = tuple(sorted((*box[name], value)))
     return box
@@ -206,7 +206,7 @@ def _test(kernel: ProgramKernel, suffix: str) -> str:
 
 def valid_lines(kernels: Sequence[ProgramKernel]) -> str:
     """The functions ``valid`` and ``_fits`` of a kernel file."""
-    tests = "".join(f"            {_test(each, each.suffix)},\n" for each in kernels)
+    tests = "".join(f"            {_test(kernel, kernel.suffix)},\n" for kernel in kernels)
     return (
         "def _fits(values, warps):\n"
         '    """At most 128 values a thread, and no idle thread."""\n'

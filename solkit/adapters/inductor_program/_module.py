@@ -34,8 +34,8 @@ def generated_module(text: str) -> Generated:
         InputError: it holds code of another kind.
     """
     tree = syntax_tree(text)
-    found = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
-    call = next(each for each in found if each.name == "call")
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    call = next(function for function in functions if function.name == "call")
     body = list(_flat(call.body))
     kernels = {name: source for node in tree.body for name, source in _kernel(node)}
     if body and (names := _inputs(body[0])) is not None:
@@ -44,18 +44,18 @@ def generated_module(text: str) -> Generated:
 
 
 def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    for each in body:
-        if isinstance(each, ast.With):
-            yield from _flat(each.body)
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from _flat(statement.body)
         else:
-            yield each
+            yield statement
 
 
 def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
     """The names in ``a, b = args``."""
     match first:
         case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Name(id="args")):
-            return tuple(ast.unparse(each) for each in elements)
+            return tuple(ast.unparse(element) for element in elements)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a program is made of: a function or a model, and how its text names its tensors."""
+"""Source of a program: a function or a model, and how its text names its tensors."""
 
 # mypy: disable-error-code="no-untyped-call"
 # (torch's pytree is untyped)
@@ -55,7 +55,7 @@ class Reference:
 
     @property
     def tensors(self) -> Tensors:
-        """What it is traced with."""
+        """Tensors that it is traced with."""
         return Tensors(self.args, self.kwargs, self.state)
 
     def call(self, state: Mapping[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
@@ -66,7 +66,7 @@ class Reference:
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """What it takes, without ``self``."""
+        """Parameters that it takes, without ``self``."""
         return list(inspect.signature(self.function).parameters.values())
 
     # ------------------------------------------------------------------------------- expressions
@@ -79,14 +79,18 @@ class Reference:
     def _text(self, path: Any) -> str:
         named = [p.name for p in self.parameters if p.kind in _POSITIONAL]
         rest = {p.kind: p.name for p in self.parameters}
-        inside = "".join(f"[{_key(each)!r}]" for each in path[2:])
+        inside = "".join(f"[{_key(key)!r}]" for key in path[2:])
         first: Any = _key(path[1])
         if _key(path[0]) == 0 and first < len(named):
             return f"{named[first]}{inside}"
         if _key(path[0]) == 0:
             return f"{rest[inspect.Parameter.VAR_POSITIONAL]}[{first - len(named)}]{inside}"
-        known = first in {p.name for p in self.parameters}
-        return f"{first}{inside}" if known else f"{rest[inspect.Parameter.VAR_KEYWORD]}[{first!r}]"
+        is_parameter = first in {p.name for p in self.parameters}
+        return (
+            f"{first}{inside}"
+            if is_parameter
+            else f"{rest[inspect.Parameter.VAR_KEYWORD]}[{first!r}]"
+        )
 
     def state_texts(self) -> list[str]:
         """An expression of ``self`` for each parameter and buffer."""
@@ -146,12 +150,12 @@ def model_text(source: str, forward: str, sizes: Mapping[str, Any]) -> tuple[str
         raise InputError("its Model is not defined in the file itself")
     model = models[-1]
     own = [n for n in model.body if not (isinstance(n, ast.FunctionDef) and n.name == "forward")]
-    wanted = _reached(tree, own, model)
-    kept = [n for n in tree.body if n in wanted and n is not model]
+    reached = _reached(tree, own, model)
+    kept = [n for n in tree.body if n in reached and n is not model]
     imports = [ast.unparse(n) for n in kept if isinstance(n, ast.Import | ast.ImportFrom)]
     parts = [_with_sizes(n, source, sizes) for n in kept if not _is_import(n)]
     text = "\n".join([*parts, "", "", _class_text(source, model, forward)])
-    return "\n".join(each for each in imports if each != "import torch"), text.strip()
+    return "\n".join(line for line in imports if line != "import torch"), text.strip()
 
 
 def _is_import(node: ast.stmt) -> bool:
@@ -161,10 +165,10 @@ def _is_import(node: ast.stmt) -> bool:
 def _class_text(source: str, model: ast.ClassDef, forward: str) -> str:
     """The class's lines without ``forward``, named ``ModelNew``."""
     lines = source.splitlines()
-    start = min([model.lineno, *(each.lineno for each in model.decorator_list)])
+    start = min([model.lineno, *(decorator.lineno for decorator in model.decorator_list)])
     kept: list[str] = []
     for number in range(start, (model.end_lineno or start) + 1):
-        if not any(_within(number, each) for each in model.body if _is_forward(each)):
+        if not any(_within(number, method) for method in model.body if _is_forward(method)):
             kept.append(lines[number - 1])
     text = "\n".join(kept).rstrip()
     code = re.sub(r"^class Model\b", "class ModelNew", text, flags=re.MULTILINE)
@@ -188,14 +192,14 @@ def _reached(tree: ast.Module, own: Iterable[ast.stmt], model: ast.ClassDef) -> 
     for node in tree.body:
         for name in _defined(node):
             by_name.setdefault(name, []).append(node)
-    found: set[ast.stmt] = {n for n in tree.body if _is_future(n)}
+    reached: set[ast.stmt] = {n for n in tree.body if _is_future(n)}
     waiting: list[ast.AST] = [*own, *model.bases, *model.decorator_list]
     while waiting:
         for name in _used(waiting.pop()):
-            new = [node for node in by_name.get(name, ()) if node not in found]
-            found.update(new)
+            new = [node for node in by_name.get(name, ()) if node not in reached]
+            reached.update(new)
             waiting.extend(node for node in new if node is not model)
-    return found
+    return reached
 
 
 def _is_future(node: ast.stmt) -> bool:
@@ -204,13 +208,13 @@ def _is_future(node: ast.stmt) -> bool:
 
 def _defined(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
-        for each in node.names:
-            yield (each.asname or each.name).split(".")[0]
+        for name in node.names:
+            yield (name.asname or name.name).split(".")[0]
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        stored = (each for each in ast.walk(node) if isinstance(each, ast.Name))
-        yield from (each.id for each in stored if isinstance(each.ctx, ast.Store))
+        stored = (child for child in ast.walk(node) if isinstance(child, ast.Name))
+        yield from (name.id for name in stored if isinstance(name.ctx, ast.Store))
 
 
 def _used(node: ast.AST) -> set[str]:
@@ -222,7 +226,7 @@ def _used(node: ast.AST) -> set[str]:
 
 
 def _own(node: ast.FunctionDef | ast.Lambda) -> set[str]:
-    return {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+    return {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
 
 
 def _with_sizes(node: ast.stmt, source: str, sizes: Mapping[str, Any]) -> str:

@@ -125,9 +125,9 @@ def _pinned_as(kind: type, value: _StandIn) -> Any:
 
 def _computed(function: Callable[..., Any], *operands: Any) -> Any:
     """An operation with at least one stand-in."""
-    ours = [issubclass(type(each), _StandIn) for each in operands]  # `isinstance` believes it
+    ours = [issubclass(type(operand), _StandIn) for operand in operands]  # `isinstance` believes it
     steps = operands[ours.index(True)].solkit_steps
-    if not all(own or _is_followed(each) for own, each in zip(ours, operands)):
+    if not all(own or _is_followed(operand) for own, operand in zip(ours, operands)):
         return function(*(steps.pin(x) if own else x for own, x in zip(ours, operands)))
     result = steps.apply(function, operands)
     if function is operator.pow:  # integers give an integer or a fraction
@@ -136,7 +136,7 @@ def _computed(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _is_followed(operand: Any) -> bool:
-    """Whether it is a plain value or a tensor, so that the operation is a step."""
+    """Tell whether it is a plain value or a tensor, so that the operation is a step."""
     return type(operand) in PLAIN or hasattr(type(operand), "untyped_storage")
 
 

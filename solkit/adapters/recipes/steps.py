@@ -94,11 +94,11 @@ class Steps:
 
     def mapping(self, function: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
         """Stand-ins for the values of a mapping that `function` makes from the parameters."""
-        index, made = self._call(function, (_Ref(0),), _NOTHING)
+        index, entries = self._call(function, (_Ref(0),), _NOTHING)
         if index is None:  # the run is over
-            return dict(made)
+            return dict(entries)
         self._pin(self._call(", ".join, (_Ref(index),), _NOTHING)[0])
-        return {name: self._value(index, name, type(value)) for name, value in made.items()}
+        return {name: self._value(index, name, type(value)) for name, value in entries.items()}
 
     def _value(self, index: int, name: str, kind: type) -> Any:
         value = self.apply(_of_type, (_Ref(index), name, kind))
@@ -125,11 +125,11 @@ class Steps:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a recorded call is being made, which is made again when steps are repeated."""
+        """True if a recorded call is being made, which is made again when steps are repeated."""
         return self._busy
 
     def holds(self, tree: Any) -> bool:
-        """Whether anything in nested containers depends on parameters."""
+        """Tell whether anything in nested containers depends on parameters."""
         return not self._busy and any(self._index(leaf) is not None for leaf in _leaves(tree))
 
     def apply(
@@ -235,8 +235,8 @@ class Steps:
         if hasattr(type(leaf), "solkit_index"):
             index: int = leaf.solkit_index
             return index if leaf.solkit_steps is self else None
-        found = self._tracked.get(id(leaf))
-        return None if found is None else found[1]
+        entry = self._tracked.get(id(leaf))
+        return None if entry is None else entry[1]
 
     def _bare(self, tree: Any) -> Any:
         if isinstance(tree, _Ref):
@@ -290,8 +290,8 @@ def bare(tree: Any, steps: Steps | None = None) -> Any:
     if parts is None:
         return tree
     make, inner = parts
-    found = [bare(part, steps) for part in inner]
-    return tree if all(a is b for a, b in zip(found, inner)) else make(found)
+    bared = [bare(part, steps) for part in inner]
+    return tree if all(a is b for a, b in zip(bared, inner)) else make(bared)
 
 
 def _of_type(params: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -303,7 +303,7 @@ def _of_type(params: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value can be compared: ``None``, a dtype, a layout and so on."""
+    """Tell whether a value can be compared: ``None``, a dtype, a layout and so on."""
     return value is None or (
         type(value).__module__ == "torch" and not hasattr(value, "untyped_storage")
     )
@@ -316,7 +316,7 @@ def _has_tensors(result: Any) -> bool:
 
 
 def _parts(tree: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
-    """How to make a container, and its parts; ``None`` for other values."""
+    """Return a maker of a container, and its parts; ``None`` for other values."""
     kind = type(tree)
     if kind is list or kind is tuple:
         return kind, list(tree)
@@ -325,7 +325,7 @@ def _parts(tree: Any) -> tuple[Callable[[list[Any]], Any], list[Any]] | None:
     if kind is dict:
         return lambda parts: dict(zip(tree, parts)), list(tree.values())
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = [each.name for each in dataclasses.fields(tree) if each.init]
+        names = [field.name for field in dataclasses.fields(tree) if field.init]
         copied = dataclasses.replace
         return lambda parts: copied(tree, **dict(zip(names, parts))), [
             getattr(tree, name) for name in names

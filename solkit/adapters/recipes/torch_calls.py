@@ -99,7 +99,7 @@ class _Following(TorchFunctionMode):
 
 
 def _writes(func: Callable[..., Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a function changes an argument, by torch's naming convention."""
+    """Tell whether a function changes an argument, by torch's naming convention."""
     name = getattr(func, "__name__", "")
     if name.startswith("__"):
         return name in _WRITES
