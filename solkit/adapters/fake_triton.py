@@ -271,7 +271,7 @@ def _record(kernel: Specialisation, grid: tuple[int, int, int], args: Sequence[A
 
 
 def _storages(arg: Any) -> Iterator[int]:
-    """Yield storages of an argument's tensors: of a pointer, a TMA descriptor, or a tuple of them."""
+    """Yield the storages of an argument: of a pointer, a TMA descriptor, or a tuple of these."""
     if isinstance(arg, (tuple, list)):
         yield from (storage for part in arg for storage in _storages(part))
     tensor = getattr(arg, "base", arg)
