@@ -12,8 +12,7 @@ holds one thing::
 
 The first line begins a run: one `OutcomeLog`, resumed or not. Many runs may share a file; a row
 names its run. Sources and facts come before the rows that refer to them. ``facts_of`` gives facts
-to a row in another file. Also read: ``solkit.run/1``, the same without facts and with one run per
-file, and lines of ``solkit.trace/1`` (`solkit.datasets.formats.solkit_trace`).
+to a row in another file.
 
 A batch is on disk when `OutcomeLog.append` returns. A line that a crash cut off is reported by
 `read` and affects no other line; the next batch starts on a line of its own.
@@ -36,15 +35,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from solkit import userdata
 from solkit.core import Outcome, Source, StoredFacts
 from solkit.datasets.record import from_json, to_json
 from solkit.errors import InputError, TraceError
-
-if TYPE_CHECKING:
-    from solkit.datasets.formats import Labels
 
 __all__ = [
     "SCHEMA",
@@ -64,8 +60,8 @@ SCHEMA = "solkit.run/2"
 VARIABLE = "SOLKIT_TRACES"
 """The environment variable that names another folder for `default_path`."""
 
-_SCHEMAS = {"solkit.run": 2, "solkit.trace": 1}  # the newest version of each that is read
-_STARTS = tuple(f'{{"schema":"{name}/'.encode() for name in _SCHEMAS)
+_FAMILY, _, _VERSION = SCHEMA.partition("/")
+_START = f'{{"schema":"{_FAMILY}/'.encode()
 _GZIP = b"\x1f\x8b"  # first bytes of gzip files: RFC 1952, 2.3.1
 _PATIENCE_S = 30.0
 _RESUME_PATIENCE_S = 0.5  # others hold the lock for one append, another writer of the run for long
@@ -81,7 +77,7 @@ class Contents:
 
     Attributes:
         runs: by run, what its writer recorded: its plan, its command.
-        rows, sources, facts: in the order written; rows of traces come first.
+        rows, sources, facts: in the order written.
         facts_of: ids of facts, by their row in another file.
         faults: unreadable lines, a sentence each.
     """
@@ -322,10 +318,8 @@ def _require_log(file: int, path: Path) -> None:
     with os.fdopen(os.dup(file), "rb") as lines:
         lines.seek(0)
         head = lines.readline()
-    if not any(head.startswith(each) or each.startswith(head) for each in _STARTS):
-        raise InputError(
-            f"{path} is not a log: its first line is neither solkit.run nor solkit.trace"
-        )
+    if not head.startswith(_START) and not _START.startswith(head):
+        raise InputError(f"{path} is not a log: its first line is not of {_FAMILY}")
     told = _json(head)
     if not head.endswith(b"\n") and (told is None or "run_id" in told):
         os.ftruncate(file, 0)
@@ -394,21 +388,18 @@ def _link(row: RowKey, facts_id: str) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------- reading
 
 
-def read(
-    path: str | os.PathLike[str], whole: bool = False, labels: Labels | None = None
-) -> Contents:
+def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
     """The content of a log, which may be in use; an empty file holds nothing.
 
     Args:
         path: the file, maybe gzipped.
         whole: refuse files of `tried`: their rows lack most columns.
-        labels: what the user says about traces (``solkit.trace/1``).
 
     Raises:
         InputError: the file cannot be read, or is not a log.
     """
     path = Path(path)
-    reader = _Reader(path, whole, labels)
+    reader = _Reader(path, whole)
     try:
         with _unpacked(path) as file:
             head = file.readline()
@@ -435,12 +426,11 @@ def is_log(path: str | os.PathLike[str]) -> bool:
 class _Reader:
     """Sorts a log's lines by content."""
 
-    def __init__(self, path: Path, whole: bool, labels: Labels | None = None) -> None:
-        self._path, self._whole, self._labels = path, whole, labels
+    def __init__(self, path: Path, whole: bool) -> None:
+        self._path, self._whole = path, whole
         self._runs: dict[str, Mapping[str, Any]] = {}
         self._found: dict[type, list[Any]] = {Outcome: [], Source: [], StoredFacts: []}
         self._facts_of: dict[RowKey, str] = {}
-        self._traces: list[tuple[Outcome, Mapping[str, Any]]] = []
         self._faults: list[str] = []
 
     def header(self, line: bytes) -> None:
@@ -471,7 +461,7 @@ class _Reader:
             how = "damaged" if line.endswith(b"\n") else "cut off"
             raise ValueError(f"the line is {how}: {len(line)} bytes that are not JSON")
         if "row" in told:
-            self._found[Outcome].append(_row(told["row"]))
+            self._found[Outcome].append(from_json(Outcome, told["row"]))
         elif "source" in told:
             self._found[Source].append(from_json(Source, told["source"]))
         elif "facts" in told:
@@ -482,30 +472,16 @@ class _Reader:
             self._facts_of[link["run_id"], link["sequence"]] = link["facts_id"]
         elif fault := _foreign(told.get("schema")):
             raise ValueError(f"unknown line: {fault}")
-        elif told["schema"].startswith("solkit.run/"):
+        else:
             self._runs[told["run_id"]] = about = told.get("about", {})
             if self._whole:
                 _require_whole(about, self._path)
-        else:
-            self._traces.append(self._trace(told))
-
-    def _trace(self, told: Mapping[str, Any]) -> tuple[Outcome, Mapping[str, Any]]:
-        from solkit.datasets.formats import solkit_trace
-        from solkit.datasets.formats._base import Labels  # the formats import this module
-
-        return solkit_trace.row(told, self._labels or Labels()), solkit_trace.naming(told)
 
     def contents(self) -> Contents:
         """All that was taken."""
-        rows = self._found[Outcome]
-        if self._traces:
-            from solkit.datasets.formats import numbered
-
-            traced, naming = zip(*self._traces, strict=True)
-            rows = [*numbered("trace", traced, naming), *rows]
         return Contents(
             self._runs,
-            tuple(rows),
+            tuple(self._found[Outcome]),
             tuple(self._found[Source]),
             tuple(self._found[StoredFacts]),
             self._facts_of,
@@ -513,21 +489,14 @@ class _Reader:
         )
 
 
-def _row(told: dict[str, Any]) -> Outcome:
-    """A row. Of version 1 launches that were recorded live are kept, without their analysis."""
-    if "launches" in told and "first_call_s" in told:
-        told["live_launches"] = told["launches"]
-    return from_json(Outcome, told)
-
-
 def _foreign(schema: object) -> str:
     """Why a line with that schema does not belong in a log; empty if it does."""
     family, _, version = str(schema).partition("/")
-    newest = _SCHEMAS.get(family)
-    if newest is None or not version.isdecimal():
-        return f"schema is {schema!r}, neither solkit.run nor solkit.trace"
-    if int(version) > newest:
-        return f"{schema} is newer than {family}/{newest}, the newest that this SolKit reads"
+    if family != _FAMILY or not version.isdecimal():
+        return f"schema is {schema!r}, not {SCHEMA}"
+    if version != _VERSION:
+        age = "newer" if int(version) > int(_VERSION) else "older"
+        return f"{schema} is {age} than {SCHEMA}, which this SolKit reads"
     return ""
 
 

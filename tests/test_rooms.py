@@ -14,7 +14,6 @@ ORDER = (
     ("extras",),
     ("core",),
     ("ops",),
-    ("deprecation",),
     ("datasets",),
     ("processes",),
     ("adapters",),

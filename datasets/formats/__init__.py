@@ -34,7 +34,6 @@ FORMATS: dict[str, Format] = {
     each.name: each
     for each in (
         solkit_log.RUN,
-        solkit_log.TRACE,
         kernel_tuner.FORMAT,
         t4.FORMAT,
         columns.FORMAT,

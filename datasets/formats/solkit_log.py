@@ -1,4 +1,4 @@
-"""SolKit's own logs (`solkit.datasets.outcomelog`): runs, and traces of older versions."""
+"""SolKit's own logs (`solkit.datasets.outcomelog`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from solkit.datasets import outcomelog
 from solkit.datasets.formats._base import Document, Format, Imported, Labels
 from solkit.errors import InputError
 
-__all__ = ["RUN", "TRACE"]
+__all__ = ["RUN"]
 
 
 def _begins_as(schema: str, document: Document) -> bool:
@@ -17,11 +17,10 @@ def _begins_as(schema: str, document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    log = outcomelog.read(document.path, whole=True, labels=labels)
+    log = outcomelog.read(document.path, whole=True)
     if log.runs and labels != Labels():
         raise InputError(f"{document.path}: rows of a run name their GPU and family themselves")
     return Imported(log.rows, log.sources, log.facts, log.facts_of, log.faults)
 
 
 RUN = Format("run", "a log of SolKit's", partial(_begins_as, "solkit.run/"), _read)
-TRACE = Format("trace", "a log of traces", partial(_begins_as, "solkit.trace/"), _read)

@@ -23,14 +23,12 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.deprecation import moved_to_settings
 from solkit.errors import InputError
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.outcomes import Prospect, protocol_of, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
-from solkit.pipeline.scoring import SETTINGS
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.roofline.cases import unmeasured
@@ -38,7 +36,6 @@ from solkit.roofline.cases import unmeasured
 __all__ = ["compare"]
 
 
-@moved_to_settings(**SETTINGS, precision="precision", budget_s="turns_s")
 def compare(
     base: Source,
     *candidates: Source,

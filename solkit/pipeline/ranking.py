@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
-from solkit.deprecation import renamed
 from solkit.errors import InputError
 from solkit.pipeline.shipping import shipped
 from solkit.pipeline.studying import Shape, analyser_for
@@ -27,7 +26,6 @@ __all__ = ["ask_tell", "rank"]
 _Candidate = str | os.PathLike[str] | Configuration
 
 
-@renamed(problem="reference")
 def rank(
     candidates: _Candidate | Sequence[_Candidate],
     reference: str | os.PathLike[str] | None = None,
@@ -65,7 +63,6 @@ def rank(
         return ranked(request, analyser, surrogate or shipped())
 
 
-@renamed(problem="reference")
 def ask_tell(
     candidates: _Candidate | Sequence[_Candidate],
     reference: str | os.PathLike[str] | None = None,

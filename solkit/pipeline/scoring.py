@@ -16,7 +16,6 @@ from solkit.core import (
     Value,
     Verdict,
 )
-from solkit.deprecation import moved_to_settings
 from solkit.errors import InputError
 from solkit.measure.counters.counting import counted
 from solkit.measure.outcomes import Prospect, scored
@@ -28,19 +27,9 @@ from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target
 from solkit.roofline.cases import unmeasured
 
-__all__ = ["SETTINGS", "score"]
-
-SETTINGS = {
-    "time_limit_s": "time_limit_s study_limit_s",
-    "trace": "log",
-    "protocol": "protocol",
-    "sandbox": "sandbox",
-    "custom_kernel": "custom_kernel",
-}
-"""Old keywords, and the fields of `MeasureSettings` that replace them."""
+__all__ = ["score"]
 
 
-@moved_to_settings(**SETTINGS, ncu="counters")
 def score(
     path: Source,
     *,

@@ -177,36 +177,6 @@ TUNED = {
     "4096": {"BLOCK_SIZE_M": 128, "BLOCK_SIZE_N": 128, "num_warps": 8, "num_stages": 3},
 }
 
-TRACE = {
-    "schema": "solkit.trace/1",
-    "created": "2026-11-21T12:00:00Z",
-    "candidate": {"name": "kernel", "path": "/x/fast.py", "sha256": "a" * 64, "params": {"B": 2}},
-    "problem": {"name": "softmax", "format": "native", "path": "/x/softmax.py", "sha256": "b" * 64,
-                "shape": {"M": 4, "N": 8}, "tolerance": None},
-    "device": {"key": "h100-sxm", "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-1", "sm_count": 132,
-               "compute_capability": [9, 0], "max_sm_clock_mhz": 1980.0, "notes": []},
-    "software": {"solkit": "0.1", "torch": "2.13", "triton": "3.7", "driver": "580"},
-    "verdict": "correct",
-    "evidence": ["fine"],
-    "bound": {"roofline_ms": 0.25, "hard_ms": 0.125, "calibrated_ms": None,
-              "observed_clock_ms": None, "limiter": "dram", "precision": "tolerance"},
-    "protocol": {"name": "cold", "method": "cupti", "l2": "cold", "flush": "read", "seed": 7,
-                 "launched": "eager", "warmup_calls": 3, "samples": 2, "time_limit_s": 60.0},
-    "measurement": {
-        "median_ms": 0.5, "low_ms": 0.4, "high_ms": 0.6, "kernel_sum_ms": 0.45, "samples": 2,
-        "reference_ms": 1.0, "method": "cupti", "max_error": "Infinity", "sm_clock_mhz": 1900.0,
-        "launches": [{"launch": {"name": "f", "grid": [4, 1, 1], "num_warps": 4, "num_stages": 3,
-                                 "num_ctas": 1},
-                      "registers": 32, "spills": 0, "shared_bytes": 64, "tensor_cores": False,
-                      "occupancy": {"fraction": 0.5, "limiter": "warps", "blocks_per_sm": 8,
-                                    "waves": 0.25, "tail_efficiency": 0.25}}],
-    },
-    "samples": {"candidate_ms": [0.5, 0.5], "reference_ms": [1.0, 1.0], "neighbours": [],
-                "conditions": {"samples": 9, "sm_clock_mhz": 1900.0, "sm_clock_low_mhz": 1800.0,
-                               "memory_clock_mhz": 2619.0, "power_w": 300.0, "power_high_w": 310.0,
-                               "temperature_c": 50, "reasons": {"sw_power_cap": 0.5}}},
-}  # fmt: skip
-
 
 def written(path, told):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -607,31 +577,6 @@ def test_tuned_configurations(tmp_path, name, origin, problem):
     assert first.triton_version == "3.4.0"
 
 
-def test_traces_of_solkit(tmp_path):
-    turns = {"base": TRACE["candidate"], "difference": "faster", "ratio": None, "base_ms": [1.0]}
-    compared = {**TRACE, "comparison": turns, "measurement": None}
-    told = lines(TRACE, compared, {**TRACE, "schema": "solkit.trace/2"})
-    path = written(tmp_path / "2026-11.jsonl", told)
-    found = formats.read(path)
-    row, compared = found.rows
-    (fault,) = found.faults
-    assert fault.startswith(f"{path}:3: unknown line: solkit.trace/2 is newer")
-    assert (row.run_id, row.sequence) == ("trace-20261121", 3849921463876907074)  # as ever
-    assert (row.problem_id, row.device, row.params) == ("softmax/M=4,N=8", "h100-sxm", {"B": 2})
-    assert (row.time_ms, row.bound_ms, row.hard_bound_ms, row.clock_mhz) == (0.5, 0.25, 0.125, 1900)
-    assert row.max_error == float("inf")
-    assert (row.implementation, row.source_sha256) == ("fast.py", "a" * 64)
-    assert row.live_launches[0].registers == 32
-    assert (row.evidence, row.reference_samples_ms) == (("fine",), (1.0, 1.0))
-    assert (row.path, row.problem_path, row.power_high_w) == ("/x/fast.py", "/x/softmax.py", 310.0)
-    assert (row.compute_capability, row.sm_count, row.max_clock_mhz) == ((9, 0), 132, 1980.0)
-    assert (row.condition_samples, row.time_limit_s, row.comparison) == (9, 60.0, None)
-    assert compared.comparison.kernel_id == row.kernel_id
-    assert (compared.comparison.difference, compared.comparison.samples_ms) == ("faster", (1.0,))
-    assert row.throttle_reasons == {"sw_power_cap": 0.5}
-    assert row.created == datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
-
-
 def test_runs_keep_their_numbers(tmp_path):
     rows = formats.read(written(tmp_path / "cache.json", KERNEL_TUNER)).rows
     with outcomelog.OutcomeLog(tmp_path / "run.jsonl", resume=True) as log:
@@ -746,9 +691,11 @@ def test_what_ends_a_line_elsewhere_may_stand_in_json(tmp_path):
 
 def test_a_file_of_which_nothing_can_be_taken_says_why(tmp_path):
     """What `solkit data import` fails on."""
-    told = lines({**TRACE, "verdict": "fine"}, {**TRACE, "device": None})
+    told = lines(
+        {"schema": "solkit.run/2"}, {"row": {"verdict": "fine"}}, {"row": {"device": None}}
+    )
     found = formats.read(written(tmp_path / "a.jsonl", told))
-    assert (found.rows, len(found.faults)) == ((), 2)
+    assert (found.rows, len(found.faults)) == ((), 3)
 
 
 def test_a_value_of_another_type_costs_its_own_row(tmp_path):
@@ -795,13 +742,12 @@ SAMPLES = {
     "vllm": ("E=1,N=2,device_name=X.json", TUNED),
     "sglang": ("E=1,N=2,device_name=X_down.json", TUNED),
     "columns": ("a.json", COLUMNS),
-    "trace": ("a.jsonl", lines(TRACE)),
-    "run": ("a.jsonl", lines({"schema": "solkit.run/1", "run_id": "r"})),
+    "run": ("a.jsonl", lines({"schema": "solkit.run/2", "run_id": "r"})),
 }
 
 
 @pytest.mark.parametrize(
-    "name", ["kernel_tuner", "flashinfer_bench", "sol_execbench", "kernelbench_results", "trace"]
+    "name", ["kernel_tuner", "flashinfer_bench", "sol_execbench", "kernelbench_results"]
 )
 def test_a_file_of_another_name_has_the_same_rows(tmp_path, name):
     rows, others = rows_under(tmp_path, SAMPLES[name][0], f"b{SAMPLES[name][0]}", SAMPLES[name][1])
@@ -887,7 +833,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         for read in (formats.read, outcomelog.read):
             with pytest.raises(InputError, match=r"cannot read .*x\.json\.gz"):
                 read(tmp_path / "x.json.gz")
-    with pytest.raises(InputError, match="unknown format 'csv'; choose one of: run, trace"):
+    with pytest.raises(InputError, match="unknown format 'csv'; choose one of: run, kernel_tuner"):
         formats.read(written(tmp_path / "a.json", T4), "csv")
     with pytest.raises(InputError, match="does not say which GPU it is about: give --device"):
         formats.read(tmp_path / "a.json")

@@ -35,14 +35,6 @@ ROW = Outcome(
 )  # fmt: skip
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 FACTS = StoredFacts("f" * 32, '{"launches":[{"name":"k","share":0.1}]}')
-OLD_TRACES = Path(__file__).parent / "data" / "traces-1.jsonl"
-OLD_RUN = (
-    b'{"schema":"solkit.run/1","run_id":"old","created":"2026-01-01T00:00:00+00:00","about":{}}\n'
-    b'{"row":{"kernel_id":"k","family":"f","kind":"f","origin":"zoo","problem_id":"p","device":"d",'
-    b'"params":{"n":7},"verdict":"correct","created":"2026-01-01T00:00:00+00:00",'
-    b'"chosen_by":"random","run_id":"old","sequence":1,"first_call_s":0.5,"schema_version":1,'
-    b'"launches":[{"name":"g","grid":[4,1,1],"registers":32,"occupancy":0.5,"demand":{}}]}}\n'
-)
 KILLS = 50
 RESUME = pytest.mark.parametrize("resume", [False, True])
 
@@ -149,45 +141,6 @@ def test_writing_needs_nothing_but_python():
     root = Path(solkit.__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
     assert done.stdout.strip() == "[]", done.stderr
-
-
-# ---------------------------------------------------------------------------- older versions
-
-
-def test_traces_are_read_under_the_names_that_imports_gave_them():
-    """The numbers are those that version 1 of the import gave to the same file."""
-    found = read(OLD_TRACES)
-    assert found.faults == ()
-    assert [(row.run_id, row.sequence) for row in found.rows] == [
-        ("trace-20261121", 3351150623314641180),
-        ("trace-20261121", 6429136829113760089),
-    ]
-    first, second = found.rows
-    assert (first.verdict, second.verdict) == (Verdict.CORRECT, Verdict.TIMED_OUT)
-    assert (first.time_ms, first.method) == (0.02, "cupti")
-    assert first.live_launches[0].constants == {"BLOCK": 64, "CAUSAL": True}
-    assert first.throttle_reasons == {"power cap": 0.429}
-
-
-def test_a_run_of_version_1_is_read_and_resumed(path):
-    path.write_bytes(OLD_RUN)
-    (old,) = read(path).rows
-    assert (old.params, old.schema_version) == ({"n": 7}, 1)
-    assert old.live_launches == (LiveLaunch("g", (4, 1, 1), registers=32),)
-    with OutcomeLog(path, resume=True) as log:
-        assert log.run_id == "old"
-        log.append(numbered(8, 1))
-    assert numbers(path) == [7, 8]
-    assert places(path) == {("old", 1), ("old", 2)}
-
-
-def test_a_file_of_traces_is_appended_to(path):
-    path.write_bytes(OLD_TRACES.read_bytes())
-    (row,) = OutcomeLog(path).append([ROW])
-    found = read(path)
-    assert [each.origin for each in found.rows] == ["trace", "trace", "zoo"]
-    assert found.rows[2] == row
-    assert found.faults == ()
 
 
 # ------------------------------------------------------------------------------- runs, writers
@@ -322,8 +275,7 @@ def test_a_line_that_was_cut_off_is_reported_by_its_number(path):
         ('{"facts":{"id":"x"}}', "'value' is missing"),
         ('{"facts_of":{"run_id":"x","facts_id":"f"}}', "'sequence' is missing"),
         ('{"schema":"solkit.run/3"}', "unknown line: solkit.run/3 is newer than"),
-        ('{"schema":"solkit.trace/2"}', "unknown line: solkit.trace/2 is newer"),
-        ('{"schema":"solkit.trace/1"}', "'candidate' is missing"),
+        ('{"schema":"solkit.run/1"}', "unknown line: solkit.run/1 is older than solkit.run/2"),
         ('{"schema":"solkit.score/1"}', "unknown line: schema is 'solkit.score/1'"),
         ('{"else":1}', "unknown line: schema is None"),
         ("[1]", "unknown line: schema is None"),

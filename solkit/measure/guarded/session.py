@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import Any
 
 from solkit.core import Candidate, MeasureSettings, Value, Verdict
-from solkit.deprecation import moved_to_settings
 from solkit.errors import InputError, SolkitError, UnsupportedError, WorkerError
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.guarded.messages import (
@@ -42,7 +41,6 @@ from solkit.processes.channel import ClosedError
 __all__ = ["Session", "is_available", "measure"]
 
 _RETRIES_SHARE = 0.5  # of the time limit: for trials that break the reference's context
-_MEASURING = {name: name for name in ("time_limit_s", "seed", "protocol", "custom_kernel")}
 
 
 class Session:
@@ -61,7 +59,6 @@ class Session:
         UnsupportedError: this machine cannot run a sandbox; the message says what to do.
     """
 
-    @moved_to_settings(sandbox="sandbox", patience_s="patience_s")
     def __init__(
         self,
         settings: MeasureSettings | None = None,
@@ -103,7 +100,6 @@ class Session:
         """The processes of this session that may use the GPU."""
         return self._processes.pids
 
-    @moved_to_settings(**_MEASURING)
     def measure(
         self,
         path: str,
@@ -149,7 +145,6 @@ class Session:
             return replace(outcome, errors=(*outcome.errors, *wait.printed(0)))
         return _among_others(outcome, wait.company)
 
-    @moved_to_settings(**_MEASURING, budget_s="turns_s")
     def compare(
         self,
         candidates: Sequence[Candidate],
@@ -301,7 +296,6 @@ def _compared_among_others(outcome: JudgedTurns, company: Company | None) -> Jud
     return replace(outcome, turns=turns)
 
 
-@moved_to_settings(**_MEASURING)
 def measure(
     path: str,
     shape: Mapping[str, Value],
