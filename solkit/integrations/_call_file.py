@@ -77,11 +77,11 @@ def kernel({parameters}, *, {defaults}):
 '''
 
 
-def text_of(asked: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
+def text_of(launch: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
     """The kernel file of a launch.
 
     Args:
-        asked: the launch.
+        launch: the launch.
         space: what may vary, each parameter's own value first.
         grids: the grid for each choice.
 
@@ -89,19 +89,19 @@ def text_of(asked: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids
         UnsupportedError: an argument is neither tensor, number nor string; or the kernel's module
             cannot be imported elsewhere.
     """
-    tensors = {name: v for name, v in asked.values.items() if isinstance(v, torch.Tensor)}
+    tensors = {name: v for name, v in launch.values.items() if isinstance(v, torch.Tensor)}
     if not tensors:
-        raise UnsupportedError(f"{asked.name} takes no tensor: nothing of it can be verified")
-    outputs = tuple(name for name in tensors if asked.may_write(name))
+        raise UnsupportedError(f"{launch.name} takes no tensor: nothing of it can be verified")
+    outputs = tuple(name for name in tensors if launch.may_write(name))
     if not outputs:
-        raise UnsupportedError(f"{asked.name} writes to no tensor that it is given")
-    imports, function = _origin(asked)
-    fixed = {n: _literal(asked, n, v) for n, v in asked.values.items() if n not in tensors}
-    fixed |= {n: _literal(asked, n, v) for n, v in asked.options.items()}
+        raise UnsupportedError(f"{launch.name} writes to no tensor that it is given")
+    imports, function = _origin(launch)
+    fixed = {n: _literal(launch, n, v) for n, v in launch.values.items() if n not in tensors}
+    fixed |= {n: _literal(launch, n, v) for n, v in launch.options.items()}
     passed = [f"{n}={n}" for n in tensors]
     passed += [f"{n}={n}" if n in space else f"{n}={text}" for n, text in fixed.items()]
     return _HEAD.format(
-        name=asked.name,
+        name=launch.name,
         imports=imports,
         space=dict(space),
         outputs=outputs,
@@ -118,10 +118,10 @@ def text_of(asked: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids
 
 
 def _tuple(parts: Iterable[str]) -> str:
-    return "(" + "".join(f"{each}, " for each in parts) + ")"
+    return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-def _literal(asked: AskedLaunch, name: str, value: Any) -> str:
+def _literal(launch: AskedLaunch, name: str, value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -132,7 +132,7 @@ def _literal(asked: AskedLaunch, name: str, value: Any) -> str:
     if type(value).__module__.startswith("triton.language") and dtype is not None:
         return f"__import__('triton').language.{_language_name(dtype)}"
     raise UnsupportedError(
-        f"{asked.name}: the argument {name} is a {type(value).__name__}, which cannot be written "
+        f"{launch.name}: the argument {name} is a {type(value).__name__}, which cannot be written "
         "into a kernel file; expected a tensor, a number, a string or a dtype"
     )
 
@@ -153,17 +153,17 @@ def _inputs(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
     whole: dict[int, str] = {}
     for name, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()
-        known = whole.setdefault(storage, name)
-        if known == name:
+        owner = whole.setdefault(storage, name)
+        if owner == name:
             yield f"{name} = {_drawn(tensor)}"
             continue
-        first = tensors[known]
+        first = tensors[owner]
         same = first.dtype, first.shape, first.stride(), first.storage_offset()
         if same != (tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset()):
             raise UnsupportedError(
-                f"the arguments {known} and {name} are different views of one tensor"
+                f"the arguments {owner} and {name} are different views of one tensor"
             )
-        yield f"{name} = {known}"
+        yield f"{name} = {owner}"
 
 
 def _drawn(tensor: torch.Tensor) -> str:
@@ -192,20 +192,20 @@ def _moments(tensor: torch.Tensor) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------- the kernel
 
 
-def _origin(asked: AskedLaunch) -> tuple[str, str]:
-    """How the file gets the kernel: imported, or copied from a script; and its name there."""
-    python = asked.kernel.fn
+def _origin(launch: AskedLaunch) -> tuple[str, str]:
+    """Return the lines that import the kernel or copy it from a script, and its name there."""
+    python = launch.kernel.fn
     module, name = python.__module__, python.__qualname__
     try:
-        found = importlib.import_module(module) if module != "__main__" else None
-        wrapped = getattr(found, name, None)
-        while wrapped is not None and wrapped is not asked.kernel:
+        imported = importlib.import_module(module) if module != "__main__" else None
+        wrapped = getattr(imported, name, None)
+        while wrapped is not None and wrapped is not launch.kernel:
             wrapped = getattr(wrapped, "fn", None)
     except ImportError:
         wrapped = None
-    if wrapped is asked.kernel:
+    if wrapped is launch.kernel:
         return _imported(module, name), "jit_function"
-    return _copied(asked), asked.name
+    return _copied(launch), launch.name
 
 
 def _imported(module: str, name: str) -> str:
@@ -216,18 +216,22 @@ def _imported(module: str, name: str) -> str:
     )
 
 
-def _copied(asked: AskedLaunch) -> str:
-    """What a script defines at its top level and a kernel can use."""
+def _copied(launch: AskedLaunch) -> str:
+    """Return the definitions at a script's top level that a kernel can use."""
     try:
-        file = inspect.getsourcefile(asked.kernel.fn)
+        file = inspect.getsourcefile(launch.kernel.fn)
         text = Path(file or "").read_text(encoding="utf-8")
         statements = syntax_tree(text).body
     except (OSError, TypeError, SyntaxError, UnicodeDecodeError):
         raise UnsupportedError(
-            f"the source of {asked.name} cannot be read: put the kernel into a file"
+            f"the source of {launch.name} cannot be read: put the kernel into a file"
         ) from None
-    kept = [each for each in statements if isinstance(each, _KEPT) and _is_plain(each)]
-    return "\n\n".join(ast.unparse(each) for each in kept)
+    kept = [
+        statement
+        for statement in statements
+        if isinstance(statement, _KEPT) and _is_plain(statement)
+    ]
+    return "\n\n".join(ast.unparse(statement) for statement in kept)
 
 
 def _is_plain(statement: ast.stmt) -> bool:

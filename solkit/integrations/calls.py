@@ -45,7 +45,7 @@ _MOST_BLOCK = 65536
 
 @dataclass(frozen=True)
 class CallSettings:
-    """How a call is tuned.
+    """Options of tuning a call.
 
     Attributes:
         gpu_seconds: for the search.
@@ -121,55 +121,55 @@ def call_file(
     """
     with asked_launches(runs=torch.cuda.is_available()) as launches:
         launch(*args, **(kwargs or {}))
-    asked = _chosen(launches, kernel)
-    space = _space(asked)
-    text = text_of(asked, space, _grids(asked, space))
+    chosen = _chosen(launches, kernel)
+    space = _space(chosen)
+    text = text_of(chosen, space, _grids(chosen, space))
     Path(path).write_text(text, encoding="utf-8")
-    return asked
+    return chosen
 
 
 def _chosen(launches: Sequence[AskedLaunch], kernel: str | None) -> AskedLaunch:
     """The last launch of the kernel that is meant: after any autotuning."""
-    found = {each.name: each for each in launches}
-    if not found:
+    by_name = {launch.name: launch for launch in launches}
+    if not by_name:
         raise InputError("the call launches no Triton kernel: expected kernel[grid], or a function")
-    if kernel is None and len(found) == 1:
-        return next(iter(found.values()))
-    if kernel not in found:
+    if kernel is None and len(by_name) == 1:
+        return next(iter(by_name.values()))
+    if kernel not in by_name:
         why = f"it launches no {kernel!r}" if kernel else "it launches several kernels"
-        raise InputError(f"{why}; name one with CallSettings(kernel=...): {', '.join(found)}")
-    return found[kernel]
+        raise InputError(f"{why}; name one with CallSettings(kernel=...): {', '.join(by_name)}")
+    return by_name[kernel]
 
 
 # -------------------------------------------------------------------------------------- the space
 
 
-def _space(asked: AskedLaunch) -> dict[str, list[int]]:
-    """What may vary, each parameter with its values, its own one first."""
+def _space(launch: AskedLaunch) -> dict[str, list[int]]:
+    """Return the parameters that may vary, with their values, the launch's own first."""
     varied = {
-        "num_warps": _own_first(asked.options["num_warps"], _WARPS),
-        "num_stages": _own_first(asked.options["num_stages"], _STAGES),
+        "num_warps": _own_first(launch.options["num_warps"], _WARPS),
+        "num_stages": _own_first(launch.options["num_stages"], _STAGES),
     }
-    if callable(asked.grid):
-        read = _read_by_grid(asked)
-        for name in asked.constants:
-            value = asked.values[name]
-            if _is_block(value) and (name in read or _is_free(name, value, asked)):
+    if callable(launch.grid):
+        read = _read_by_grid(launch)
+        for name in launch.constants:
+            value = launch.values[name]
+            if _is_block(value) and (name in read or _is_free(name, value, launch)):
                 varied[name] = _own_first(value, _powers(value))
     return varied
 
 
 def _own_first(own: int, others: Sequence[int]) -> list[int]:
-    return [own, *(each for each in others if each != own)]
+    return [own, *(other for other in others if other != own)]
 
 
 def _is_block(value: Any) -> bool:
     return type(value) is int and 0 < value <= _MOST_BLOCK and value & (value - 1) == 0
 
 
-def _is_free(name: str, value: int, asked: AskedLaunch) -> bool:
-    """Whether it is named like a block and does not follow from the data's sizes."""
-    sizes = {size for each in asked.values.values() for size in getattr(each, "shape", ())}
+def _is_free(name: str, value: int, launch: AskedLaunch) -> bool:
+    """Tell whether it is named like a block and does not follow from the data's sizes."""
+    sizes = {size for value in launch.values.values() for size in getattr(value, "shape", ())}
     covering = {1 << (size - 1).bit_length() for size in sizes if size > 0}
     return _BLOCK.search(name) is not None and (value not in covering or value <= 1)
 
@@ -177,8 +177,8 @@ def _is_free(name: str, value: int, asked: AskedLaunch) -> bool:
 def _powers(value: int) -> list[int]:
     least = min(value, 16) if value > 1 else 1
     near = [value * 2**step for step in range(-_REACH, _REACH + 1)] if value > 1 else [1, 2, 4, 8]
-    found = (math.floor(each) for each in near)
-    return [each for each in found if least <= each <= _MOST_BLOCK]
+    powers = (math.floor(power) for power in near)
+    return [power for power in powers if least <= power <= _MOST_BLOCK]
 
 
 class _Meta(dict[str, Any]):
@@ -198,28 +198,28 @@ class _Meta(dict[str, Any]):
         return super().get(name, default)
 
 
-def _read_by_grid(asked: AskedLaunch) -> set[str]:
-    meta = _Meta({**asked.values, **asked.options})
-    asked.grid(meta)
+def _read_by_grid(launch: AskedLaunch) -> set[str]:
+    meta = _Meta({**launch.values, **launch.options})
+    launch.grid(meta)
     return meta.read
 
 
-def _grids(asked: AskedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
-    if not callable(asked.grid):
-        return Grids((), {(): _whole(asked.grid)})
-    read = _read_by_grid(asked)
+def _grids(launch: AskedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
+    if not callable(launch.grid):
+        return Grids((), {(): _whole(launch.grid)})
+    read = _read_by_grid(launch)
     names = tuple(name for name in space if name in read)
-    return Grids(names, dict(_answers(asked, names, space)))
+    return Grids(names, dict(_answers(launch, names, space)))
 
 
 def _answers(
-    asked: AskedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
+    launch: AskedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """A grid that raises leaves its choice out."""
     for chosen in itertools.product(*(space[name] for name in names)):
-        meta = {**asked.values, **asked.options, **dict(zip(names, chosen, strict=True))}
+        meta = {**launch.values, **launch.options, **dict(zip(names, chosen, strict=True))}
         try:
-            yield chosen, _whole(asked.grid(meta))
+            yield chosen, _whole(launch.grid(meta))
         except (ArithmeticError, AssertionError, LookupError, ValueError):
             continue
 

@@ -65,21 +65,23 @@ class Reader:
 
     def read(self, sources: Iterable[Given]) -> list[Read | Graded]:
         """Read candidates, several at once; an unusable one is graded."""
-        asked = [(each, self._described(each)) for each in sources]
-        return [self._understood(each, future) for each, future in asked]
+        descriptions = [(source, self._described(source)) for source in sources]
+        return [self._understood(source, future) for source, future in descriptions]
 
     def _described(self, source: Given) -> Future[KernelFile] | Graded:
-        """What a file holds, unless its text tells that it cannot be used."""
+        """Describe a file, unless its text tells that it cannot be used."""
         try:
             text = text_of(source.path if isinstance(source, Configuration) else source)
-            proofs = [each for each in suspicions(text, "candidate.py") if each.is_proof]
+            proofs = [
+                suspicion for suspicion in suspicions(text, "candidate.py") if suspicion.is_proof
+            ]
         except SyntaxError as error:
             why = f"It is no Python: line {error.lineno}: {error.msg}."
             return refused(Verdict.DOES_NOT_COMPILE, why)
         except (InputError, ValueError, RecursionError, MemoryError) as error:
             return refused(Verdict.DOES_NOT_COMPILE, f"It cannot be read: {error}.")
         if proofs:
-            return refused(Verdict.CHEATING, *(f"{each.evidence}." for each in proofs))
+            return refused(Verdict.CHEATING, *(f"{proof.evidence}." for proof in proofs))
         path = self._path(source)
         return self.prepared.analyser.describe(path, self._reference(path))
 
@@ -89,12 +91,12 @@ class Reader:
     def _reference(self, path: str) -> str | None:
         return None if path == self.problem else self.problem
 
-    def _understood(self, source: Given, asked: Future[KernelFile] | Graded) -> Read | Graded:
-        if isinstance(asked, Graded):
-            return asked
+    def _understood(self, source: Given, description: Future[KernelFile] | Graded) -> Read | Graded:
+        if isinstance(description, Graded):
+            return description
         path = self._path(source)
         try:
-            file = asked.result()
+            file = description.result()
             if file.candidate is None:
                 raise InputError("It holds no kernel.")
             return self._of_file(source, path, file)
@@ -109,14 +111,14 @@ class Reader:
     def _of_file(self, source: Given, path: str, file: KernelFile) -> Read:
         candidate = file.candidate
         assert candidate is not None
-        given = source if isinstance(source, Configuration) else None
-        asked = {} if given is None else given.params
-        points: list[Params] = [{**candidate.params, **asked}]
+        configuration = source if isinstance(source, Configuration) else None
+        overrides = {} if configuration is None else configuration.params
+        points: list[Params] = [{**candidate.params, **overrides}]
         if self.recording is not None:
             shape = {**file.problem.sizes, **self.shape}
-            text, points = self.recording.found(text_of(path), file, shape, asked)
+            text, points = self.recording.found(text_of(path), file, shape, overrides)
             path = path if text == text_of(path) else self.prepared.path(text)
-        how = "search" if given is None else given.chosen_by
+        how = "search" if configuration is None else configuration.chosen_by
         reference = self._reference(path)
         name = candidate.name
         return Read(Configuration(path, name, self.shape, points[0], reference, how), points)
@@ -124,8 +126,8 @@ class Reader:
 
 def refused(verdict: Verdict | str, *reasons: str, params: Params | None = None) -> Graded:
     """The grade of a candidate that is not measured."""
-    told = verdict.value if isinstance(verdict, Verdict) else verdict
-    return Graded(told, Stage.REFUSED, 0.0, params or {}, reasons=reasons)
+    name = verdict.value if isinstance(verdict, Verdict) else verdict
+    return Graded(name, Stage.REFUSED, 0.0, params or {}, reasons=reasons)
 
 
 def text_of(source: Text) -> str:
@@ -134,13 +136,13 @@ def text_of(source: Text) -> str:
     Raises:
         InputError: the file cannot be read.
     """
-    given = os.fspath(source)
-    if "\n" in given:
-        return given
+    text = os.fspath(source)
+    if "\n" in text:
+        return text
     try:
-        return Path(given).read_text(encoding="utf-8")
+        return Path(text).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {given}: {error}") from error
+        raise InputError(f"cannot read {text}: {error}") from error
 
 
 def named(what: SolkitError | str, path: str) -> str:

@@ -28,7 +28,7 @@ _TRIES = 5  # to reach the service; it may be starting again
 _WAIT_S = 30  # the service holds an answer back so long; then it is asked again
 _TALK_S = 4 * _WAIT_S
 _TOO_MANY = 429
-_TOLD = frozenset(each.name for each in fields(Graded))
+_TOLD = frozenset(field.name for field in fields(Graded))
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,16 @@ class Client:
             InputError: the service refuses the request.
             WorkerError: the service cannot be reached, fails, or is too slow.
         """
-        asked = {
+        body = {
             "problem": problem,
-            "candidates": [{"source": each} for each in sources],
+            "candidates": [{"source": source} for source in sources],
             "shape": dict(shape or {}),
             "stage": stage,
             "search": search,
         }
-        found = self._finished(self._send("POST", "/v1/evaluate", asked))
+        answer = self._finished(self._send("POST", "/v1/evaluate", body))
         try:
-            grades = [graded_of(each) for each in found["result"]["results"]]
+            grades = [graded_of(grade) for grade in answer["result"]["results"]]
         except (KeyError, TypeError, ValueError) as error:
             raise WorkerError(f"{self.url} gave an answer of another form: {error!r}") from error
         if len(grades) != len(sources):
@@ -128,32 +128,32 @@ class Client:
             time.sleep(_AGAIN_S)
 
 
-def graded_of(told: Mapping[str, Any]) -> Graded:
+def graded_of(answer: Mapping[str, Any]) -> Graded:
     """A grade from the service's JSON; fields of newer services are left out.
 
     Raises:
         TypeError, ValueError: it is none.
     """
-    known = {name: value for name, value in told.items() if name in _TOLD}
-    known["stage"] = Stage(known.get("stage"))
-    known["behaviour"] = tuple(known.get("behaviour", ()))
-    known["reasons"] = tuple(known.get("reasons", ()))
-    known["features"] = {**dict.fromkeys(FEATURES, 0.0), **known.get("features", {})}
-    return Graded(**known)
+    fields_read = {name: value for name, value in answer.items() if name in _TOLD}
+    fields_read["stage"] = Stage(fields_read.get("stage"))
+    fields_read["behaviour"] = tuple(fields_read.get("behaviour", ()))
+    fields_read["reasons"] = tuple(fields_read.get("reasons", ()))
+    fields_read["features"] = {**dict.fromkeys(FEATURES, 0.0), **fields_read.get("features", {})}
+    return Graded(**fields_read)
 
 
 def _mapping(answer: bytes) -> Mapping[str, Any]:
     """An answer's JSON object; an empty one if it is none."""
     try:
-        found = json.loads(answer)
+        decoded = json.loads(answer)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
-def _fault(told: Mapping[str, Any], why: str, status: int = 500) -> InputError | WorkerError:
+def _fault(answer: Mapping[str, Any], why: str, status: int = 500) -> InputError | WorkerError:
     """The error that an answer tells of."""
-    fault = told.get("error")
+    fault = answer.get("error")
     if isinstance(fault, Mapping):
         why = f"{why}: {fault.get('message', '')}"
         if fault.get("type") == "InputError":

@@ -62,7 +62,7 @@ _TRIES = 2
 
 @dataclass(frozen=True)
 class Grading:
-    """How candidates are graded.
+    """Options of grading.
 
     Attributes:
         accept: a candidate is rejected if the low end of its forecast is more than so many times
@@ -140,14 +140,14 @@ class Evaluator:
             self._prepared = self.lab._prepared
             path = self._prepared.path(problem)
             file = describe(self._prepared.analyser, path)
-            given = {**file.problem.shapes[0], **(shape or {})}
+            sizes = {**file.problem.shapes[0], **(shape or {})}
             recording = self._recording()
             self._baseline_ms = self._how.baseline_ms
             if recording is not None and self._baseline_ms is None:
-                whole = {**file.problem.sizes, **given}
+                whole = {**file.problem.sizes, **sizes}
                 self._baseline_ms = recording.baseline_ms(text_of(path), whole)
-            self._reader = Reader(self._prepared, path, given, recording)
-            self._forecasts = Forecaster(self._prepared, path, given, surrogate)
+            self._reader = Reader(self._prepared, path, sizes, recording)
+            self._forecasts = Forecaster(self._prepared, path, sizes, surrogate)
             self._checker = stack.enter_context(Checker()) if recording is None else None
             self._stack = stack.pop_all()
 
@@ -178,9 +178,11 @@ class Evaluator:
         Raises:
             InputError: it is no store, or has no rows of this problem.
         """
-        found = recorded_problem(store, text_of(problem), device)
-        told = replace(how or Grading(), sources=found.texts)
-        return cls(problem, bench=found.bench, shape=shape, budget_s=budget_s, how=told)
+        recording = recorded_problem(store, text_of(problem), device)
+        grading_options = replace(how or Grading(), sources=recording.texts)
+        return cls(
+            problem, bench=recording.bench, shape=shape, budget_s=budget_s, how=grading_options
+        )
 
     def __enter__(self) -> Evaluator:
         return self
@@ -272,22 +274,22 @@ class Evaluator:
         read = self._forecasts.settled(self._reader.read(sources))
         grades = self._forecast(read)
         order = sorted(range(len(grades)), key=lambda place: _hope(grades[place]))
-        left = [place for place in order if grades[place].stage is Stage.PASSED][:most]
-        while left and not self._is_spent:
-            now, left = left[:_TOGETHER], left[_TOGETHER:]
-            wanted = [each for place in now if isinstance(each := read[place], Read)]
-            for place, told in zip(now, self._measured(wanted), strict=True):
-                grades[place] = _with_forecast(told, grades[place])
-            for place in left:
+        remaining = [place for place in order if grades[place].stage is Stage.PASSED][:most]
+        while remaining and not self._is_spent:
+            now, remaining = remaining[:_TOGETHER], remaining[_TOGETHER:]
+            candidates = [candidate for place in now if isinstance(candidate := read[place], Read)]
+            for place, graded in zip(now, self._measured(candidates), strict=True):
+                grades[place] = _with_forecast(graded, grades[place])
+            for place in remaining:
                 grades[place] = self._against_best(grades[place])
-            left = [place for place in left if grades[place].stage is Stage.PASSED]
+            remaining = [place for place in remaining if grades[place].stage is Stage.PASSED]
         if self._is_spent:
-            for place in left:
+            for place in remaining:
                 grades[place] = _unaffordable(grades[place])
         return grades
 
     def reward(self, sources: Iterable[Given]) -> list[Reward]:
-        """What candidates earn in reinforcement learning; nothing is rejected by its forecast.
+        """Return the rewards of reinforcement learning; a forecast rejects nothing.
 
         A model that learns would learn to please the forecast, so only times count.
 
@@ -301,9 +303,12 @@ class Evaluator:
             GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
         """
         read = self._forecasts.settled(self._reader.read(sources))
-        distinct = {each.key: each for each in read if isinstance(each, Read)}
+        distinct = {candidate.key: candidate for candidate in read if isinstance(candidate, Read)}
         graded = dict(zip(distinct, self._measured(list(distinct.values())), strict=True))
-        return [Reward.of(graded[each.key] if isinstance(each, Read) else each) for each in read]
+        return [
+            Reward.of(graded[candidate.key] if isinstance(candidate, Read) else candidate)
+            for candidate in read
+        ]
 
     # --------------------------------------------------------------------------------- forecasting
 
@@ -318,17 +323,28 @@ class Evaluator:
         """Grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
         self._measure_incumbent()
         read = self._forecasts.settled(read)
-        usable = {each.key: each.configuration for each in read if isinstance(each, Read)}
-        told: dict[Key, Graded] = {}
-        left = usable
+        usable = {
+            candidate.key: candidate.configuration
+            for candidate in read
+            if isinstance(candidate, Read)
+        }
+        grades: dict[Key, Graded] = {}
+        remaining = usable
         for depth in dict.fromkeys((Depth.CAPTURED, Depth(self._how.depth))):
-            ranked = self._forecasts.ranked(list(left.values()), depth)
-            for key, each in left.items():
-                told[key] = self._graded(each, ranked.get(key))
-            left = {key: each for key, each in left.items() if told[key].stage is Stage.PASSED}
-        for key, each in left.items():
-            told[key] = self._with_analysis(each, told[key])
-        return [told[each.key] if isinstance(each, Read) else each for each in read]
+            ranked = self._forecasts.ranked(list(remaining.values()), depth)
+            for key, configuration in remaining.items():
+                grades[key] = self._graded(configuration, ranked.get(key))
+            remaining = {
+                key: configuration
+                for key, configuration in remaining.items()
+                if grades[key].stage is Stage.PASSED
+            }
+        for key, configuration in remaining.items():
+            grades[key] = self._with_analysis(configuration, grades[key])
+        return [
+            grades[candidate.key] if isinstance(candidate, Read) else candidate
+            for candidate in read
+        ]
 
     def _graded(self, configuration: Configuration, ranked: Ranked | None) -> Graded:
         """The grade that a forecast gives."""
@@ -337,12 +353,12 @@ class Evaluator:
         )
         if ranked is None:
             return replace(graded, reasons=("Nothing can be forecast without running it.",))
-        told = ranked.forecast
+        forecast = ranked.forecast
         graded = replace(
             graded,
-            forecast_ms=told.time_ms,
-            forecast_low_ms=optimistic(told),
-            forecast_high_ms=told.high_ms,
+            forecast_ms=forecast.time_ms,
+            forecast_low_ms=optimistic(forecast),
+            forecast_high_ms=forecast.high_ms,
         )
         return self._against_best(graded)
 
@@ -377,7 +393,7 @@ class Evaluator:
             return refused(Verdict.WRONG, why, params=configuration.params)
         result = prospect.result
         if result.verdict is Verdict.DOES_NOT_COMPILE:
-            errors = (named(each, configuration.path) for each in result.errors)
+            errors = (named(error, configuration.path) for error in result.errors)
             return refused(result.verdict, *errors, params=configuration.params)
         return self._explained(graded, result, configuration.path)
 
@@ -389,10 +405,10 @@ class Evaluator:
         return self._checker.check_alone(*files, configuration.params, configuration.shape)
 
     def _explained(self, graded: Graded, result: Result, path: str) -> Graded:
-        known = grading.known_of(result.analysis, self.device)
-        told = grading.reasons_of(result, self.device, self._how.advise)
-        reasons = (*graded.reasons, *(named(each, path) for each in told))
-        return replace(graded, sol_ms=result.bound.time_ms, reasons=reasons, **known)  # type: ignore[arg-type]
+        characteristics = grading.known_of(result.analysis, self.device)
+        advice = grading.reasons_of(result, self.device, self._how.advise)
+        reasons = (*graded.reasons, *(named(reason, path) for reason in advice))
+        return replace(graded, sol_ms=result.bound.time_ms, reasons=reasons, **characteristics)  # type: ignore[arg-type]
 
     # ----------------------------------------------------------------------------------- measuring
 
@@ -400,71 +416,77 @@ class Evaluator:
     def _is_spent(self) -> bool:
         return self._budget_s is not None and self._spent_s >= self._budget_s
 
-    def _measured(self, wanted: Sequence[Read | Graded]) -> list[Graded]:
+    def _measured(self, candidates: Sequence[Read | Graded]) -> list[Graded]:
         """Grades of stage 2, in the order given."""
-        told: dict[Key, Graded] = {}
+        grades: dict[Key, Graded] = {}
         new: dict[Key, Configuration] = {}
-        for each in wanted:
-            if isinstance(each, Read):
-                if (known := self._kept.get(each.key)) is not None:
-                    told[each.key] = known
+        for candidate in candidates:
+            if isinstance(candidate, Read):
+                if (earlier := self._kept.get(candidate.key)) is not None:
+                    grades[candidate.key] = earlier
                 else:
-                    new[each.key] = each.configuration
+                    new[candidate.key] = candidate.configuration
         for _ in range(_TRIES):
-            for found in self.lab.evaluate_all(self._affordable(new.values())):
-                assert isinstance(found.candidate, Configuration)
-                told[key_of(found.candidate)] = self._judged(found.candidate, found)
-            new = {k: e for k, e in new.items() if k in told and _is_unstable(told[k])}
-        return [self._kept_or_not(told, each) for each in wanted]
+            for evaluation in self.lab.evaluate_all(self._affordable(new.values())):
+                assert isinstance(evaluation.candidate, Configuration)
+                grades[key_of(evaluation.candidate)] = self._judged(
+                    evaluation.candidate, evaluation
+                )
+            new = {k: e for k, e in new.items() if k in grades and _is_unstable(grades[k])}
+        return [self._kept_or_not(grades, candidate) for candidate in candidates]
 
-    def _kept_or_not(self, told: Mapping[Key, Graded], each: Read | Graded) -> Graded:
-        if isinstance(each, Graded):
-            return each
-        if each.key in told:
-            return told[each.key]
+    def _kept_or_not(self, grades: Mapping[Key, Graded], candidate: Read | Graded) -> Graded:
+        if isinstance(candidate, Graded):
+            return candidate
+        if candidate.key in grades:
+            return grades[candidate.key]
         passed = Graded(
-            Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, each.configuration.params
+            Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, candidate.configuration.params
         )
         return _unaffordable(passed)
 
-    def _affordable(self, wanted: Iterable[Configuration]) -> Iterator[Configuration]:
+    def _affordable(self, configurations: Iterable[Configuration]) -> Iterator[Configuration]:
         """Candidates, as long as the budget lasts."""
-        for each in wanted:
+        for configuration in configurations:
             if self._is_spent:
                 return
-            yield each
+            yield configuration
 
-    def _judged(self, configuration: Configuration, found: Evaluation) -> Graded:
+    def _judged(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
         """The grade of a candidate that was measured, or could not be."""
-        params, outcome = configuration.params, found.outcome
-        if found.error is not None or outcome is None:
-            return self._unmeasured(configuration, found)
+        params, outcome = configuration.params, evaluation.outcome
+        if evaluation.error is not None or outcome is None:
+            return self._unmeasured(configuration, evaluation)
         graded = Graded(outcome.verdict.value, Stage.MEASURED, 0.0, params)
-        if outcome.verdict.is_right and outcome.time_ms is not None and found.result is not None:
-            graded = self._timed(graded, found.result, outcome.time_ms)
+        if (
+            outcome.verdict.is_right
+            and outcome.time_ms is not None
+            and evaluation.result is not None
+        ):
+            graded = self._timed(graded, evaluation.result, outcome.time_ms)
         if outcome.verdict is Verdict.UNSTABLE:
             graded = replace(graded, stage=Stage.PASSED, combined_score=PASSED_SCORE)
-        if found.result is not None:
-            graded = self._explained(graded, found.result, configuration.path)
+        if evaluation.result is not None:
+            graded = self._explained(graded, evaluation.result, configuration.path)
         self._note(key_of(configuration), graded, outcome)
         return graded
 
     def _timed(self, graded: Graded, result: Result, time_ms: float) -> Graded:
         """The grade of a correct candidate."""
         sol_ms = result.bound.time_ms
-        told = None if result.score is None else result.score.sol_score
-        if told is None:
-            told = sol_score(time_ms, sol_ms, self._baseline_ms or self._best_ms or time_ms)
+        score = None if result.score is None else result.score.sol_score
+        if score is None:
+            score = sol_score(time_ms, sol_ms, self._baseline_ms or self._best_ms or time_ms)
         return replace(
             graded,
-            combined_score=PASSED_SCORE + told / 2,
+            combined_score=PASSED_SCORE + score / 2,
             time_ms=time_ms,
             gap=time_ms / sol_ms if sol_ms else None,
-            sol_score=told,
+            sol_score=score,
         )
 
-    def _unmeasured(self, configuration: Configuration, found: Evaluation) -> Graded:
-        error = found.error
+    def _unmeasured(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
+        error = evaluation.error
         if isinstance(error, NotRecordedError):
             return refused(NOT_RECORDED, str(error), params=configuration.params)
         if isinstance(error, InputError):
@@ -473,9 +495,9 @@ class Evaluator:
         why = str(error or f"{self.device.name} is not in this machine, so nothing is measured.")
         verdict = Verdict.NOT_MEASURED.value
         graded = Graded(verdict, Stage.PASSED, PASSED_SCORE, configuration.params, reasons=(why,))
-        if found.result is None:
+        if evaluation.result is None:
             return graded
-        return self._explained(graded, found.result, configuration.path)
+        return self._explained(graded, evaluation.result, configuration.path)
 
     def _note(self, key: Key, graded: Graded, outcome: Outcome) -> None:
         """Remember a measurement."""
@@ -487,8 +509,8 @@ class Evaluator:
                 if len(self._kept) > _MOST_KEPT:
                     self._kept.pop(next(iter(self._kept)))
             if graded.time_ms is not None:
-                known = self._best_ms
-                self._best_ms = graded.time_ms if known is None else min(known, graded.time_ms)
+                best_ms = self._best_ms
+                self._best_ms = graded.time_ms if best_ms is None else min(best_ms, graded.time_ms)
 
 
 def _hope(graded: Graded) -> float:

@@ -1,4 +1,4 @@
-"""What the surrogate expects of the candidates of a search loop."""
+"""Forecasts of the surrogate for the candidates of a search loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solkit.surrogate.ranking import RankSettings, Request, rank
 __all__ = ["Forecaster", "optimistic"]
 
 _NO_INTERVAL = 2.0
-"""How far a forecast without an interval may be off: the kernel model's are."""
+"""Factor by which a forecast without an interval may be off: the kernel model's are."""
 
 
 class Forecaster:
@@ -49,32 +49,37 @@ class Forecaster:
         if not configurations:
             return {}
         try:
-            told = self._plan(configurations, depth)
+            forecasts = self._plan(configurations, depth)
         except (InputError, JobDiedError):
             if len(configurations) == 1:
                 return {}
-            alone = [self.ranked([each], depth) for each in configurations]
-            return {key: told for each in alone for key, told in each.items()}
-        return {key_of(e.configuration): e for e in told if e.forecast.time_ms is not None}
+            alone = [self.ranked([configuration], depth) for configuration in configurations]
+            return {key: forecast for forecasts in alone for key, forecast in forecasts.items()}
+        return {key_of(e.configuration): e for e in forecasts if e.forecast.time_ms is not None}
 
     def settled(self, read: Sequence[Read | Graded]) -> list[Read | Graded]:
         """Candidates with one choice of parameters each: of several the one forecast fastest."""
         return [
-            self._chosen(each) if isinstance(each, Read) and len(each.points) > 1 else each
-            for each in read
+            self._chosen(candidate)
+            if isinstance(candidate, Read) and len(candidate.points) > 1
+            else candidate
+            for candidate in read
         ]
 
     def _chosen(self, read: Read) -> Read:
-        every = [replace(read.configuration, params=each) for each in read.points]
+        every = [replace(read.configuration, params=params) for params in read.points]
         ranked = self.ranked(every, Depth.CAPTURED)
-        times = [(_time(ranked.get(key_of(each))), place) for place, each in enumerate(every)]
+        times = [
+            (_time(ranked.get(key_of(configuration))), place)
+            for place, configuration in enumerate(every)
+        ]
         best = every[min(times)[1]]
         return Read(best, (best.params,))
 
     def _plan(self, configurations: Sequence[Configuration], depth: Depth) -> tuple[Ranked, ...]:
         points: dict[str, list[Mapping[str, Value]]] = {}
-        for each in configurations:
-            points.setdefault(each.path, []).append(each.params)
+        for configuration in configurations:
+            points.setdefault(configuration.path, []).append(configuration.params)
         reference = None if points.keys() == {self._problem} else self._problem
         settings = RankSettings(depth, explained=0)
         request = Request(list(points), reference, [self._shape], points, 1, settings)
@@ -97,5 +102,5 @@ def optimistic(forecast: Forecast) -> float | None:
 
 def _time(ranked: Ranked | None) -> float:
     """The forecast; what has none comes last."""
-    known = None if ranked is None else ranked.forecast.time_ms
-    return math.inf if known is None else known
+    time_ms = None if ranked is None else ranked.forecast.time_ms
+    return math.inf if time_ms is None else time_ms

@@ -58,7 +58,7 @@ _NOTHING: dict[str, float] = dict.fromkeys(FEATURES, 0.0)
 
 
 class Stage(str, enum.Enum):
-    """How far a candidate got."""
+    """Stage that a candidate reached."""
 
     REFUSED = "refused"
     """It cannot be used, or plainly cheats; or a recording does not hold it."""
@@ -72,7 +72,7 @@ class Stage(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Graded:
-    """What an `Evaluator` says of a candidate.
+    """Grade that an `Evaluator` gives a candidate.
 
     Attributes:
         verdict: a value of `solkit.core.Verdict`, or ``"not_recorded"``.
@@ -110,13 +110,13 @@ class Graded:
 
     @property
     def is_right(self) -> bool:
-        """Whether it is correct and its time counts."""
+        """True if it is correct and its time counts."""
         return self.stage is Stage.MEASURED and self.time_ms is not None
 
 
 @dataclass(frozen=True)
 class Reward:
-    """What a candidate earns in reinforcement learning.
+    """Reward of a candidate in reinforcement learning.
 
     Attributes:
         value: the SOL score, 0 to 1, of a correct candidate; 0 for everything else: what is wrong,
@@ -139,8 +139,8 @@ class Reward:
     def of(graded: Graded) -> Reward:
         """The reward for a grade."""
         value = (graded.sol_score or 0.0) if graded.is_right else 0.0
-        known = graded.gap, graded.sol_score, graded.time_ms
-        return Reward(value, graded.verdict, *known, graded.reasons)
+        measures = graded.gap, graded.sol_score, graded.time_ms
+        return Reward(value, graded.verdict, *measures, graded.reasons)
 
 
 def rejected_score(low_ms: float, limit_ms: float) -> float:
@@ -154,7 +154,7 @@ def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
         return dict(_NOTHING)
     main = longest(analysis)
     blocks, facts = math.prod(main.launch.grid), main.facts
-    found = (
+    values = (
         float(min(len(analysis.kernels), 3)),
         float(_place(limiter_of(analysis))),
         math.log2(max(blocks, 1)),
@@ -163,16 +163,16 @@ def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
         float(facts.registers or 0),
         math.log2(32 * max(main.launch.num_warps or 1, 1)),
     )
-    return dict(zip(FEATURES, found, strict=True))
+    return dict(zip(FEATURES, values, strict=True))
 
 
 def longest(analysis: Analysis) -> KernelAnalysis:
     """The launch with the longest modelled time."""
-    return max(analysis.kernels, key=lambda each: each.model.time_ms if each.model else 0.0)
+    return max(analysis.kernels, key=lambda kernel: kernel.model.time_ms if kernel.model else 0.0)
 
 
 def limiter_of(analysis: Analysis) -> str:
-    """What limits the longest launch; empty if unknown."""
+    """Return the limiter of the longest launch; empty if unknown."""
     if not analysis.kernels or (model := longest(analysis).model) is None:
         return ""
     return model.limiter
@@ -188,7 +188,7 @@ def known_of(analysis: Analysis, device: Device) -> dict[str, object]:
 
 
 def reasons_of(result: Result, device: Device, advise: Advise) -> tuple[str, ...]:
-    """What is wrong, what the gap is made of, and advice."""
+    """Return what is wrong, what the gap is made of, and advice."""
     return (*result.errors, *_factors(result.gap), *advise(result, device))
 
 
@@ -196,8 +196,8 @@ def _factors(gap: Gap | None) -> list[str]:
     """The largest factors of a gap, each with its evidence."""
     if gap is None:
         return []
-    telling = [each for each in gap.factors if each.factor >= _TELLING]
-    telling.sort(key=lambda each: -each.factor)
+    telling = [factor for factor in gap.factors if factor.factor >= _TELLING]
+    telling.sort(key=lambda factor: -factor.factor)
     return [f"{e.name} costs {e.factor:.2f}x: {e.evidence}" for e in telling[:_MOST_FACTORS]]
 
 

@@ -40,7 +40,7 @@ _READY = b"ready\n"
 
 @dataclass(frozen=True)
 class Where:
-    """What candidates are graded for, and where.
+    """Task and place for which candidates are graded.
 
     Attributes:
         problem: the file with the reference.
@@ -70,7 +70,7 @@ class Where:
         text_of(self.problem)
         _ = self.sizes
         own = (self.recorded, self.device, self.budget_s)
-        if self.url is not None and any(each is not None for each in own):
+        if self.url is not None and any(value is not None for value in own):
             raise InputError("url: the service has its own device, recording and budget")
 
     @property
@@ -81,12 +81,12 @@ class Where:
             InputError: it is no JSON object.
         """
         try:
-            found = json.loads(self.shape)
+            sizes = json.loads(self.shape)
         except ValueError as error:
             raise InputError(f"shape {self.shape!r} is no JSON: {error}") from error
-        if not isinstance(found, dict):
+        if not isinstance(sizes, dict):
             raise InputError(f"shape is {self.shape!r}; expected a JSON object")
-        return found
+        return sizes
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Started:
 
     @property
     def address(self) -> str:
-        """Its socket."""
+        """Socket of the process."""
         return _address(self.folder)
 
 
@@ -143,14 +143,14 @@ class GradingProcess:
         if started is not None:
             _ended(started)
 
-    def _answer(self, connection: Connection, asked: Mapping[str, str]) -> Graded:
-        connection.send_bytes(json.dumps(asked).encode())
+    def _answer(self, connection: Connection, question: Mapping[str, str]) -> Graded:
+        connection.send_bytes(json.dumps(question).encode())
         if not connection.poll(self._where.limit_s):
             raise WorkerError(f"no grade within {self._where.limit_s:.0f} s")
-        told = json.loads(connection.recv_bytes())
-        if "error" in told:
-            raise WorkerError(told["error"])
-        return graded_of(told)
+        answer = json.loads(connection.recv_bytes())
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return graded_of(answer)
 
     def _running(self) -> _Started:
         with self._lock:
@@ -226,14 +226,14 @@ class _Desk:
     def answer(self, connection: Connection) -> None:
         """Answer one question."""
         with connection, contextlib.suppress(OSError, EOFError):
-            asked = json.loads(connection.recv_bytes())
+            question = json.loads(connection.recv_bytes())
             try:
-                told = _json_of(self._graded(asked["source"], asked["stage"]))
+                answer = _json_of(self._graded(question["source"], question["stage"]))
             except Exception as error:  # it is the asker who must know
                 if not isinstance(error, SolkitError):
                     traceback.print_exc()
-                told = {"error": f"{type(error).__name__}: {error}"}
-            connection.send_bytes(json.dumps(told).encode())
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            connection.send_bytes(json.dumps(answer).encode())
 
     def _graded(self, source: str, stage: str) -> Graded:
         with self._lock:
@@ -251,9 +251,9 @@ def _opened(where: Where) -> Any:
 
     if where.recorded is None:
         return Evaluator(where.problem, where.device, shape=where.sizes, budget_s=where.budget_s)
-    known = Path(where.recorded)
+    recording = Path(where.recorded)
     return Evaluator.recorded(
-        known if known.is_dir() else shipped(where.recorded).folder,
+        recording if recording.is_dir() else shipped(where.recorded).folder,
         where.problem,
         shape=where.sizes,
         device=where.device,
@@ -263,9 +263,9 @@ def _opened(where: Where) -> Any:
 
 def _json_of(graded: Graded) -> dict[str, Any]:
     """A grade as JSON."""
-    told = {each.name: getattr(graded, each.name) for each in fields(graded)}
-    told["stage"] = graded.stage.value
-    return {**told, "params": dict(graded.params), "features": dict(graded.features)}
+    grade = {field.name: getattr(graded, field.name) for field in fields(graded)}
+    grade["stage"] = graded.stage.value
+    return {**grade, "params": dict(graded.params), "features": dict(graded.features)}
 
 
 def _serve(listener: Listener, desk: _Desk) -> None:
@@ -280,8 +280,8 @@ def _serve(listener: Listener, desk: _Desk) -> None:
 
 def main() -> None:
     """Serve until standard input ends."""
-    folder, told = sys.argv[1], json.loads(sys.stdin.buffer.readline())
-    desk, key = _Desk(Where(**told["where"])), bytes.fromhex(told["key"])
+    folder, setup = sys.argv[1], json.loads(sys.stdin.buffer.readline())
+    desk, key = _Desk(Where(**setup["where"])), bytes.fromhex(setup["key"])
     try:
         with Listener(_address(folder), "AF_UNIX", backlog=64, authkey=key) as listener:
             threading.Thread(target=_serve, args=(listener, desk), daemon=True).start()

@@ -93,18 +93,18 @@ def generations(folder: str | os.PathLike[str], level: int) -> list[Sample]:
     Raises:
         InputError: there are none.
     """
-    found = []
+    samples = []
     for path in Path(folder).glob("*.py"):
         if (match := _GENERATION.fullmatch(path.name)) is not None:
             its_level, problem_id, sample_id = map(int, match.groups())
             if its_level == level:
-                found.append(Sample(level, problem_id, sample_id, path))
-    if not found:
+                samples.append(Sample(level, problem_id, sample_id, path))
+    if not samples:
         raise InputError(
             f"{folder} has no generations of level {level}; "
             f"expected names such as level_{level}_problem_1_sample_0_kernel.py"
         )
-    return sorted(found, key=lambda each: (each.problem_id, each.sample_id))
+    return sorted(samples, key=lambda sample: (sample.problem_id, sample.sample_id))
 
 
 def problem_of(checkout: str | os.PathLike[str], level: int, problem_id: int) -> Path:
@@ -161,29 +161,32 @@ def evaluate_generations(
         GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.evaluate`.
     """
     path = Path(folder, RESULTS) if out is None else Path(out)
-    samples, told = generations(folder, level), _read(path)
-    left = [each for each in samples if not _has(told, each)]
-    asked = {
-        str(each.path): (each, str(problem_of(checkout, level, each.problem_id))) for each in left
+    samples, results = generations(folder, level), _read(path)
+    remaining = [sample for sample in samples if not _has(results, sample)]
+    samples_by_path = {
+        str(sample.path): (sample, str(problem_of(checkout, level, sample.problem_id)))
+        for sample in remaining
     }
-    wanted = [Configuration(p, "ModelNew", reference=ref) for p, (_, ref) in asked.items()]
-    for found in lab.evaluate_all(wanted):
-        assert isinstance(found.candidate, Configuration)
-        sample, _ = asked[found.candidate.path]
-        result = result_of(found, lab.device)
-        told.setdefault(str(sample.problem_id), []).append(_entry(sample, result))
-        _write(path, told)
+    configurations = [
+        Configuration(p, "ModelNew", reference=ref) for p, (_, ref) in samples_by_path.items()
+    ]
+    for evaluation in lab.evaluate_all(configurations):
+        assert isinstance(evaluation.candidate, Configuration)
+        sample, _ = samples_by_path[evaluation.candidate.path]
+        result = result_of(evaluation, lab.device)
+        results.setdefault(str(sample.problem_id), []).append(_entry(sample, result))
+        _write(path, results)
         yield sample, result
 
 
-def result_of(found: Evaluation, device: Device) -> KernelExecResult:
+def result_of(evaluation: Evaluation, device: Device) -> KernelExecResult:
     """KernelBench's record for an evaluation."""
     hardware = device.name
-    metadata = {"hardware": hardware, "device": device.key, "solkit": solkit_of(found)}
-    metadata |= _errors_of(found)
-    outcome, verdict = found.outcome, found.verdict
+    metadata = {"hardware": hardware, "device": device.key, "solkit": solkit_of(evaluation)}
+    metadata |= _errors_of(evaluation)
+    outcome, verdict = evaluation.outcome, evaluation.verdict
     if outcome is None:
-        return KernelExecResult(compiled=_compiles(found), metadata=metadata)
+        return KernelExecResult(compiled=_compiles(evaluation), metadata=metadata)
     is_right = verdict.is_right
     stats = _stats(outcome.samples_ms, metadata) if is_right else {}
     reference = _stats(outcome.reference_samples_ms, metadata) if is_right else {}
@@ -198,45 +201,45 @@ def result_of(found: Evaluation, device: Device) -> KernelExecResult:
     )
 
 
-def solkit_of(found: Evaluation) -> dict[str, Any]:
-    """What SolKit adds: verdict, bound, and what there is of time, gap and SOL score."""
-    told: dict[str, Any] = {
-        "verdict": _verdict(found).value,
-        "measured": found.outcome is not None,
-        "time_ms": found.time_ms,
-        "reasons": _reasons(found),
+def solkit_of(evaluation: Evaluation) -> dict[str, Any]:
+    """Return what SolKit adds: verdict, bound, and what there is of time, gap and SOL score."""
+    record: dict[str, Any] = {
+        "verdict": _verdict(evaluation).value,
+        "measured": evaluation.outcome is not None,
+        "time_ms": evaluation.time_ms,
+        "reasons": _reasons(evaluation),
     }
-    result = found.result
+    result = evaluation.result
     if result is None:
-        return told
-    told |= {"sol_ms": result.bound.time_ms, "limiter": result.bound.limiter}
-    if (score := result.score) is not None and found.time_ms is not None:
-        told |= {"gap": score.gap, "sol_score": score.sol_score}
-    return told
+        return record
+    record |= {"sol_ms": result.bound.time_ms, "limiter": result.bound.limiter}
+    if (score := result.score) is not None and evaluation.time_ms is not None:
+        record |= {"gap": score.gap, "sol_score": score.sol_score}
+    return record
 
 
-def _verdict(found: Evaluation) -> Verdict:
+def _verdict(evaluation: Evaluation) -> Verdict:
     """The verdict; a file that cannot be used does not compile."""
-    if found.outcome is None and isinstance(found.error, InputError):
+    if evaluation.outcome is None and isinstance(evaluation.error, InputError):
         return Verdict.DOES_NOT_COMPILE
-    return found.verdict
+    return evaluation.verdict
 
 
-def _reasons(found: Evaluation) -> list[str]:
+def _reasons(evaluation: Evaluation) -> list[str]:
     """Why there is no better verdict."""
-    if found.error is not None:
-        return [str(found.error)]
-    if found.outcome is not None:
-        return list(found.outcome.evidence) or [e for e in (found.outcome.message,) if e]
-    errors = () if found.result is None else found.result.errors
+    if evaluation.error is not None:
+        return [str(evaluation.error)]
+    if evaluation.outcome is not None:
+        return list(evaluation.outcome.evidence) or [e for e in (evaluation.outcome.message,) if e]
+    errors = () if evaluation.result is None else evaluation.result.errors
     return [*errors, "Not measured: the target is not in this machine."]
 
 
-def _errors_of(found: Evaluation) -> dict[str, str]:
+def _errors_of(evaluation: Evaluation) -> dict[str, str]:
     """The keys under which KernelBench tells errors."""
-    verdict, why = found.verdict, " ".join(_reasons(found))
-    if found.error is not None and found.outcome is None:
-        return _error("compilation_error", why, type(found.error).__name__)
+    verdict, why = evaluation.verdict, " ".join(_reasons(evaluation))
+    if evaluation.error is not None and evaluation.outcome is None:
+        return _error("compilation_error", why, type(evaluation.error).__name__)
     if verdict is Verdict.NOT_MEASURED:
         return {"not_measured": why}
     if verdict is Verdict.DOES_NOT_COMPILE:
@@ -252,10 +255,14 @@ def _error(key: str, why: str, name: str) -> dict[str, str]:
     return {key: why, f"{key}_name": name}
 
 
-def _compiles(found: Evaluation) -> bool:
-    """Whether every kernel of a candidate that was not run is known to compile."""
-    result: Result | None = found.result
-    if found.error is not None or result is None or found.verdict is Verdict.DOES_NOT_COMPILE:
+def _compiles(evaluation: Evaluation) -> bool:
+    """Tell whether every kernel of a candidate that was not run is known to compile."""
+    result: Result | None = evaluation.result
+    if (
+        evaluation.error is not None
+        or result is None
+        or evaluation.verdict is Verdict.DOES_NOT_COMPILE
+    ):
         return False
     return result.analysis.status is AnalysisStatus.COMPLETE
 
@@ -277,11 +284,11 @@ def _stats(samples_ms: tuple[float, ...], metadata: Mapping[str, Any]) -> dict[s
 
 def _first(*times_ms: float | None) -> float:
     """The first time that is known."""
-    return next((each for each in times_ms if each is not None), NOT_MEASURED_MS)
+    return next((time_ms for time_ms in times_ms if time_ms is not None), NOT_MEASURED_MS)
 
 
 Told = dict[str, list[dict[str, Any]]]
-"""What the results file holds: samples, by the problem's number."""
+"""Content of the results file: samples, by the problem's number."""
 
 
 def _entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
@@ -296,9 +303,9 @@ def _entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
     }
 
 
-def _has(told: Told, sample: Sample) -> bool:
-    known = told.get(str(sample.problem_id), [])
-    return any(each.get("sample_id") == sample.sample_id for each in known)
+def _has(results: Told, sample: Sample) -> bool:
+    entries = results.get(str(sample.problem_id), [])
+    return any(entry.get("sample_id") == sample.sample_id for entry in entries)
 
 
 def _read(path: Path) -> Told:
@@ -310,15 +317,15 @@ def _read(path: Path) -> Told:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {str(int(key)): list(samples) for key, samples in found.items()}
+        results = json.loads(path.read_text(encoding="utf-8"))
+        return {str(int(key)): list(samples) for key, samples in results.items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise InputError(f"{path} is no {RESULTS} of KernelBench: {error}") from error
 
 
-def _write(path: Path, told: Told) -> None:
+def _write(path: Path, results: Told) -> None:
     """Write all results: a killed run leaves a whole file."""
-    ordered = {key: told[key] for key in sorted(told, key=int)}
+    ordered = {key: results[key] for key in sorted(results, key=int)}
     beside = path.with_suffix(".tmp")
     beside.write_text(json.dumps(ordered, indent=4, allow_nan=False), encoding="utf-8")
     beside.replace(path)
@@ -349,10 +356,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _line(sample: Sample, result: KernelExecResult) -> str:
-    known = result.metadata["solkit"]
-    time_ms = known["time_ms"]
-    told = "not measured" if time_ms is None else f"{time_ms:.4g} ms, gap {known['gap']:.3f}"
-    return f"{sample.path.name}: {known['verdict']}, {told}"
+    record = result.metadata["solkit"]
+    time_ms = record["time_ms"]
+    timing = "not measured" if time_ms is None else f"{time_ms:.4g} ms, gap {record['gap']:.3f}"
+    return f"{sample.path.name}: {record['verdict']}, {timing}"
 
 
 def _parser() -> argparse.ArgumentParser:

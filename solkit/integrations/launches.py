@@ -37,7 +37,7 @@ LOWERED_PER_KEPT = 6
 """Launches that are lowered for each one that is kept: lowering takes 0.1 s, timing 0.5 s with the
 compiler. The number must not depend on the machine's cores, or the choice would."""
 _LIMIT_S = 30.0
-"""Of one process that lowers a share of the launches."""
+"""Limit of one process that lowers a share of the launches."""
 _MOST_JOBS = 16
 _PROBES = 3
 """Launches that are lowered to learn what the kernel's work is, until one can be."""
@@ -75,29 +75,31 @@ def promising(
     Raises:
         SolkitError: no launch can be captured.
     """
-    able = [place for place, each in enumerate(launches) if each.captured is not None]
+    able = [place for place, launch in enumerate(launches) if launch.captured is not None]
     if not able:
         raise SolkitError("no configuration could be captured")
     facts = _probed(launches, able, device)
-    told = _forecast(launches, facts, device, surrogate)
-    order = sorted(able, key=lambda place: _score(float(told.time_ms[place])))
+    forecasts = _forecast(launches, facts, device, surrogate)
+    order = sorted(able, key=lambda place: _score(float(forecasts.time_ms[place])))
     most = max(LOWERED_PER_KEPT * number, number)
     more = [place for place in order[:most] if place not in facts]
     facts |= dict(zip(more, _lowered([launches[place] for place in more], device)))
-    told = _forecast(launches, facts, device, surrogate)
+    forecasts = _forecast(launches, facts, device, surrogate)
     fails = np.array(
         [
-            each.captured is None or _cannot_run(facts.get(place), device)
-            for place, each in enumerate(launches)
+            launch.captured is None or _cannot_run(facts.get(place), device)
+            for place, launch in enumerate(launches)
         ]
     )
-    return _chosen(told, fails, number)
+    return _chosen(forecasts, fails, number)
 
 
 def compile_ahead(launches: Sequence[Launch], device: Device) -> None:
     """Compile launches into Triton's cache, at once on several cores. Errors are left to Triton."""
     calls = [
-        partial(_compiled, each.captured, device) for each in launches if each.captured is not None
+        partial(_compiled, launch.captured, device)
+        for launch in launches
+        if launch.captured is not None
     ]
     if _may_fork() and min(_cores(), len(calls)) > 1:
         prepare()
@@ -109,8 +111,8 @@ def _compiled(captured: CapturedLaunch, device: Device) -> None:
         fill_cache(captured.kernel, device)
 
 
-def _chosen(told: Forecasts, fails: Array, number: int) -> list[int]:
-    order, acts = actions(told.time_ms, told.low_ms, fails, [0], number)
+def _chosen(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
+    order, acts = actions(forecasts.time_ms, forecasts.low_ms, fails, [0], number)
     kept = {place for place, (action, _) in enumerate(acts) if action is not Action.SKIP}
     kept.add(0)
     for place in map(int, order):  # forecasts of failure may be wrong: never fewer than asked
@@ -127,13 +129,13 @@ def _probed(
     launches: Sequence[Launch], able: Sequence[int], device: Device
 ) -> dict[int, Facts | None]:
     """The facts of the first launch that can be lowered, and of those before it."""
-    found: dict[int, Facts | None] = {}
+    facts_by_place: dict[int, Facts | None] = {}
     for place in able[:_PROBES]:
-        found[place] = _lowered([launches[place]], device)[0]
-        facts = found[place]
+        facts_by_place[place] = _lowered([launches[place]], device)[0]
+        facts = facts_by_place[place]
         if facts is not None and facts.requests is not None:
             break
-    return found
+    return facts_by_place
 
 
 def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
@@ -149,21 +151,21 @@ def _lowered(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
     def failed(_: str) -> list[Facts | None]:
         return []
 
-    calls = [partial(_share, each, device) for each in shares]
-    found = forked(calls, failed, jobs, _LIMIT_S)
-    told: list[Facts | None] = [None] * len(launches)
-    for place, facts in enumerate(found):
-        told[place::jobs] = facts or [None] * len(shares[place])
-    return told
+    calls = [partial(_share, share, device) for share in shares]
+    facts_of_shares = forked(calls, failed, jobs, _LIMIT_S)
+    all_facts: list[Facts | None] = [None] * len(launches)
+    for place, facts in enumerate(facts_of_shares):
+        all_facts[place::jobs] = facts or [None] * len(shares[place])
+    return all_facts
 
 
 def _share(launches: Sequence[Launch], device: Device) -> list[Facts | None]:
-    found: list[Facts | None] = []
-    for each in launches:
-        assert each.captured is not None
-        lowered = lower_for(each.captured.kernel, device)
-        found.append(facts_of(each.captured, lowered, device, Depth.LOWERED))
-    return found
+    facts: list[Facts | None] = []
+    for launch in launches:
+        assert launch.captured is not None
+        lowered = lower_for(launch.captured.kernel, device)
+        facts.append(facts_of(launch.captured, lowered, device, Depth.LOWERED))
+    return facts
 
 
 def _may_fork() -> bool:
@@ -188,20 +190,24 @@ def _forecast(
     device: Device,
     surrogate: Surrogate,
 ) -> Forecasts:
-    """Of every launch, at the depth that is known; NaN where it cannot run.
+    """Forecast every launch, at the depth that is known; NaN where it cannot run.
 
     Forecasts of captured launches are scaled to those of lowered ones, as far as both are known:
     else the kind that errs to the low side would win.
     """
-    able = [place for place, each in enumerate(launches) if each.captured is not None]
+    able = [place for place, launch in enumerate(launches) if launch.captured is not None]
     problem = _problem(launches[able[0]], list(facts.values()), device)
     shallow = _told(launches, dict.fromkeys(able), problem, device, surrogate)
-    deep = {place: told for place, told in facts.items() if told and not _cannot_run(told, device)}
+    deep = {
+        place: lowered
+        for place, lowered in facts.items()
+        if lowered and not _cannot_run(lowered, device)
+    }
     if not deep:
         return shallow
-    told = _told(launches, deep, problem, device, surrogate)
+    lowered = _told(launches, deep, problem, device, surrogate)
     places = np.array(sorted(deep))
-    ratios = told.time_ms[places] / shallow.time_ms[places]
+    ratios = lowered.time_ms[places] / shallow.time_ms[places]
     scale = float(np.exp(np.nanmedian(np.log(ratios)))) if not np.isnan(ratios).all() else 1.0
     scaled = replace(
         shallow,
@@ -209,7 +215,7 @@ def _forecast(
         low_ms=shallow.low_ms * scale,
         high_ms=shallow.high_ms * scale,
     )
-    return scaled.with_(places, told[places])
+    return scaled.with_(places, lowered[places])
 
 
 def _told(
@@ -219,19 +225,19 @@ def _told(
     device: Device,
     surrogate: Surrogate,
 ) -> Forecasts:
-    """Of some launches, as captured where there are no facts; NaN for the others."""
+    """Forecast some launches, as captured where there are no facts; NaN for the others."""
     places = sorted(facts)
     entries = []
     for place in places:
         captured = launches[place].captured
         assert captured is not None
-        known = facts[place] or Facts(captured.launch, Depth.CAPTURED)
+        launch_facts = facts[place] or Facts(captured.launch, Depth.CAPTURED)
         params, source = launches[place].params, _source(captured)
-        kernel = described(known, device)
+        kernel = described(launch_facts, device)
         entries.append(Entry(problem, device, [kernel], params, {}, source=source))
     depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
-    found = Forecasts.of(np.full(len(launches), np.nan))
-    return found.with_(np.array(places), surrogate.forecast(tabled(entries), depth))
+    forecasts = Forecasts.of(np.full(len(launches), np.nan))
+    return forecasts.with_(np.array(places), surrogate.forecast(tabled(entries), depth))
 
 
 def _source(captured: CapturedLaunch) -> str:
@@ -257,28 +263,28 @@ def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> P
     """The kernel's own work: the least that any lowered launch asks for."""
     assert launch.captured is not None
     tensors = {
-        name: each
-        for name, each in launch.captured.arguments.items()
-        if isinstance(each, TensorArgument)
+        name: argument
+        for name, argument in launch.captured.arguments.items()
+        if isinstance(argument, TensorArgument)
     }
-    requests = [each.requests for each in facts if each is not None and each.requests is not None]
+    requests = [fact.requests for fact in facts if fact is not None and fact.requests is not None]
     operations: dict[str, float] = {}
     if requests:
-        pipes = {pipe for each in requests for pipe in each.operations} - set(_UNTOLD)
+        pipes = {pipe for request in requests for pipe in request.operations} - set(_UNTOLD)
         for pipe in sorted(pipes):
-            operations[pipe] = float(min(each.operations.get(pipe, 0) for each in requests))
-        traffic = [dram_traffic(each.reuse, 2.0**62) for each in requests]
-        read = min(each.read for each in traffic)
-        wrote = min(each.written for each in traffic)
+            operations[pipe] = float(min(request.operations.get(pipe, 0) for request in requests))
+        traffic = [dram_traffic(request.reuse, 2.0**62) for request in requests]
+        read = min(amounts.read for amounts in traffic)
+        wrote = min(amounts.written for amounts in traffic)
     else:
-        sizes = {each.storage: _bytes(each) for each in tensors.values()}
+        sizes = {tensor.storage: _bytes(tensor) for tensor in tensors.values()}
         outputs = {t.storage for name, t in tensors.items() if written(launch.captured, name)}
         wrote = float(sum(size for storage, size in sizes.items() if storage in outputs))
         read = float(sum(size for storage, size in sizes.items() if storage not in outputs))
     times = {pipe: _ms(device, pipe, amount) for pipe, amount in operations.items()}
     times["dram"] = _ms(device, "dram", read + wrote)
     limiter = max(times, key=lambda pipe: times[pipe])
-    sizes_of = sorted({size for each in tensors.values() for size in each.shape if size > 1})
+    sizes_of = sorted({size for tensor in tensors.values() for size in tensor.shape if size > 1})
     shape = {f"size_{place}": size for place, size in enumerate(reversed(sizes_of))}
     return Problem(max(times[limiter], 1e-6), limiter, operations, read, wrote, shape)
 

@@ -34,7 +34,7 @@ Evaluate = Callable[[str], Any]
 
 
 class Functions(NamedTuple):
-    """What OpenEvolve looks for in an evaluator file.
+    """Functions that OpenEvolve looks for in an evaluator file.
 
     Attributes:
         evaluate: both stages.

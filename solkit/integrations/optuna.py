@@ -47,13 +47,14 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         seed: of what is drawn at random.
     """
 
-    def __init__(self, asked: AskTell, seed: int | None = 0) -> None:
-        files = {(e.configuration.path, e.configuration.entry_point) for e in asked.plan.ranked}
+    def __init__(self, ask_tell: AskTell, seed: int | None = 0) -> None:
+        files = {(e.configuration.path, e.configuration.entry_point) for e in ask_tell.plan.ranked}
         if len(files) != 1:
             raise InputError(f"a study tunes one kernel file; the plan has {len(files)}")
-        self._asked = asked
+        self._ask_tell = ask_tell
         self._by_params = {
-            canonical(each.configuration.params): each.configuration for each in asked.plan.ranked
+            canonical(ranked.configuration.params): ranked.configuration
+            for ranked in ask_tell.plan.ranked
         }
         self._chosen: dict[int, Configuration] = {}  # by the trial's number
         self._seen: set[int] = set()  # numbers of trials that were told
@@ -82,10 +83,10 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         if study.directions != [optuna.study.StudyDirection.MINIMIZE]:
             raise InputError("the objective is a time in ms: the study must minimise it, alone")
         with self._lock:
-            for each in study.get_trials(deepcopy=False):
-                if each.state.is_finished():
-                    self._learn(each.number, each.state, each.values, each)
-            if answers := self._asked.ask():
+            for earlier in study.get_trials(deepcopy=False):
+                if earlier.state.is_finished():
+                    self._learn(earlier.number, earlier.state, earlier.values, earlier)
+            if answers := self._ask_tell.ask():
                 self._chosen[trial.number] = answers[0].configuration
 
     def sample_independent(
@@ -128,7 +129,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         params = {**(chosen.params if chosen else {}), **trial.params}
         configuration = self._by_params.get(canonical(_of(params, self._by_params.values())))
         if configuration is not None:
-            self._asked.tell(configuration, _time_ms(state, values, trial))
+            self._ask_tell.tell(configuration, _time_ms(state, values, trial))
 
 
 class SurrogatePruner(optuna.pruners.BasePruner):  # type: ignore[misc,unused-ignore]
@@ -148,25 +149,31 @@ class SurrogatePruner(optuna.pruners.BasePruner):  # type: ignore[misc,unused-ig
         self._factor, self._least = factor, least
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether a trial that reports times in ms should stop."""
+        """Tell whether a trial that reports times in ms should stop."""
         times = list(trial.intermediate_values.values())
         complete = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
-        known = [each.value for each in complete if each.value is not None and each.value > 0]
-        if len(times) < self._least or not known:
+        times_ms = [
+            complete_trial.value
+            for complete_trial in complete
+            if complete_trial.value is not None and complete_trial.value > 0
+        ]
+        if len(times) < self._least or not times_ms:
             return False
-        return bool(min(times) > self._factor * min(known))
+        return bool(min(times) > self._factor * min(times_ms))
 
 
-def _of(params: Mapping[str, Value], known: Any) -> dict[str, Value]:
+def _of(params: Mapping[str, Value], configurations: Any) -> dict[str, Value]:
     """The parameters that the space has; others are the study's own."""
-    names = next(iter(known)).params
+    names = next(iter(configurations)).params
     return {name: value for name, value in params.items() if name in names}
 
 
 def _time_ms(state: TrialState, values: Sequence[float] | None, trial: FrozenTrial) -> float | None:
-    """What a finished trial tells of its configuration; ``None`` for a failure."""
+    """Return the time that a finished trial found; ``None`` for a failure."""
     if state is optuna.trial.TrialState.PRUNED:
-        reported = [each for each in trial.intermediate_values.values() if 0 < each < float("inf")]
+        reported = [
+            value for value in trial.intermediate_values.values() if 0 < value < float("inf")
+        ]
         return statistics.median(reported) if reported else None
     complete = state is optuna.trial.TrialState.COMPLETE and values
     return values[0] if complete and values and 0 < values[0] < float("inf") else None

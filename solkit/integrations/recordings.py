@@ -23,7 +23,7 @@ Params = Mapping[str, Value]
 
 @dataclass(frozen=True)
 class Recording:
-    """What a recorded bench holds of a problem.
+    """Rows and texts of a problem in a recorded bench.
 
     Attributes:
         bench: the recording.
@@ -35,7 +35,7 @@ class Recording:
     texts: Sequence[str] = ()
 
     def found(
-        self, text: str, file: KernelFile, shape: Params, asked: Params
+        self, text: str, file: KernelFile, shape: Params, overrides: Params
     ) -> tuple[str, list[Params]]:
         """The recorded text that a candidate is, and the parameters that it may have.
 
@@ -45,27 +45,27 @@ class Recording:
             text: the candidate.
             file: what it describes, with a candidate.
             shape: every size.
-            asked: parameters to override.
+            overrides: parameters to override.
 
         Raises:
             NotRecordedError: the recording has no such source at this shape, or not with these
                 parameters.
         """
         assert file.candidate is not None
-        own = {**file.candidate.params, **asked}
+        own = {**file.candidate.params, **overrides}
         kernel = kernel_of(file)
         if points := self._points(kernel.kernel_id, shape):
             if canonical(own) in points:
                 return text, [own]
-            if not asked:
+            if not overrides:
                 return text, list(points.values())
             raise _without(own)
-        for known in self.texts:
-            if _alike(text, known, file.candidate.name, file.candidate.params):
-                source = replace(kernel.source, sha256=digest(known))
+        for recorded in self.texts:
+            if _alike(text, recorded, file.candidate.name, file.candidate.params):
+                source = replace(kernel.source, sha256=digest(recorded))
                 points = self._points(replace(kernel, source=source).kernel_id, shape)
                 if canonical(own) in points:
-                    return known, [own]
+                    return recorded, [own]
                 if points:
                     raise _without(own)
         raise NotRecordedError("The recording has no such source at this shape.")
@@ -91,8 +91,8 @@ class Recording:
         return {canonical(row.params): row.params for row in rows}
 
     def _rows(self, shape: Params) -> list[Outcome]:
-        wanted = canonical(shape)
-        return [row for row in self.bench.recording if canonical(row.shape) == wanted]
+        key = canonical(shape)
+        return [row for row in self.bench.recording if canonical(row.shape) == key]
 
 
 def recorded_problem(
@@ -108,13 +108,13 @@ def recorded_problem(
     Raises:
         InputError: it is no store, or has no rows of this problem.
     """
-    found = Store(store)
-    rows = list(found.rows(found.where(f"problem_sha256 = '{digest(problem)}'")))
+    opened = Store(store)
+    rows = list(opened.rows(opened.where(f"problem_sha256 = '{digest(problem)}'")))
     if not rows:
         raise InputError(f"{store} has no rows of this problem")
-    wanted = {row.source_sha256 for row in rows}
-    table = found.sources().collect().to_arrow()
-    texts = [each.text for each in records_of(Source, table) if each.sha256 in wanted]
+    digests = {row.source_sha256 for row in rows}
+    table = opened.sources().collect().to_arrow()
+    texts = [source.text for source in records_of(Source, table) if source.sha256 in digests]
     return Recording(RecordedBench(rows, device), texts)
 
 
@@ -124,13 +124,13 @@ def digest(text: str) -> str:
 
 
 def _without(params: Params) -> NotRecordedError:
-    told = ", ".join(f"{name}={value}" for name, value in params.items()) or "its default"
-    return NotRecordedError(f"The recording has this source, but not with {told}.")
+    settings = ", ".join(f"{name}={value}" for name, value in params.items()) or "its default"
+    return NotRecordedError(f"The recording has this source, but not with {settings}.")
 
 
-def _alike(text: str, known: str, entry_point: str, params: Params) -> bool:
-    """Whether two files differ only in the defaults of their kernel's parameters."""
+def _alike(text: str, recorded: str, entry_point: str, params: Params) -> bool:
+    """Tell whether two files differ only in the defaults of their kernel's parameters."""
     try:
-        return with_params(text, entry_point, params) == with_params(known, entry_point, params)
+        return with_params(text, entry_point, params) == with_params(recorded, entry_point, params)
     except (SyntaxError, ValueError):
         return False

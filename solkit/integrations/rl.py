@@ -33,7 +33,7 @@ _FENCED = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
 
 
 class RewardFunction(Protocol):
-    """What TRL calls."""
+    """Function that TRL calls."""
 
     __name__: str
 
@@ -65,10 +65,10 @@ def as_reward_function(
         prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
     ) -> list[float]:
         del prompts, columns
-        told = _rewards(evaluator, [reading(text_of(each)) for each in completions])
+        rewards = _rewards(evaluator, [reading(text_of(completion)) for completion in completions])
         if tell is not None:
-            tell(told)
-        return [each.value for each in told]
+            tell(rewards)
+        return [reward.value for reward in rewards]
 
     return solkit_reward
 
@@ -92,10 +92,10 @@ def _rewards(evaluator: Evaluator, candidates: Sequence[Given | None]) -> list[R
 
     A model that has learnt gives the same answer many times: equal ones are read once.
     """
-    distinct = {_key(each): each for each in candidates if each is not None}
-    told = dict(zip(distinct, evaluator.reward(distinct.values()), strict=True))
+    distinct = {_key(candidate): candidate for candidate in candidates if candidate is not None}
+    rewards = dict(zip(distinct, evaluator.reward(distinct.values()), strict=True))
     nothing = Reward(0.0, "does_not_compile", reasons=("The answer holds no candidate.",))
-    return [nothing if each is None else told[_key(each)] for each in candidates]
+    return [nothing if candidate is None else rewards[_key(candidate)] for candidate in candidates]
 
 
 def _key(candidate: Given) -> str:

@@ -31,7 +31,7 @@ _MARKERS = ("EVOLVE-BLOCK-START", "EVOLVE-BLOCK-END")
 
 
 class _Grader(Protocol):
-    """What grades a text, at a stage: ``"1"``, ``"2"`` or ``"both"``."""
+    """Function that grades a text, at a stage: ``"1"``, ``"2"`` or ``"both"``."""
 
     def grade(self, source: str, stage: str) -> Graded: ...
 
@@ -145,7 +145,7 @@ def plain(text: str) -> str:
 
     It ends with a line break, so that it cannot be taken for a path.
     """
-    lines = [each for each in text.splitlines() if not _is_marker(each)]
+    lines = [line for line in text.splitlines() if not _is_marker(line)]
     return "\n".join(lines).strip("\n") + "\n"
 
 
@@ -160,8 +160,8 @@ def numbers_of(graded: Graded) -> dict[str, float]:
 
 
 def facts_of(graded: Graded) -> dict[str, str]:
-    """What a grade says in words; what is not known is left out."""
-    told = {
+    """Return a grade in words; what is not known is left out."""
+    facts = {
         "verdict": graded.verdict,
         "stage": graded.stage.value,
         "time": _times(graded.time_ms),
@@ -172,7 +172,7 @@ def facts_of(graded: Graded) -> dict[str, str]:
         "parameters": ", ".join(f"{name}={value}" for name, value in graded.params.items()),
         "reasons": "\n".join(graded.reasons),
     }
-    return {name: text for name, text in told.items() if text}
+    return {name: text for name, text in facts.items() if text}
 
 
 def _times(time_ms: float | None, low_ms: float | None = None, high_ms: float | None = None) -> str:
@@ -184,7 +184,7 @@ def _times(time_ms: float | None, low_ms: float | None = None, high_ms: float | 
 
 
 def _is_marker(line: str) -> bool:
-    """Whether a line holds one of a loop's markers and nothing else."""
+    """Tell whether a line holds one of a loop's markers and nothing else."""
     return line.strip().lstrip("#").strip() in _MARKERS
 
 
