@@ -1,4 +1,4 @@
-"""Python blocks of the documentation, and commands of the README, run as a reader would run them.
+"""Python blocks of the documentation, and commands of two pages, run as a reader would run them.
 
 ::
 
@@ -6,9 +6,9 @@
 
 The ``python`` blocks of a page run in their order in one process, in a folder that holds a file for
 each placeholder (`tools.placeholders.files`). ``tools/placeholders/PAGE.py`` runs first: it
-defines the names that the page leaves to the reader, such as an objective. So do the ``bash``
-blocks' ``solkit`` commands of the README. `NOT_RUN` and `COMMANDS` list what does not run, and
-why; of such a block the imports run.
+defines the names that the page leaves to the reader, such as an objective. The ``solkit``
+commands in the ``bash`` blocks of the `COMMAND_PAGES` run as well. `NOT_RUN` and `COMMANDS` list
+what does not run, and why; of such a block the imports run.
 """
 
 from __future__ import annotations
@@ -66,6 +66,9 @@ class Instead:
     command: str | None = None
 
 
+COMMAND_PAGES = ("README.md", "docs/tour.md")
+"""Pages whose ``bash`` blocks run too."""
+
 COMMANDS = {
     "solkit tune kernel.py": Instead(
         _GPU,
@@ -80,7 +83,7 @@ COMMANDS = {
         "solkit evaluate my-data --split problems --members 1 --no-baselines",
     ),
 }
-"""Commands of the README that do not run as they are, by their first words."""
+"""Commands of these pages that do not run as they are, by their first words."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +214,12 @@ def check(pages: Sequence[Path]) -> bool:
         shutil.copytree(Path(folder, "files"), work)
         blocks = {page: blocks_of(page) for page in pages}
         python = [page for page in pages if any(b.kind == "python" for b in blocks[page])]
-        readme = next((page for page in pages if page.name == "README.md"), None)
-        commands = list(commands_of(blocks[readme])) if readme is not None else []
+        commands = [
+            command
+            for page in pages
+            for command in commands_of(blocks[page])
+            if page.resolve().relative_to(ROOT).as_posix() in COMMAND_PAGES
+        ]
         # a command may read what the one before it wrote, so these stay in order
         with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
             told = {str(page): one.submit(_checked, page, Path(folder, "files")) for page in python}
