@@ -1,4 +1,4 @@
-"""How fast a kernel could run: GPUs (`devices`, `nvml`), what a problem costs (`work`), the bound.
+"""Bounds on a kernel's speed: GPUs (`devices`, `nvml`), what a problem costs (`work`), the bound.
 
 Nothing here measures; everything but `work` runs without torch.
 """

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 PROTOCOLS = ("cold", "warm")
-"""Where the inputs are at the start: in DRAM, or in L2 if they fit."""
+"""Places of the inputs at the start: in DRAM, or in L2 if they fit."""
 
 _MEMORIES = ("dram", "last_level", "l2")
 SCALAR_OPS = {"fp32": 2, "fp16": 4, "bf16": 4, "fp64": 2, "int32": 2, "sfu": 1}
@@ -137,13 +137,14 @@ def _start(protocol: str, memory: str) -> str:
     return f"All intermediate results stay on the chip (perfect fusion); inputs start in {where}."
 
 
-def at_observed_clock(found: Bound, device: Device, sm_clock_mhz: float) -> Bound:
+def at_observed_clock(at_rated_clock: Bound, device: Device, sm_clock_mhz: float) -> Bound:
     """The same bound with `at.observed_clock_ms` filled in for the clock seen while timing."""
     slower = with_clock(device, sm_clock_mhz)
     time_ms = max(
-        (_at_clock(r, device.ceilings, slower.ceilings) for r in found.resources), default=0.0
+        (_at_clock(r, device.ceilings, slower.ceilings) for r in at_rated_clock.resources),
+        default=0.0,
     )
-    return replace(found, at=replace(found.at, observed_clock_ms=time_ms))
+    return replace(at_rated_clock, at=replace(at_rated_clock.at, observed_clock_ms=time_ms))
 
 
 def _at_clock(
@@ -163,22 +164,22 @@ def _calibrated(work: Work, device: Device) -> Mapping[str, Ceiling]:
     The time of a byte is interpolated between reads alone, as many reads as writes (a copy) and
     writes alone: a DRAM loses time where it turns from reading to writing.
     """
-    known = device.calibrated
-    if "dram.copy" not in known or not work.dram_bytes:
-        return known
+    measured = device.calibrated
+    if "dram.copy" not in measured or not work.dram_bytes:
+        return measured
     writes = work.dram_write_bytes / work.dram_bytes
-    times = [1 / known[f"dram.{mix}"].value for mix in ("read", "copy", "write")]
+    times = [1 / measured[f"dram.{mix}"].value for mix in ("read", "copy", "write")]
     at = 2 * writes
     time = times[0] + (times[1] - times[0]) * at
     if at > 1:
         time = times[1] + (times[2] - times[1]) * (at - 1)
-    return {**known, "dram": replace(known["dram"], value=1 / time)}
+    return {**measured, "dram": replace(measured["dram"], value=1 / time)}
 
 
 def amounts_by_ceiling(
     work: Mapping[str, Any], routes: Mapping[str, Route], device: Device
 ) -> dict[str, Any]:
-    """What each resource must process: integers, or sympy's expressions.
+    """Return the amount that each resource must process: integers, or sympy's expressions.
 
     Elementwise operations on halves run on the fp32 pipe if the GPU cannot pack them.
     """
@@ -194,19 +195,19 @@ def _resources(
     amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
 ) -> tuple[Resource, ...]:
     passes = {route.pipe: route.passes for route in routes.values()}
-    found = [
+    resources = [
         _resource(name, amount, passes.get(name, 1), ceilings[name])
         for name, amount in amounts.items()
     ]
-    tensor = [r for r in found if r.name.startswith("tensor.")]
+    tensor = [r for r in resources if r.name.startswith("tensor.")]
     if len(tensor) > 1:
-        found.append(_shared_tensor_cores(tensor))
-    scalar_ms = max((r.time_ms for r in found if r.name in SCALAR_OPS), default=0.0)
+        resources.append(_shared_tensor_cores(tensor))
+    scalar_ms = max((r.time_ms for r in resources if r.name in SCALAR_OPS), default=0.0)
     if "issue" in ceilings:
         issue = _resource("issue", _instructions(amounts), 1, ceilings["issue"])
         if issue.time_ms > _TELLING * scalar_ms:  # else the pipe shows as much
-            found.append(issue)
-    return tuple(sorted(found, key=lambda r: -r.time_ms))
+            resources.append(issue)
+    return tuple(sorted(resources, key=lambda r: -r.time_ms))
 
 
 def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource:
@@ -218,7 +219,9 @@ def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource
 
 def _instructions(amounts: Mapping[str, int]) -> int:
     """Instructions of the scalar pipes, which share the schedulers' issue slots."""
-    return sum(amounts.get(pipe, 0) // each for pipe, each in SCALAR_OPS.items())
+    return sum(
+        amounts.get(pipe, 0) // per_instruction for pipe, per_instruction in SCALAR_OPS.items()
+    )
 
 
 def _shared_tensor_cores(parts: list[Resource]) -> Resource:

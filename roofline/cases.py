@@ -1,4 +1,4 @@
-"""What is known about one shape of a kernel file before timing."""
+"""Facts about one shape of a kernel file before timing."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
         precision: as for `solkit.roofline.bound.bound`.
         protocol: as there.
     """
-    found = bound_of_case(case, device, precision, protocol)
-    failure, errors = "", [each.error for each in case.analysis.kernels if each.error is not None]
+    case_bound = bound_of_case(case, device, precision, protocol)
+    failure, errors = (
+        "",
+        [kernel.error for kernel in case.analysis.kernels if kernel.error is not None],
+    )
     if errors:
         failure = Verdict.DOES_NOT_COMPILE.value
     elif case.analysis.failure:
@@ -44,11 +47,11 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
         params=case.params,
         verdict=Verdict(failure or Verdict.NOT_MEASURED),
         work=case.work,
-        bound=found,
+        bound=case_bound,
         analysis=case.analysis,
         errors=tuple(errors),
-        fusion=fusion_of_case(case, found, device, precision) if case.unfused else None,
-        gap=gap(found, case.analysis.kernels, device),
+        fusion=fusion_of_case(case, case_bound, device, precision) if case.unfused else None,
+        gap=gap(case_bound, case.analysis.kernels, device),
         tolerance=case.tolerance,
     )
 

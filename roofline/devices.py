@@ -73,7 +73,7 @@ _BYTE_PIPES = ("dram", "l2", "last_level")
 
 @dataclass(frozen=True)
 class Architecture:
-    """What all GPUs of one compute capability share.
+    """Properties that all GPUs of one compute capability share.
 
     Attributes:
         compute_capability: (major, minor).
@@ -164,12 +164,12 @@ class Sku:
 
     def hardware(self) -> Hardware:
         """The catalogue's figures of a whole GPU."""
-        known = bool(self.max_sm_clock_mhz)
+        has_clock = bool(self.max_sm_clock_mhz)
         return Hardware(
             name=self.name,
             sm_count=self.sm_count,
             sm_clock_mhz=self.max_sm_clock_mhz or self.datasheet_clock_mhz,
-            clock_kind=ClockKind.MAXIMUM if known else ClockKind.BOOST,
+            clock_kind=ClockKind.MAXIMUM if has_clock else ClockKind.BOOST,
             memory_clock_mhz=self.memory_clock_mhz,
             memory_bus_bits=self.memory_bus_bits,
             memory_bytes=round(self.memory_gib * 2**30),
@@ -374,7 +374,7 @@ def _last_level(sku: Sku) -> dict[str, Ceiling]:
 
 def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str, Ceiling]:
     """Ceilings of everything that runs at the SM clock."""
-    known: dict[Any, str] = {
+    citations: dict[Any, str] = {
         **_load().sources,
         **architecture.sources,
         **dict.fromkeys(sku.rates, sku.source),
@@ -388,15 +388,15 @@ def _pipes(sku: Sku, architecture: Architecture, hardware: Hardware) -> dict[str
             unit=_unit(pipe),
             clock_mhz=clock,
             source=f"{rate:g} {_amount(pipe)}/clk/{unit} × {sms} {unit}s × {clock:g} MHz "
-            f"({_citation(pipe, known)})",
+            f"({_citation(pipe, citations)})",
         )
         for pipe, rate in rates.items()
         if pipe not in sku.lacks
     }
 
 
-def _citation(pipe: Pipe, known: Mapping[Any, str]) -> str:
-    return known[pipe] if pipe in known else known[pipe.split(".")[0]]
+def _citation(pipe: Pipe, citations: Mapping[Any, str]) -> str:
+    return citations[pipe] if pipe in citations else citations[pipe.split(".")[0]]
 
 
 def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
@@ -471,11 +471,15 @@ def find_sku(name: str) -> tuple[str, Sku]:
     Raises:
         UnknownDeviceError: no catalogued GPU has that name; the message has similar ones.
     """
-    wanted = _spelling(name)
-    same_words = [(known, key) for known, key in _spellings() if known.words == wanted.words]
-    exact = {key for known, key in same_words if known.memory == wanted.memory}
+    requested = _spelling(name)
+    same_words = [
+        (spelling, key) for spelling, key in _spellings() if spelling.words == requested.words
+    ]
+    exact = {key for spelling, key in same_words if spelling.memory == requested.memory}
     keys = exact or {
-        key for known, key in same_words if wanted.memory <= known.memory | _own_memory(key)
+        key
+        for spelling, key in same_words
+        if requested.memory <= spelling.memory | _own_memory(key)
     }
     if len(keys) != 1:
         raise UnknownDeviceError(_unknown(name, keys))

@@ -53,15 +53,15 @@ class Kernels:
             InputError: `groups` is malformed, names an unknown op or an op twice, or asks for
                 kernels that would wait for each other.
         """
-        left = {part.positions[0]: part for part in self.unfused}
+        remaining = {part.positions[0]: part for part in self.unfused}
         kernels: list[tuple[int, ...]] = []
         for group in groups.split(","):
-            found = _Group(group, groups).select(list(left.values()), self._program.ops)
-            kernels += found
-            for position in (position for kernel in found for position in kernel):
-                del left[position]
+            selected = _Group(group, groups).select(list(remaining.values()), self._program.ops)
+            kernels += selected
+            for position in (position for kernel in selected for position in kernel):
+                del remaining[position]
         self._check_order(kernels)
-        parts = [*left.values(), *map(self._part, kernels)]
+        parts = [*remaining.values(), *map(self._part, kernels)]
         return tuple(sorted(parts, key=lambda part: part.positions))
 
     def _part(self, positions: tuple[int, ...]) -> Part:
@@ -90,7 +90,7 @@ class Kernels:
 
 
 class _Uses:
-    """Who makes, changes and reads each storage."""
+    """Makers, changers and readers of each storage."""
 
     def __init__(self, live: Sequence[TracedOp], results: Sequence[TensorUse]) -> None:
         self._makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
@@ -102,14 +102,14 @@ class _Uses:
             self._readers[use.storage].append((len(live), use))
 
     def results_of(self, positions: Sequence[int]) -> tuple[TensorUse, ...]:
-        """What later ops, or the program's results, use of what these ops make or change."""
-        made: dict[int, int] = {}
+        """Return what later ops, or the program's results, use of what these ops make or change."""
+        makers: dict[int, int] = {}
         for position in reversed(positions):
-            made.update(dict.fromkeys(self._makes[position], position))
+            makers.update(dict.fromkeys(self._makes[position], position))
         inside = set(positions)
         return tuple(
             use
-            for storage, first in made.items()
+            for storage, first in makers.items()
             for reader, use in self._readers[storage]
             if reader > first and reader not in inside
         )
@@ -142,37 +142,37 @@ class _Group:
     text: str
     groups: str
 
-    def select(self, left: Sequence[Part], live: Sequence[TracedOp]) -> list[tuple[int, ...]]:
+    def select(self, remaining: Sequence[Part], live: Sequence[TracedOp]) -> list[tuple[int, ...]]:
         """The kernels, as positions, that it makes from the remaining parts."""
         terms = [term.strip() for term in self.text.split("+")]
         if all(_NUMBERS.fullmatch(term) for term in terms):
-            return [self._numbered(terms, left, live)]
+            return [self._numbered(terms, remaining, live)]
         if all(_LINES.fullmatch(term) for term in terms):
-            wanted = {n for term in terms for n in _range(_LINES, term)}
-            found = _runs(left, lambda part: _line_number(part.line) in wanted)
+            numbers = {n for term in terms for n in _range(_LINES, term)}
+            selected = _runs(remaining, lambda part: _line_number(part.line) in numbers)
         elif all(_NAME.fullmatch(term) for term in terms):
-            found = _places(left, terms)
+            selected = _places(remaining, terms)
         else:
             raise InputError(
                 f"groups: {self.text!r} in {self.groups!r} is not a group: expected numbers (0-3), "
                 "names (mm+relu) or lines (L12-18)"
             )
-        if not found:
+        if not selected:
             names = ", ".join(dict.fromkeys(short_name(op.name) for op in live))
             raise InputError(f"groups: nothing is left that {self.text!r} names; ops: {names}")
-        return found
+        return selected
 
     def _numbered(
-        self, terms: Sequence[str], left: Sequence[Part], live: Sequence[TracedOp]
+        self, terms: Sequence[str], remaining: Sequence[Part], live: Sequence[TracedOp]
     ) -> tuple[int, ...]:
-        wanted = {n for term in terms for n in _range(_NUMBERS, term)}
-        beyond = [n for n in sorted(wanted) if n >= len(live)]
+        numbers = {n for term in terms for n in _range(_NUMBERS, term)}
+        beyond = [n for n in sorted(numbers) if n >= len(live)]
         if beyond:
             raise InputError(f"groups: no op {beyond[0]}: the last one is {len(live) - 1}")
-        found = tuple(p.positions[0] for p in left if p.positions[0] in wanted)
-        if not found:
+        positions = tuple(p.positions[0] for p in remaining if p.positions[0] in numbers)
+        if not positions:
             raise InputError(f"groups: {self.text!r} names no op that is left")
-        return found
+        return positions
 
 
 def _range(form: re.Pattern[str], term: str) -> range:
@@ -187,11 +187,11 @@ def _line_number(line: str) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def _runs(parts: Sequence[Part], wanted: Callable[[Part], bool]) -> list[tuple[int, ...]]:
-    """Each run of wanted neighbours."""
+def _runs(parts: Sequence[Part], accepts: Callable[[Part], bool]) -> list[tuple[int, ...]]:
+    """Return the runs of accepted neighbours."""
     runs: list[list[int]] = [[]]
     for part in parts:
-        if wanted(part):
+        if accepts(part):
             runs[-1].append(part.positions[0])
         elif runs[-1]:
             runs.append([])
@@ -199,16 +199,16 @@ def _runs(parts: Sequence[Part], wanted: Callable[[Part], bool]) -> list[tuple[i
 
 
 def _places(parts: Sequence[Part], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Each run of neighbours with these names."""
-    found, start = [], 0
+    """Return the runs of neighbours with these names."""
+    runs, start = [], 0
     while start + len(names) <= len(parts):
         here = parts[start : start + len(names)]
         if all(_is_called(part.names[0], name) for part, name in zip(here, names)):
-            found.append(tuple(part.positions[0] for part in here))
+            runs.append(tuple(part.positions[0] for part in here))
             start += len(names)
         else:
             start += 1
-    return found
+    return runs
 
 
 def _is_called(op: str, name: str) -> bool:

@@ -41,7 +41,7 @@ SHORTCUTS = {
     "uncounted": "the hard bound counts no product of this kind.",
     "weights": "its operands are weights alone, so it can be computed before the call.",
 }
-"""Why a contraction may do with less, by `OpWork.shortcut`."""
+"""Reasons why a contraction may do with less, by `OpWork.shortcut`."""
 
 _FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
 _MATTERS = 0.01  # of the contractions, or of the bytes: a smaller part explains nothing
@@ -49,7 +49,7 @@ _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: str) -> float:
-    """What no correct implementation can beat on this device, in milliseconds.
+    """Return the time in ms that no correct implementation can beat on this device.
 
     Compulsory bytes, and contractions that no known algorithm avoids, in one pass at the fastest
     rate that could hold the precision.
@@ -100,9 +100,9 @@ def where_needed(work: Work, needed: Needed) -> Work:
 def _share(op: OpWork, needed: Needed) -> float:
     if not op.hard_flops:
         return 0.0
-    alike = [each for each in needed.products if each.flops == _contracted(op)]
-    seen = [each for each in alike or needed.products if each.flops]
-    return min((each.needed / each.flops for each in seen), default=0.0)
+    alike = [product for product in needed.products if product.flops == _contracted(op)]
+    seen = [product for product in alike or needed.products if product.flops]
+    return min((product.needed / product.flops for product in seen), default=0.0)
 
 
 def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
@@ -128,7 +128,7 @@ def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
 def slack(
     work: Work, bound: Bound, device: Device, time_ms: float | None = None
 ) -> tuple[str, ...]:
-    """Why a correct implementation may take less than the roofline, each reason a sentence.
+    """List reasons why a correct implementation may beat the roofline, each a sentence.
 
     Args:
         work: of `bound`.

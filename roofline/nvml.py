@@ -102,8 +102,8 @@ def _visible(library: Any) -> list[_Unit]:
     """The units that CUDA sees, in its order."""
     gpus = _in_cuda_order(library)
     slices = [_slices(library, gpu) for gpu in gpus]
-    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if wanted is None:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
         whole = [_Unit(gpu) for gpu, parts in zip(gpus, slices, strict=True) if parts is None]
         return [part for parts in slices for part in parts or ()] + whole
     # a GPU in MIG mode stands for its first slice, or for nothing without slices
@@ -114,11 +114,11 @@ def _visible(library: Any) -> list[_Unit]:
     by_uuid = {library.nvmlDeviceGetUUID(gpu): o for gpu, o in zip(gpus, ordinals, strict=True)}
     for part in (part for parts in slices for part in parts or ()):
         by_uuid[library.nvmlDeviceGetUUID(part.handle)] = [part]
-    return _select(wanted, ordinals, by_uuid)
+    return _select(visible, ordinals, by_uuid)
 
 
 def _select(
-    wanted: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
+    visible: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
 ) -> list[_Unit]:
     """The units that ``CUDA_VISIBLE_DEVICES=wanted`` leaves visible.
 
@@ -126,7 +126,7 @@ def _select(
     Environment Variables"); a repeated one hides everything, in torch.cuda too.
     """
     units: list[_Unit] = []
-    for entry in (part.strip() for part in wanted.split(",")):
+    for entry in (part.strip() for part in visible.split(",")):
         if re.fullmatch(r"\d+", entry):
             named = ordinals[int(entry)] if int(entry) < len(ordinals) else []
         else:
@@ -174,7 +174,7 @@ def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
 
 
 def _refusals(library: Any) -> tuple[type[Exception], ...]:
-    """What NVML raises for a figure that this GPU, driver or user cannot have."""
+    """Return the errors that NVML raises for a figure that this GPU, driver or user cannot have."""
     return (
         library.NVMLError_NotSupported,
         library.NVMLError_FunctionNotFound,
@@ -224,30 +224,32 @@ def _read(library: Any, unit: _Unit) -> Device:
 
 def _whole(reader: _Reader, sku: Sku) -> Hardware:
     """The figures of the whole GPU."""
-    known = sku.hardware()
+    catalogued = sku.hardware()
     lanes, library = architecture_of(sku).fp32_lanes, reader.library
-    cores = reader.ask("SM count", "nvmlDeviceGetNumGpuCores", otherwise=known.sm_count * lanes)
+    cores = reader.ask(
+        "SM count", "nvmlDeviceGetNumGpuCores", otherwise=catalogued.sm_count * lanes
+    )
     clock = "nvmlDeviceGetMaxClockInfo"
     sm_mhz = reader.ask("maximum SM clock", clock, library.NVML_CLOCK_SM, otherwise=None)
     memory = reader.ask("memory size", "nvmlDeviceGetMemoryInfo", otherwise=None)
     return replace(
-        known,
+        catalogued,
         name=str(library.nvmlDeviceGetName(reader.handle)),
         sm_count=cores // lanes,
-        sm_clock_mhz=float(sm_mhz or known.sm_clock_mhz),
-        clock_kind=ClockKind.MAXIMUM if sm_mhz else known.clock_kind,
+        sm_clock_mhz=float(sm_mhz or catalogued.sm_clock_mhz),
+        clock_kind=ClockKind.MAXIMUM if sm_mhz else catalogued.clock_kind,
         memory_clock_mhz=float(
             reader.ask(
                 "maximum memory clock",
                 clock,
                 library.NVML_CLOCK_MEM,
-                otherwise=known.memory_clock_mhz,
+                otherwise=catalogued.memory_clock_mhz,
             )
         ),
         memory_bus_bits=reader.ask(
-            "memory bus width", "nvmlDeviceGetMemoryBusWidth", otherwise=known.memory_bus_bits
+            "memory bus width", "nvmlDeviceGetMemoryBusWidth", otherwise=catalogued.memory_bus_bits
         ),
-        memory_bytes=int(memory.total) if memory else known.memory_bytes,
+        memory_bytes=int(memory.total) if memory else catalogued.memory_bytes,
     )
 
 

@@ -11,7 +11,7 @@ from solkit.errors import InputError
 __all__ = ["PRECISIONS", "Route", "Rule", "contraction_dtype"]
 
 PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
-"""How contractions may be computed: as the tolerance allows, as declared, or in that dtype."""
+"""Ways to compute contractions: as the tolerance allows, as declared, or in that dtype."""
 
 # Dtypes that hold another's values exactly (fp8 in fp16, int4 in int8), if it has no pipe.
 _WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
@@ -20,7 +20,7 @@ _FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")
 
 @dataclass(frozen=True)
 class Route:
-    """Where the contractions of one dtype run: a pipe, and how many passes they take."""
+    """Route of the contractions of one dtype: a pipe, and how many passes they take."""
 
     pipe: str
     passes: int
@@ -92,9 +92,9 @@ def _native(dtype: str, device: Device) -> Route:
 
 
 def _fallback(dtype: str, device: Device) -> Route:
-    wanted: str | None = dtype
-    while wanted is not None:
-        if f"tensor.{wanted}" in device.ceilings:
-            return Route(f"tensor.{wanted}", 1)
-        wanted = _WIDER.get(wanted)
+    candidate: str | None = dtype
+    while candidate is not None:
+        if f"tensor.{candidate}" in device.ceilings:
+            return Route(f"tensor.{candidate}", 1)
+        candidate = _WIDER.get(candidate)
     return Route("fp64" if dtype == "fp64" else "fp32", 1)

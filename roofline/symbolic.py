@@ -114,9 +114,9 @@ def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> 
     ]
     unknown = [name for name in names if name not in valid]
     if unknown or not names:
-        known = ", ".join(valid) or "none (inputs() names no integer size)"
+        choices = ", ".join(valid) or "none (inputs() names no integer size)"
         wrong = ", ".join(map(repr, unknown)) or "nothing"
-        raise InputError(f"{path}: {wrong} cannot be a symbol; the integer sizes are: {known}")
+        raise InputError(f"{path}: {wrong} cannot be a symbol; the integer sizes are: {choices}")
     return {name: int(sizes[name]) for name in names}  # type: ignore[arg-type]
 
 
@@ -143,23 +143,23 @@ def explained_formulas(
     Returns:
         The formulas, and the checked sizes.
     """
-    known = {_key(sizes): count(sizes)}
-    points = [dict(sizes), *_further(sizes, count, known)]
-    names = sorted({amount for found in known.values() for amount in found})
+    counts = {_key(sizes): count(sizes)}
+    points = [dict(sizes), *_further(sizes, count, counts)]
+    names = sorted({amount for amounts in counts.values() for amount in amounts})
 
     def formula(amount: str) -> Formula:
-        wanted = [known[_key(point)].get(amount, 0) for point in points]
+        numbers = [counts[_key(point)].get(amount, 0) for point in points]
         expression = traced.get(amount, sympy.Integer(0))
-        if traced and _matches(expression, points, wanted, _MATCH):
+        if traced and _matches(expression, points, numbers, _MATCH):
             return Formula(amount, _readable(expression), "traced")
         why = reason or "its count depends on numbers (masks, indices, comparisons of sizes)"
-        return _fitted(amount, sizes, count, points, wanted, why)
+        return _fitted(amount, sizes, count, points, numbers, why)
 
     return tuple(map(formula, names)), tuple(points)
 
 
 def _further(
-    sizes: Point, count: Count, known: dict[tuple[int, ...], Mapping[str, int]]
+    sizes: Point, count: Count, counts: dict[tuple[int, ...], Mapping[str, int]]
 ) -> list[Point]:
     """Random sizes that the program accepts, about a quarter to twice the problem's own.
 
@@ -167,24 +167,24 @@ def _further(
     """
     draw = random.Random(0)
     fitted = {_key(point) for point in _lattice(sizes, _DEGREE)}
-    found: list[Point] = []
+    points: list[Point] = []
     for attempt in range(_ATTEMPTS):
         steps = {name: _step(n) if attempt > _TRIED else 1 for name, n in sizes.items()}
         point = {
             name: step * draw.randint(max(1, n // (4 * step)), max(2 * n, n + 8 * step) // step)
             for (name, n), step in zip(sizes.items(), steps.values())
         }
-        if _key(point) in known or _key(point) in fitted:
+        if _key(point) in counts or _key(point) in fitted:
             continue
         try:
-            known[_key(point)] = count(point)
+            counts[_key(point)] = count(point)
         except InputError:  # e.g. sizes that do not divide
             continue
-        found.append(point)
-        if len(found) == _TRIED:
-            return found
+        points.append(point)
+        if len(points) == _TRIED:
+            return points
     raise InputError(
-        f"the program accepts only {len(found)} of {_ATTEMPTS} other values of "
+        f"the program accepts only {len(points)} of {_ATTEMPTS} other values of "
         f"{', '.join(sizes)}, too few to check a formula (wanted {_TRIED})"
     )
 
@@ -205,10 +205,10 @@ def _step(n: int) -> int:
 
 
 def _matches(
-    expression: sympy.Expr, points: Sequence[Point], wanted: Sequence[int], within: float
+    expression: sympy.Expr, points: Sequence[Point], numbers: Sequence[int], within: float
 ) -> bool:
-    found = [_at(expression, point) for point in points]
-    return all(abs(got - n) <= within * n for got, n in zip(found, wanted))
+    values = [_at(expression, point) for point in points]
+    return all(abs(got - n) <= within * n for got, n in zip(values, numbers))
 
 
 def _at(expression: sympy.Expr, point: Point) -> sympy.Expr:
@@ -227,14 +227,14 @@ def _readable(expression: sympy.Expr) -> str:
 
 
 def _is_whole(expression: sympy.Expr) -> bool:
-    """Whether a polynomial is an integer at every integer point, e.g. n(n + 1)/2.
+    """Tell whether a polynomial is an integer at every integer point, e.g. n(n + 1)/2.
 
     It suffices to check the points 0 to its degree in each variable (Polya 1915).
     """
     if not expression.is_polynomial():
         return False
     symbols = sorted(expression.free_symbols, key=str)
-    reach = [range(sympy.degree(expression, each) + 1) for each in symbols]
+    reach = [range(sympy.degree(expression, symbol) + 1) for symbol in symbols]
     points = itertools.product(*reach)
     return all(expression.subs(dict(zip(symbols, point))).is_integer for point in points)
 
@@ -244,7 +244,7 @@ def _fitted(
     sizes: Point,
     count: Count,
     points: Sequence[Point],
-    wanted: Sequence[int],
+    numbers: Sequence[int],
     reason: str,
 ) -> Formula:
     """The polynomial of least degree through the numeric amounts, if it is exact elsewhere."""
@@ -255,7 +255,7 @@ def _fitted(
                 if _key(point) not in counts:
                     counts[_key(point)] = count(point).get(amount, 0)
             expression = _interpolated(list(sizes), counts, degree)
-            if _matches(expression, points, wanted, 0.0):
+            if _matches(expression, points, numbers, 0.0):
                 others = len(points) - 1  # the problem's own is in the lattice
                 why = f"{reason}; exact at {len(counts)} sizes of a lattice and {others} others"
                 return Formula(amount, _readable(expression), "fitted", why)
@@ -315,13 +315,13 @@ def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> Symbol
     rule = Rule(precision, work.tolerance)
     routes = rule.routes(amounts, device)
     rated = _resources(amounts, rule, device)
-    seconds = {name: _quotient(*each) for name, each in rated.items()}
+    seconds = {name: _quotient(*ratio) for name, ratio in rated.items()}
     time = sympy.Max(0, *(amount / sympy.Float(rate) for amount, rate in rated.values()))
     times = []
     for point, numeric in work.checked:
-        found = bound(numeric, device, precision=precision, tolerance=work.tolerance)
-        times.append((point, 1e3 * float(_at(time, point)), found.time_ms))
-    made = SymbolicBound(
+        numeric_bound = bound(numeric, device, precision=precision, tolerance=work.tolerance)
+        times.append((point, 1e3 * float(_at(time, point)), numeric_bound.time_ms))
+    formulas = SymbolicBound(
         work=work,
         device=device.name,
         resources=seconds,
@@ -330,19 +330,19 @@ def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> Symbol
         precision=rule.describe(routes),
         times_ms=tuple(times),
     )
-    return _agreeing(made)
+    return _agreeing(formulas)
 
 
-def _agreeing(made: SymbolicBound) -> SymbolicBound:
-    for point, formula_ms, numeric_ms in made.times_ms:
-        low = (1 - _MATCH) * numeric_ms if made.complete else 0.0
+def _agreeing(formulas: SymbolicBound) -> SymbolicBound:
+    for point, formula_ms, numeric_ms in formulas.times_ms:
+        low = (1 - _MATCH) * numeric_ms if formulas.complete else 0.0
         if not low <= formula_ms <= (1 + _MATCH) * numeric_ms:
             sizes = ", ".join(f"{name}={n}" for name, n in point.items())
             raise InputError(
                 f"the formula is refused: it gives {formula_ms:.6g} ms at {sizes}, where the "
                 f"numeric bound is {numeric_ms:.6g} ms"
             )
-    return made
+    return formulas
 
 
 def _parsed(expression: str, sizes: Point) -> sympy.Expr:
@@ -358,19 +358,23 @@ def _resources(
     moved = sum(amounts.get(name, sympy.Integer(0)) for name in (READ, WRITTEN))
     operations = {name: n for name, n in amounts.items() if name not in (READ, WRITTEN)}
     totals = amounts_by_ceiling({**operations, "dram": moved}, routes, device)
-    found = {
+    rates = {
         name: (amount, device.ceilings[name].value / passes.get(name, 1))
         for name, amount in totals.items()
     }
-    tensor = {name: rated for name, rated in found.items() if name.startswith("tensor.")}
+    tensor = {name: rated for name, rated in rates.items() if name.startswith("tensor.")}
     if len(tensor) > 1:  # they take turns: scaled to the rate of the first
         rate = next(iter(tensor.values()))[1]
         parts = [n * sympy.Rational(round(1e6 * rate / own), 10**6) for n, own in tensor.values()]
-        found["tensor"] = sum(parts, sympy.Integer(0)), rate
-    scalar = [totals[name] / each for name, each in SCALAR_OPS.items() if name in found]
+        rates["tensor"] = sum(parts, sympy.Integer(0)), rate
+    scalar = [
+        totals[name] / per_instruction
+        for name, per_instruction in SCALAR_OPS.items()
+        if name in rates
+    ]
     if len(scalar) > 1 and "issue" in device.ceilings:
-        found["issue"] = sum(scalar, sympy.Integer(0)), device.ceilings["issue"].value
-    return found
+        rates["issue"] = sum(scalar, sympy.Integer(0)), device.ceilings["issue"].value
+    return rates
 
 
 def _quotient(amount: sympy.Expr, rate: float) -> str:

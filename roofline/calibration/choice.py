@@ -1,4 +1,4 @@
-"""Which calibration applies to a device, and which of its figures are credible."""
+"""Choice of the calibration for a device, and of its credible figures."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def choose(device: Device) -> Chosen | None:
     Among the user's own, one of this very GPU is preferred. That of a MIG slice applies only to
     slices with as many SMs.
     """
-    own = [each for each in store.own()[0] if _fits(each, device)]
+    own = [candidate for candidate in store.own()[0] if _fits(candidate, device)]
     if own:
         return Chosen(next((c for c in own if c.gpu.uuid == device.uuid), own[0]), True)
-    shipped = [each for each in store.shipped() if _fits(each, device)]
+    shipped = [candidate for candidate in store.shipped() if _fits(candidate, device)]
     return Chosen(shipped[0], False) if shipped else None
 
 
@@ -112,32 +112,32 @@ def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
     best: dict[str, Reading] = {}
     for reading in _believable(calibration, device):
         assert reading.ceiling is not None
-        known = best.get(reading.ceiling)
-        if known is None or reading.value > known.value:
+        highest = best.get(reading.ceiling)
+        if highest is None or reading.value > highest.value:
             best[reading.ceiling] = reading
     return best
 
 
 def _mixes(calibration: Calibration, device: Device) -> dict[str, Reading]:
     """DRAM's highest rates of reads alone, writes alone and both alike, where all are known."""
-    found: dict[str, Reading] = {}
+    mixes: dict[str, Reading] = {}
     for reading in _believable(calibration, device):
-        known = found.get(f"dram.{reading.name}")
-        if reading.ceiling == "dram" and (known is None or reading.value > known.value):
-            found[f"dram.{reading.name}"] = reading
-    return found if {f"dram.{mix}" for mix in _MIXES} <= set(found) else {}
+        highest = mixes.get(f"dram.{reading.name}")
+        if reading.ceiling == "dram" and (highest is None or reading.value > highest.value):
+            mixes[f"dram.{reading.name}"] = reading
+    return mixes if {f"dram.{mix}" for mix in _MIXES} <= set(mixes) else {}
 
 
 def _l2_writes(calibration: Calibration, device: Device) -> dict[str, Reading]:
     """L2's highest rate of writes, which is about half of that of reads."""
-    found = [r for r in _believable(calibration, device) if r.name == "l2.write" and r.ceiling]
-    return {"l2.write": max(found, key=lambda r: r.value)} if found else {}
+    writes = [r for r in _believable(calibration, device) if r.name == "l2.write" and r.ceiling]
+    return {"l2.write": max(writes, key=lambda r: r.value)} if writes else {}
 
 
 def _believable(calibration: Calibration, device: Device) -> Iterator[Reading]:
     for reading in (*calibration.readings, *_issued(calibration.readings)):
-        known = reading.regime in _END_TO_END and reading.ceiling in device.ceilings
-        if known and not _exceeds(reading, device):
+        is_comparable = reading.regime in _END_TO_END and reading.ceiling in device.ceilings
+        if is_comparable and not _exceeds(reading, device):
             yield reading
 
 
@@ -150,14 +150,14 @@ def _issued(readings: Iterable[Reading]) -> Iterator[Reading]:
 
 
 def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
-    gpu, made = calibration.gpu, calibration.software
+    gpu, software = calibration.gpu, calibration.software
     is_memory = reading.ceiling == "dram"
     clock = gpu.max_memory_clock_mhz if is_memory else reading.sm_clock_mhz
     return Ceiling(
         value=reading.value,
         unit=reading.unit,
         clock_mhz=clock or gpu.max_sm_clock_mhz,
-        source=f"measured {calibration.created:%Y-%m-%d} on {gpu.name}, driver {made.driver}: "
+        source=f"measured {calibration.created:%Y-%m-%d} on {gpu.name}, driver {software.driver}: "
         f"{reading.name}, {reading.regime.value}",
     )
 
@@ -173,9 +173,9 @@ def _cause(reading: Reading, device: Device, highest_mhz: float) -> str:
 
 
 def _about_driver(chosen: Chosen, driver: str) -> str:
-    made = chosen.calibration.software.driver
+    used = chosen.calibration.software.driver
     whose = "is of driver" if chosen.is_own else "ships with SolKit and is of driver"
     return (
-        f"The calibration used {whose} {made}, this machine runs {driver}: `solkit calibrate` "
+        f"The calibration used {whose} {used}, this machine runs {driver}: `solkit calibrate` "
         "makes one of its own."
     )

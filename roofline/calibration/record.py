@@ -146,5 +146,5 @@ class Calibration(_Part):
 
     def find(self, name: str, regime: Regime) -> Reading | None:
         """The reading of that name; of several, the highest that tests a ceiling."""
-        found = [r for r in self.readings if (r.name, r.regime) == (name, regime)]
-        return max(found, key=lambda r: (r.ceiling is not None, r.value), default=None)
+        matches = [r for r in self.readings if (r.name, r.regime) == (name, regime)]
+        return max(matches, key=lambda r: (r.ceiling is not None, r.value), default=None)

@@ -1,4 +1,4 @@
-"""Where calibrations are stored: one JSON file each, never overwritten."""
+"""Store of calibrations: one JSON file each, never overwritten."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def shipped() -> tuple[Calibration, ...]:
     Raises:
         InputError: one of them is broken.
     """
-    found, faults = _all(_SHIPPED)
+    calibrations, faults = _all(_SHIPPED)
     if faults:
         raise InputError("; ".join(faults))
-    return found
+    return calibrations
 
 
 def _all(where: Path) -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
@@ -113,8 +113,8 @@ def _all(where: Path) -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
             except InputError as error:
                 faults.append(str(error))
 
-    found = sorted(each(), key=lambda calibration: calibration.created, reverse=True)
-    return tuple(found), tuple(faults)
+    calibrations = sorted(each(), key=lambda calibration: calibration.created, reverse=True)
+    return tuple(calibrations), tuple(faults)
 
 
 def _name(calibration: Calibration) -> str:

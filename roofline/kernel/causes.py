@@ -109,22 +109,22 @@ def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
     Kinds that take little of the launches' time are left out: more or less of them changes nothing.
     So are those of which the problem needs none: how many times that is cannot be said.
     """
-    asked: dict[str, float] = {}
+    performed: dict[str, float] = {}
     taken: dict[str, float] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
             kind, taken_ms = _kind(pipe), kernel.pipes.get(pipe, 0.0) * kernel.count
-            asked[kind] = asked.get(kind, 0.0) + done * kernel.count
+            performed[kind] = performed.get(kind, 0.0) + done * kernel.count
             taken[kind] = taken.get(kind, 0.0) + taken_ms
     least_ms = _TAKES_TIME * sum(kernel.longest(even=True) * kernel.count for kernel in kernels)
     needed: dict[str, float] = {}
     for pipe, least in needs.operations.items():
         needed[_kind(pipe)] = needed.get(_kind(pipe), 0.0) + least
-    if not asked.get("tensor"):  # the products are among the scalar operations
+    if not performed.get("tensor"):  # the products are among the scalar operations
         needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
     times = (
         done / needed[kind]
-        for kind, done in asked.items()
+        for kind, done in performed.items()
         if taken[kind] >= least_ms and needed.get(kind)
     )
     return max(times, default=0.0)
@@ -181,14 +181,14 @@ _OF_REUSE = ("busy shared memory", "order of blocks", "repeated reads")
 
 
 def _on_instructions(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
-    """What most of a warp's instructions are."""
-    made = kernel.instructions
-    total = sum(made.values())
+    """Name the cause if most of a warp's instructions are of one sort."""
+    executed = kernel.instructions
+    total = sum(executed.values())
     if not total:
         return None
 
     def share(*kinds: str) -> float:
-        return sum(made.get(kind, 0.0) for kind in kinds) / total
+        return sum(executed.get(kind, 0.0) for kind in kinds) / total
 
     branches = sum("branch that depends on data" in guess for guess in kernel.demand.guesses)
     if branches > 1:
@@ -205,9 +205,9 @@ def _on_instructions(kernel: Followed, factor: float, needs: Needs) -> Cause | N
 
 
 def _indices(kernel: Followed) -> Cause:
-    made = kernel.instructions
-    total = sum(made.values())
-    integer = made.get("int32", 0.0) + made.get("uniform", 0.0)
+    executed = kernel.instructions
+    total = sum(executed.values())
+    integer = executed.get("int32", 0.0) + executed.get("uniform", 0.0)
     return named("index arithmetic", kernel, percent=100 * integer / total if total else 0.0)
 
 
@@ -233,7 +233,7 @@ def _few_blocks(kernel: Followed) -> Cause:
 
 
 def _l2_leads(kernel: Followed) -> bool:
-    """Whether L2 is as good as the limit, so that smaller tiles would cost time."""
+    """Tell whether L2 is as good as the limit, so that smaller tiles would cost time."""
     return kernel.memories.get("l2", 0.0) >= _LEADS * kernel.longest(even=True)
 
 
@@ -281,9 +281,11 @@ def _little(kernel: Followed, needs: Needs) -> Cause:
     blocks, warps = resident(kernel.kernel, kernel.device), kernel.kernel.launch.num_warps
     if occupancy.fraction >= _FULL and blocks == occupancy.blocks_per_sm:
         busy = kernel.issue_ms >= kernel.longest(even=True)  # and the chain is as long as it is
-        made = _on_instructions(kernel, 1.0, needs) if busy else None
+        by_instructions = _on_instructions(kernel, 1.0, needs) if busy else None
         narrow = narrowest(kernel, [a for a in kernel.demand.accesses if a.vector_bytes < _WORD])
-        return made or narrow or named("one trip at a time", kernel, warps=blocks * warps)
+        return (
+            by_instructions or narrow or named("one trip at a time", kernel, warps=blocks * warps)
+        )
     limiter = occupancy.limiter if blocks == occupancy.blocks_per_sm else "the grid"
     narrow = _narrow_in_many(kernel)
     if limiter == "registers" and narrow is not None:  # each request has its own address
@@ -291,9 +293,9 @@ def _little(kernel: Followed, needs: Needs) -> Cause:
     remedy = _REMEDIES.get(limiter, "Use more warps")
     if limiter == "registers" and _l2_leads(kernel):
         remedy = "Use more warps to share the registers"
-    each = counted(warps, "warp")
+    shown_warps = counted(warps, "warp")
     return named(
-        "little under way", kernel, blocks=blocks, warps=each, limiter=limiter, remedy=remedy
+        "little under way", kernel, blocks=blocks, warps=shown_warps, limiter=limiter, remedy=remedy
     )
 
 
@@ -315,7 +317,7 @@ _REMEDIES = {
     "registers": "Use fewer registers a thread (smaller tiles, or more warps to share them)",
     "shared": "Use less shared memory a block, or more warps in it",
 }
-"""By what limits the warps on an SM."""
+"""Remedies by the limit on an SM's warps."""
 
 
 def _on_dispatch(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001

@@ -22,7 +22,7 @@ _SECTORS = {
     "TMA loads": ("tma_read_sectors", "load", "tma"),
     "TMA stores": ("tma_write_sectors", "store", "tma"),
 }
-"""By name: the field of `Counters`, and the kind and path of the accesses that it counts."""
+"""Sectors by name: the field of `Counters`, and the kind and path of the counted accesses."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Compared:
 
 def sectors(demand: Demand) -> dict[str, int]:
     """The sectors that a launch requests, by kind of access; TMA reductions count as stores."""
-    found = dict.fromkeys(_SECTORS, 0)
+    sectors_by_name = dict.fromkeys(_SECTORS, 0)
     for access in demand.accesses:
         kind = "store" if (access.kind, access.path) == ("atomic", "tma") else access.kind
         for name, (_, *key) in _SECTORS.items():
             if key == [kind, access.path]:
-                found[name] += access.sectors
-    return found
+                sectors_by_name[name] += access.sectors
+    return sectors_by_name
 
 
 def compared(kernel: KernelAnalysis) -> tuple[Compared, ...]:
@@ -72,13 +72,13 @@ def compared(kernel: KernelAnalysis) -> tuple[Compared, ...]:
     """
     if kernel.counters is None:
         return ()
-    pairs = [each for each in _pairs(kernel, kernel.counters) if each.modelled or each.counted]
+    pairs = [pair for pair in _pairs(kernel, kernel.counters) if pair.modelled or pair.counted]
     whole: dict[str, float] = {}
-    for each in pairs:
-        whole[each.unit] = whole.get(each.unit, 0.0) + each.counted
+    for pair in pairs:
+        whole[pair.unit] = whole.get(pair.unit, 0.0) + pair.counted
     return tuple(
-        Compared(each.name, each.unit, each.modelled, each.counted, _disagrees(each, whole))
-        for each in pairs
+        Compared(pair.name, pair.unit, pair.modelled, pair.counted, _disagrees(pair, whole))
+        for pair in pairs
     )
 
 
@@ -100,11 +100,11 @@ def _pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[Compared]:
 
 
 def _demanded(demand: Demand, counters: Counters) -> Iterator[Compared]:
-    asked = sectors(demand)
+    modelled_sectors = sectors(demand)
     for name, (field, *_) in _SECTORS.items():
         count = getattr(counters, field)
         if count is not None:
-            yield Compared(name, "sectors", asked[name], count)
+            yield Compared(name, "sectors", modelled_sectors[name], count)
     traffic = (
         ("L2 reads", demand.l2_read_bytes, counters.l2_read_bytes),
         ("L2 writes", demand.l2_write_bytes, counters.l2_write_bytes),

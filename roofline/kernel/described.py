@@ -1,4 +1,4 @@
-"""What follows from a launch's facts on one device: from a stored fact to a time."""
+"""Analysis of a launch's facts on one device: from a stored fact to a time."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAna
         device: the target.
         compile_s: seconds to compile it.
     """
-    told = KernelAnalysis(facts, error=facts.error, compile_s=compile_s)
+    analysis = KernelAnalysis(facts, error=facts.error, compile_s=compile_s)
     try:
         resident = occupancy_of(facts, device)
     except ValueError as error:
-        return replace(told, error=str(error))
-    told = replace(told, occupancy=resident)
+        return replace(analysis, error=str(error))
+    analysis = replace(analysis, occupancy=resident)
     if facts.requests is None or (resident is None and not facts.launch.library):
-        return told
-    told = replace(told, demand=_demand(facts.requests, device))
-    return replace(told, model=model(told, device))
+        return analysis
+    analysis = replace(analysis, demand=_demand(facts.requests, device))
+    return replace(analysis, model=model(analysis, device))
 
 
 def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
@@ -55,7 +55,7 @@ def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
 def _demand(requests: Requests, device: Device) -> Demand:
     dram = dram_traffic(requests.reuse, device.l2_bytes)
     return Demand(
-        **{each.name: getattr(requests, each.name) for each in fields(Requests)},
+        **{field.name: getattr(requests, field.name) for field in fields(Requests)},
         dram_read_bytes=round(dram.read),
         dram_write_bytes=round(dram.written),
     )

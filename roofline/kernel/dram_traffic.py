@@ -50,7 +50,7 @@ def lost_share(since_bytes: Array, capacity_bytes: float) -> Array:
 
 def dram_traffic(reuse: Reuse, l2_bytes: float) -> Traffic:
     """Bytes between DRAM and an initially cold L2, with the final write-back."""
-    completed = sum(max(each - l2_bytes, 0.0) for each in reuse.partial_bytes)
+    completed = sum(max(part_bytes - l2_bytes, 0.0) for part_bytes in reuse.partial_bytes)
     read, written = (
         sum(crossing_bytes(stream, l2_bytes) for stream in streams)
         for streams in (reuse.reads, reuse.writes)
@@ -59,7 +59,7 @@ def dram_traffic(reuse: Reuse, l2_bytes: float) -> Traffic:
 
 
 def crossing_bytes(stream: Stream, l2_bytes: float) -> float:
-    """What one tensor moves between DRAM and an L2 in one direction."""
+    """Return the bytes that one tensor moves between DRAM and an L2 in one direction."""
     lost = lost_share(np.array(stream.distances_bytes, float), l2_bytes)
     crossing = _with_lost(stream.cold_bytes, stream.again_bytes, lost)
     if not stream.distinct_bytes:

@@ -35,34 +35,34 @@ class Followed:
 
     @property
     def demand(self) -> Demand:
-        """Its demand."""
+        """Demand of the launch; it must have one."""
         assert self.kernel.demand is not None
         return self.kernel.demand
 
     @property
     def terms(self) -> Sequence[Term]:
-        """Of its modelled time."""
+        """Terms of the modelled time."""
         assert self.kernel.model is not None
         return self.kernel.model.terms
 
     @property
     def name(self) -> str:
-        """Its function's name."""
+        """Name of the kernel's function."""
         return self.kernel.launch.name
 
     @property
     def count(self) -> int:
-        """How often a call launches it."""
+        """Number of times that a call launches it."""
         return self.kernel.launch.count
 
     @property
     def library(self) -> bool:
-        """Whether it is a PyTorch operator, whose code is not seen."""
+        """True if it is a PyTorch operator, whose code is not seen."""
         return self.kernel.launch.library
 
     @property
     def blocks(self) -> int:
-        """Of its grid."""
+        """Number of blocks of the grid."""
         return math.prod(self.kernel.launch.grid)
 
     @property
@@ -72,7 +72,7 @@ class Followed:
 
     @property
     def dram_bytes(self) -> float:
-        """From and to DRAM."""
+        """Bytes from and to DRAM."""
         return self.demand.dram_read_bytes + self.demand.dram_write_bytes
 
     def distinct_bytes(self, argument: str, kind: str) -> float:
@@ -94,22 +94,24 @@ class Followed:
         return max(sizes, default=0)
 
     def read_again_bytes(self) -> Mapping[str, float]:
-        """By argument, bytes that it reads from DRAM after their first time."""
-        found: dict[str, float] = {}
+        """Return bytes read from DRAM after their first time, by argument."""
+        again_bytes: dict[str, float] = {}
         for stream in self.demand.reuse.reads:
             read = crossing_bytes(stream, self.device.l2_bytes)
             first = min(stream.cold_bytes, stream.most_bytes or stream.cold_bytes)
-            found[stream.argument] = found.get(stream.argument, 0.0) + max(read - first, 0.0)
-        return found
+            again_bytes[stream.argument] = again_bytes.get(stream.argument, 0.0) + max(
+                read - first, 0.0
+            )
+        return again_bytes
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is CUDA C++, not Triton."""
+        """True if it is CUDA C++, not Triton."""
         return not self.kernel.launch.signature and not self.library
 
     @property
     def products(self) -> bool:
-        """Whether it uses tensor cores."""
+        """True if it uses tensor cores."""
         return any(pipe.startswith("tensor.") for pipe in self.demand.operations)
 
     def longest(self, even: bool) -> float:
@@ -150,7 +152,7 @@ class Followed:
 
     @cached_property
     def evenly(self) -> Mapping[str, float]:
-        """Each resource's time, in ms, as if all SMs had the mean."""
+        """Time of each resource, in ms, as if all SMs had the mean."""
         return {
             term.name: term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else self.uneven)
             for term in self.terms
@@ -165,8 +167,8 @@ class Followed:
     @property
     def memories(self) -> Mapping[str, float]:
         """`evenly` of DRAM, the caches, shared memory, and whatever else is not a pipe."""
-        left = (name for name in self.evenly if name != "issue" and not _is_pipe(name))
-        return {name: self.evenly[name] for name in left}
+        names = (name for name in self.evenly if name != "issue" and not _is_pipe(name))
+        return {name: self.evenly[name] for name in names}
 
     @property
     def pipe(self) -> str:
@@ -198,12 +200,12 @@ class Followed:
         return max(self.ceiling_ms, doubled)
 
     def has_needless_doubles(self, needed: Mapping[str, float]) -> bool:
-        """Whether much of it is fp64 and its conversions, which the problem has no need of."""
+        """Tell whether much of it is fp64 and its conversions, which the problem has no need of."""
         if "fp64" in needed or not self.demand.operations.get("fp64"):
             return False
-        made = self.instructions
-        doubles = made.get("fp64", 0.0) + made.get("convert", 0.0)
-        return self.pipe == "fp64" or doubles > _DOUBLES_TELL * sum(made.values())
+        executed = self.instructions
+        doubles = executed.get("fp64", 0.0) + executed.get("convert", 0.0)
+        return self.pipe == "fp64" or doubles > _DOUBLES_TELL * sum(executed.values())
 
     @property
     def traffic_ms(self) -> float:
@@ -217,11 +219,11 @@ class Followed:
 
     def without_conflicts_ms(self) -> float:
         """`traffic_ms` without bank conflicts."""
-        made = sum(each.wavefronts for each in self.demand.shared)
-        least = sum(each.least_wavefronts for each in self.demand.shared)
+        wavefronts = sum(access.wavefronts for access in self.demand.shared)
+        least = sum(access.least_wavefronts for access in self.demand.shared)
         memories = dict(self.memories)
-        if made:
-            memories["shared"] = memories.get("shared", 0.0) * least / made
+        if wavefronts:
+            memories["shared"] = memories.get("shared", 0.0) * least / wavefronts
         return max(memories.values(), default=0.0)
 
     @cached_property

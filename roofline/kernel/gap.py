@@ -99,8 +99,8 @@ def gap(
         factors.append(_unexplained(time_ms / before))
     elif abs(time_ms / before - 1) > 1e-9:
         by_bound = expected_ms <= bound.at.hard_ms  # which applies if the model is below it
-        told = _UNSEEN_WORK if by_bound else _SKIPPED_WORK
-        factors.append(GapFactor("unexplained", time_ms / before, told))
+        evidence = _UNSEEN_WORK if by_bound else _SKIPPED_WORK
+        factors.append(GapFactor("unexplained", time_ms / before, evidence))
     return Gap(bound.time_ms, time_ms, measurement is not None, tuple(factors))
 
 
@@ -149,8 +149,8 @@ def _steps(
     for name, of, evidence in _levels(bound, device):
         before = reached
         reached = [
-            max(each, of(kernel) * kernel.count)
-            for each, kernel in zip(before, kernels, strict=True)
+            max(time_ms, of(kernel) * kernel.count)
+            for time_ms, kernel in zip(before, kernels, strict=True)
         ]
         total_ms = max(sum(reached), total_ms)
         if name == "sustained rates":
@@ -201,7 +201,7 @@ def _by_growth(
     kernels: Sequence[Followed], before: Sequence[float], after: Sequence[float]
 ) -> Sequence[Followed]:
     grown = sorted(
-        zip(kernels, before, after, strict=True), key=lambda each: (each[1] - each[2], -each[2])
+        zip(kernels, before, after, strict=True), key=lambda row: (row[1] - row[2], -row[2])
     )
     return [kernel for kernel, *_ in grown]
 
@@ -242,7 +242,7 @@ def _chosen(pipe: str, kernel: Followed, bound: Bound, contraction: str | None) 
 
 
 def _is_product(pipe: str, kernel: Followed) -> bool:
-    """Whether a pipe's operations are those of a matrix product."""
+    """Tell whether a pipe's operations are those of a matrix product."""
     return pipe.startswith("tensor.") or (pipe in ("fp32", "fp64") and not kernel.products)
 
 
@@ -272,14 +272,14 @@ def _clock_factor(kernels: Sequence[Followed], device: Device, seen_mhz: float) 
 
 
 def _operations(bound: Bound, kernels: Sequence[Followed]) -> str:
-    asked, needed = _by_pipe(kernels), dict(bound.flops_by_pipe)
-    for half in (pipe for pipe in _HALVES if pipe not in asked):  # computed in fp32 instead
+    performed, needed = _by_pipe(kernels), dict(bound.flops_by_pipe)
+    for half in (pipe for pipe in _HALVES if pipe not in performed):  # computed in fp32 instead
         needed["fp32"] = needed.get("fp32", 0) + needed.pop(half, 0)
-    told = [
+    parts = [
         f"{pipe}: {count(done, 'operations')}, {count(needed.get(pipe, 0))} needed"
-        for pipe, done in asked.items()
+        for pipe, done in performed.items()
     ]
-    return ("; ".join(told) or "No floating-point operations") + "."
+    return ("; ".join(parts) or "No floating-point operations") + "."
 
 
 def _by_pipe(kernels: Sequence[Followed]) -> dict[str, int]:
@@ -298,8 +298,8 @@ def _pipes_used(bound: Bound, kernels: Sequence[Followed]) -> str:
 def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     dram = sum(k.dram_bytes * k.count for k in kernels)
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
-    shared = sum(each.wavefronts * k.count for k in kernels for each in k.demand.shared)
-    least = sum(each.least_wavefronts * k.count for k in kernels for each in k.demand.shared)
+    shared = sum(access.wavefronts * k.count for k in kernels for access in k.demand.shared)
+    least = sum(access.least_wavefronts * k.count for k in kernels for access in k.demand.shared)
     first = kernels[0]
     banks = f"; {count(shared, 'wavefronts')} of shared memory"
     if shared > least:
@@ -351,15 +351,17 @@ def _issued(kernels: Sequence[Followed]) -> str:
     first = _own(kernels)[0]
     if not first.issue_ms:
         return "The number of instructions is not known."
-    told = f"{first.name}: {first.term('issue').evidence}"
-    made = sum(first.instructions.values())
-    kinds = sorted(first.instructions.items(), key=lambda each: -each[1])[:_TOLD_KINDS]
-    shares = ", ".join(f"{100 * number / made:.0f} % {kind}" for kind, number in kinds if made)
-    return f"{told}{f'; {shares}' if shares else ''}."
+    evidence = f"{first.name}: {first.term('issue').evidence}"
+    executed = sum(first.instructions.values())
+    kinds = sorted(first.instructions.items(), key=lambda item: -item[1])[:_TOLD_KINDS]
+    shares = ", ".join(
+        f"{100 * number / executed:.0f} % {kind}" for kind, number in kinds if executed
+    )
+    return f"{evidence}{f'; {shares}' if shares else ''}."
 
 
 def _sustained(kernels: Sequence[Followed]) -> str:
-    """What DRAM and the busiest pipe of the first launch sustain."""
+    """Say what DRAM and the busiest pipe of the first launch sustain."""
     first = kernels[0]
     shares = [
         f"{name} {100 * first.sustained(name):.0f} %" for name in ("dram", first.pipe) if name
@@ -371,10 +373,10 @@ def _filling(kernels: Sequence[Followed]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     worst = max(_own(kernels), key=lambda kernel: kernel.uneven)
-    told = f"{worst.name}: {counted(worst.blocks, 'block')} on {worst.device.sm_count} SMs"
+    evidence = f"{worst.name}: {counted(worst.blocks, 'block')} on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > MATTERS:
-        told += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
-    return told + "."
+        evidence += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
+    return evidence + "."
 
 
 def _waiting(kernels: Sequence[Followed]) -> str:
@@ -402,18 +404,18 @@ def _beginning(kernels: Sequence[Followed]) -> str:
 
 def _launches(kernels: Sequence[Followed], measurement: Measurement | None) -> str:
     count = sum(kernel.count for kernel in kernels)
-    told = f"{count} launch{'es' if count > 1 else ''}"
+    evidence = f"{count} launch{'es' if count > 1 else ''}"
     others = count - sum(kernel.count for kernel in _own(kernels))
     if others:
-        told += f", {others} of them PyTorch's operators"
+        evidence += f", {others} of them PyTorch's operators"
     if measurement is None or measurement.kernel_sum_ms is None:
-        return told + "."
+        return evidence + "."
     idle_ms = max(measurement.median_ms - measurement.kernel_sum_ms, 0.0)
-    return f"{told}, {1e3 * idle_ms:.3g} µs with no kernel running."
+    return f"{evidence}, {1e3 * idle_ms:.3g} µs with no kernel running."
 
 
 def _unexplained(factor: float) -> GapFactor:
-    told = "The measured time over all of the above."
+    evidence = "The measured time over all of the above."
     if factor < 1:
-        told = "The kernel is faster than modelled."
-    return _factor("unexplained", factor, told, None)
+        evidence = "The kernel is faster than modelled."
+    return _factor("unexplained", factor, evidence, None)

@@ -45,7 +45,7 @@ def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
     by_name: dict[str, list[Followed]] = {}
     for kernel in listed:
         by_name.setdefault(kernel.name, []).append(kernel)
-    name, worst = max(by_name.items(), key=lambda each: _traffic_ms(each[1]))
+    name, worst = max(by_name.items(), key=lambda item: _traffic_ms(item[1]))
     calls = _launches(worst)
     return named(
         f"library {_kind(name)}",
@@ -89,11 +89,11 @@ def _launches(kernels: Sequence[Followed]) -> int:
 
 def _moved_bytes(kernels: Sequence[Followed]) -> float:
     demands = ((k.demand, k.count) for k in kernels)
-    return sum(n * (each.dram_read_bytes + each.dram_write_bytes) for each, n in demands)
+    return sum(n * (demand.dram_read_bytes + demand.dram_write_bytes) for demand, n in demands)
 
 
 def _share(some: Sequence[Followed], kernels: Sequence[Followed]) -> float:
-    """Of the time of all."""
+    """Return the share in the time of all."""
     part, whole = (sum(k.running() * k.count for k in ks) for ks in (some, kernels))
     return part / whole if whole else 0.0
 

@@ -101,7 +101,7 @@ _EXCHANGED = (
 """Kinds of which an SM takes one a clock: 32 lanes (the same table; 32 load/store units)."""
 
 _ATOMIC_CYCLES = 1.6
-"""Of one lane's atomic at a sector that others want too. The least that any kernel took per
+"""Cycles of one lane's atomic at a contended sector. The least that any kernel took per
 operation at its busiest sector: ``histogram/global_atomics`` on an H100, 882,431 of them in 707 µs;
 the next took 2.4 to 3.0 cycles, other work included."""
 
@@ -117,7 +117,7 @@ LAUNCH_US = 1.0
 (docs/calibration.md), another H100 1.2 (roofline/catalogue.toml)."""
 
 _ALONE_US = 0.27
-"""What a kernel that runs alone takes longer than one in a queue of empty kernels, whose start
+"""Time that a kernel takes longer alone than in a queue of empty kernels, where its start
 overlaps with the end of the one before: calibration's writes of 256 KiB took 1.31 µs on an H100 and
 1.09 on an H200, of which 0.1 are the write."""
 
@@ -216,7 +216,7 @@ def ahead(kernel: KernelAnalysis) -> float:
 
 
 def unrolling(kernel: KernelAnalysis) -> float:
-    """How often the machine code's loops contain one iteration of the source.
+    """Count the iterations of the source in one of the machine code's loops.
 
     Memory instructions in loops over those of one iteration. LLVM unrolls by four and keeps a loop
     for the rest, which makes five.
@@ -227,8 +227,8 @@ def unrolling(kernel: KernelAnalysis) -> float:
     kinds = ("global_load", "global_store", "async_copy", "global_atomic")
     standing = sum(n.count for n in mix.counts if n.depth and n.kind in kinds)
     warps = kernel.launch.num_warps * math.prod(kernel.launch.grid)
-    made = demand.loop_requests / (demand.iterations * warps)
-    return min(max(standing / made, 1.0), _MOST_UNROLLED) if made else 1.0
+    executed = demand.loop_requests / (demand.iterations * warps)
+    return min(max(standing / executed, 1.0), _MOST_UNROLLED) if executed else 1.0
 
 
 def _terms(
@@ -259,8 +259,8 @@ def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
     for name, amount in demand.operations.items():
         if name in device.ceilings:
             per_s, unit = rate(name, device), device.ceilings[name].unit.removesuffix("/s")
-            told = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
-            yield Term(name, 1e3 * amount / per_s, told)
+            evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
+            yield Term(name, 1e3 * amount / per_s, evidence)
     yield _launch(device)
 
 
@@ -282,10 +282,10 @@ def dram_rate(read_bytes: float, write_bytes: float, device: Device) -> float:
 
     Times are interpolated between reads, copies and writes alone, where those were measured.
     """
-    known, moved = device.calibrated, read_bytes + write_bytes
-    if "dram.copy" not in known or not moved:
+    measured, moved = device.calibrated, read_bytes + write_bytes
+    if "dram.copy" not in measured or not moved:
         return rate("dram", device)
-    read, copy, write = (1 / known[f"dram.{mix}"].value for mix in ("read", "copy", "write"))
+    read, copy, write = (1 / measured[f"dram.{mix}"].value for mix in ("read", "copy", "write"))
     at = 2 * write_bytes / moved
     return 1 / (read + (copy - read) * at if at <= 1 else copy + (write - copy) * (at - 1))
 
@@ -298,15 +298,15 @@ def _dram(demand: Demand, device: Device) -> Term:
 def _l2(demand: Demand, stacks: float, device: Device) -> Term:
     """Reads and writes, each at its rate; the busiest SM has no more than its share of it."""
     reads = rate("l2", device)
-    known = device.calibrated.get("l2.write")
-    writes = known.value if known else reads * _L2_WRITE_SHARE
+    measured = device.calibrated.get("l2.write")
+    writes = measured.value if measured else reads * _L2_WRITE_SHARE
     read, written = demand.l2_read_bytes + stacks, demand.l2_write_bytes
     time_ms = 1e3 * (read / reads + written / writes) * demand.unevenness
-    told = f"{quantities.amount(read, 'B')} at {quantities.amount(reads, 'B/s')}"
+    evidence = f"{quantities.amount(read, 'B')} at {quantities.amount(reads, 'B/s')}"
     if written:
         written_at = f"at {quantities.amount(writes, 'B/s')}"
-        told += f", {quantities.amount(written, 'B')} written {written_at}"
-    return Term("l2", time_ms, told)
+        evidence += f", {quantities.amount(written, 'B')} written {written_at}"
+    return Term("l2", time_ms, evidence)
 
 
 def _traffic(name: str, amount: float, per_s: float) -> Term:
@@ -326,8 +326,8 @@ def _shared(demand: Demand, device: Device) -> Term:
     """Rate from CUDA C++ Programming Guide, shared memory: each bank 32 bits per clock."""
     wavefronts = sum(access.wavefronts for access in demand.shared)
     least = sum(access.least_wavefronts for access in demand.shared)
-    told = quantities.count(wavefronts, "wavefronts")
-    evidence = f"{told} of shared memory, one per clock and SM"
+    amount = quantities.count(wavefronts, "wavefronts")
+    evidence = f"{amount} of shared memory, one per clock and SM"
     if wavefronts > least:
         evidence += f"; {quantities.count(least)} without bank conflicts"
     per_ms = device.sm_count * device.clock_mhz * 1e3
@@ -343,16 +343,16 @@ def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
     if not spills or kernel.occupancy is None:
         return 0.0, True
     rounds = (kernel.demand.iterations if kernel.demand else 0.0) or 1.0
-    each = 2 * 4 * 32 * spills * rounds
+    bytes_per_warp = 2 * 4 * 32 * spills * rounds
     if mix is not None:
-        each = sum(
+        bytes_per_warp = sum(
             n.count * 32 * n.width_bytes * (rounds if n.depth else 1.0)
             for n in mix.counts
             if n.kind in ("local_load", "local_store")
         )
     stack = 4 * 32 * spills * kernel.launch.num_warps
     resident = kernel.occupancy.blocks_per_sm * (stack + (kernel.facts.shared_bytes or 0))
-    moved = each * kernel.launch.num_warps * math.prod(kernel.launch.grid)
+    moved = bytes_per_warp * kernel.launch.num_warps * math.prod(kernel.launch.grid)
     return moved, resident <= device.limits.shared_bytes
 
 
@@ -364,20 +364,20 @@ def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: D
         per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
     unit = device.ceilings[name].unit.removesuffix("/s")
-    told = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s{how}"
+    evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s{how}"
     if uneven > 1.005:
-        told += (
+        evidence += (
             f", {uneven:.3g} times that on the busiest SM "
             f"({blocks:,} block{'s' * (blocks != 1)}, {device.sm_count} SMs)"
         )
-    return Term(name, 1e3 * amount / per_s * uneven, told)
+    return Term(name, 1e3 * amount / per_s * uneven, evidence)
 
 
 def _wgmma(kernel: KernelAnalysis) -> bool:
-    """Whether a warp group multiplies together; assumed if the machine code was not read."""
+    """Tell whether a warp group multiplies together; assumed if the machine code was not read."""
     if kernel.facts.instructions is None:
         return True
-    return any(each.opcode[1:].startswith("GMMA") for each in kernel.facts.instructions.counts)
+    return any(entry.opcode[1:].startswith("GMMA") for entry in kernel.facts.instructions.counts)
 
 
 def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) -> Iterator[Term]:
@@ -385,38 +385,39 @@ def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) 
 
     Of PTX (0.6 to 1.3 times as many instructions) if neither machine code nor an estimate is there.
     """
-    made = executed(kernel)
-    each = sum(made.values()) or demand.instructions
-    if not each or "issue" not in device.ceilings:
+    by_kind = executed(kernel)
+    per_warp = sum(by_kind.values()) or demand.instructions
+    if not per_warp or "issue" not in device.ceilings:
         return
     warps = blocks * kernel.launch.num_warps
     per_s = rate("issue", device) / 32
     slots = {
-        "": each,
-        "the pipe of integers": sum(n * made.get(kind, 0.0) for kind, n in _ALU_CYCLES.items()),
-        "loads, stores and shuffles": _QUARTERS * sum(made.get(kind, 0.0) for kind in _EXCHANGED),
+        "": per_warp,
+        "the pipe of integers": sum(n * by_kind.get(kind, 0.0) for kind, n in _ALU_CYCLES.items()),
+        "loads, stores and shuffles": _QUARTERS
+        * sum(by_kind.get(kind, 0.0) for kind in _EXCHANGED),
     }
     longest = max(slots, key=slots.__getitem__)
-    how = " of PTX" if not made else " (estimated)" if kernel.facts.estimated else ""
-    told = f"{each:.4g} instructions{how} per warp, {warps:,} warps"
-    evidence = f"{told}, {quantities.count(per_s)} a second"
+    how = " of PTX" if not by_kind else " (estimated)" if kernel.facts.estimated else ""
+    amount = f"{per_warp:.4g} instructions{how} per warp, {warps:,} warps"
+    evidence = f"{amount}, {quantities.count(per_s)} a second"
     if longest:
-        evidence += f"; {longest} take {slots[longest] / each:.3g} times as long"
+        evidence += f"; {longest} take {slots[longest] / per_warp:.3g} times as long"
     yield Term("issue", 1e3 * slots[longest] * warps / per_s * demand.unevenness, evidence)
 
 
 def executed(kernel: KernelAnalysis) -> Mapping[str, float]:
     """Machine instructions that a warp executes, by kind; empty if they were not read."""
     mix = kernel.facts.instructions
-    found: dict[str, float] = {}
-    for each in mix.counts if mix else ():
-        made = each.count * (_rounds(kernel) if each.depth else 1.0)
-        found[each.kind] = found.get(each.kind, 0.0) + made
-    return found
+    executed_by_kind: dict[str, float] = {}
+    for entry in mix.counts if mix else ():
+        times = entry.count * (_rounds(kernel) if entry.depth else 1.0)
+        executed_by_kind[entry.kind] = executed_by_kind.get(entry.kind, 0.0) + times
+    return executed_by_kind
 
 
 def _rounds(kernel: KernelAnalysis) -> float:
-    """How often a block runs the machine code inside loops."""
+    """Count how often a block runs the machine code inside loops."""
     iterations = kernel.demand.iterations if kernel.demand else 0.0
     return iterations / unrolling(kernel) if iterations else 1.0
 
@@ -425,8 +426,8 @@ def _atomics(demand: Demand, device: Device) -> Iterator[Term]:
     """Atomics that meet in a sector of L2 go one by one."""
     met = sum(a.contention.busiest_sector for a in demand.accesses if a.contention is not None)
     if met:
-        told = f"{quantities.count(met, 'operations')} at the busiest sector, one by one"
-        yield Term("atomics", _ATOMIC_CYCLES * met / device.clock_mhz / 1e3, told)
+        evidence = f"{quantities.count(met, 'operations')} at the busiest sector, one by one"
+        yield Term("atomics", _ATOMIC_CYCLES * met / device.clock_mhz / 1e3, evidence)
 
 
 def _latency(
@@ -437,7 +438,8 @@ def _latency(
     cycles += local
     each_ms = (waiting + cycles) / device.clock_mhz / 1e3
     waits, works = (
-        quantities.duration(each / device.clock_mhz / 1e3) for each in (waiting, cycles)
+        quantities.duration(part_cycles / device.clock_mhz / 1e3)
+        for part_cycles in (waiting, cycles)
     )
     evidence = (
         f"{waves:,} wave{'s' * (waves > 1)} of blocks one after another; a warp alone waits "
@@ -467,31 +469,31 @@ def _cycles_alone(
 
 
 def _alone(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:
-    """What one warp alone takes: cycles, and trips to global and to local memory."""
+    """Return what one warp alone takes: cycles, and trips to global and to local memory."""
     mix = kernel.facts.instructions
-    asked = 1 + demand.steps / ahead(kernel)
+    waits = 1 + demand.steps / ahead(kernel)
     if mix is None or not mix.paces:
-        made = sum(executed(kernel).values()) or demand.instructions
-        return demand.chain_cycles + _ALONE_CYCLES * made, asked, 0.0
-    rounds, found = _rounds(kernel), [0.0, 0.0, 0.0]
+        instructions = sum(executed(kernel).values()) or demand.instructions
+        return demand.chain_cycles + _ALONE_CYCLES * instructions, waits, 0.0
+    rounds, totals = _rounds(kernel), [0.0, 0.0, 0.0]
     for pace in mix.paces:
         for place, spent in enumerate((pace.cycles, pace.trips, pace.local_trips)):
-            found[place] += spent * (rounds if pace.depth else 1.0)
-    cycles, trips, local = found
+            totals[place] += spent * (rounds if pace.depth else 1.0)
+    cycles, trips, local = totals
     if any(a.kind == "load" and a.path == "tma" for a in demand.accesses):
-        trips = max(trips, asked)  # the code waits for TMA in loops of its own
+        trips = max(trips, waits)  # the code waits for TMA in loops of its own
     return cycles, trips, local
 
 
 def _fetch(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
     mix = kernel.facts.instructions
     if mix is not None:
-        told = f"{quantities.count(mix.total, 'instructions')} of 16 bytes, once"
-        yield Term("fetch", _FETCH_CYCLES * mix.total / device.clock_mhz / 1e3, told)
+        evidence = f"{quantities.count(mix.total, 'instructions')} of 16 bytes, once"
+        yield Term("fetch", _FETCH_CYCLES * mix.total / device.clock_mhz / 1e3, evidence)
 
 
 def _dispatch(kernel: KernelAnalysis, blocks: int, device: Device) -> Term:
     each_ns = 1e3 * _DISPATCH_CYCLES / device.clock_mhz
     warps = f"{kernel.launch.num_warps} warp{'s' if kernel.launch.num_warps > 1 else ''}"
-    told = f"{blocks:,} block{'s' * (blocks != 1)} of {warps}, one start every {each_ns:.3g} ns"
-    return Term("dispatch", blocks * each_ns / 1e6, told)
+    evidence = f"{blocks:,} block{'s' * (blocks != 1)} of {warps}, one start every {each_ns:.3g} ns"
+    return Term("dispatch", blocks * each_ns / 1e6, evidence)

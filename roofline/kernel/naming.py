@@ -1,4 +1,4 @@
-"""How a cause of a gap's factor is written down."""
+"""Records of the causes of a gap's factors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Needs", "counted", "named"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What the problem needs at the least.
+    """Operations and bytes that the problem needs at the least.
 
     Attributes:
         operations: by pipe, as in `solkit.core.Bound.flops_by_pipe`.
@@ -28,8 +28,8 @@ def named(name: str, kernel: Followed, access: Access | None = None, **figures: 
     """A cause in a kernel, at an access's line if known, with the kernel's language."""
     place = (access.line if access is not None else "") or kernel.name
     language = "CUDA C++" if kernel.is_cuda else "Triton"
-    told = {"kernel": kernel.name, "place": place, "language": language}
-    return Cause(name, {**told, **figures})
+    described = {"kernel": kernel.name, "place": place, "language": language}
+    return Cause(name, {**described, **figures})
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""What a kernel would save at the most without what a cause describes.
+"""Largest savings of a kernel without what a cause describes.
 
 A factor of the gap is about all launches of a call, its cause about some of them: no more than
 their part is saved. Factors follow one another, so one may also hide behind a later one: without
@@ -25,7 +25,7 @@ _ALSO = {
     "scalar product": ("instructions", "extra traffic"),
     "spills": ("extra traffic", "latency"),
 }
-"""By cause, factors that it is behind too, wherever it is named."""
+"""Factors that a cause is behind too, wherever it is named."""
 
 
 def with_speedups(
@@ -41,19 +41,19 @@ def with_speedups(
             all launches.
         kernels: all launches.
     """
-    found = []
+    estimated = []
     for factor, added in zip(factors, added_ms, strict=True):
         if factor.cause is not None:
             named = _named(factor.cause, kernels)
-            behind = [each.name for each in factors if each.cause == factor.cause]
+            behind = [other.name for other in factors if other.cause == factor.cause]
             speedup = _of_part(factor.factor, added, named)
             if factor.cause.name.startswith("bank conflicts"):
                 speedup = min(speedup, _without_conflicts(named))
             if added and not _saves(factor.cause, behind, named, kernels):
                 speedup = 1.0
             factor = replace(factor, speedup=speedup)
-        found.append(factor)
-    return found
+        estimated.append(factor)
+    return estimated
 
 
 def _named(cause: Cause, kernels: Sequence[Followed]) -> Sequence[Followed]:
@@ -73,7 +73,9 @@ def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[Follo
 def _without_conflicts(named: Sequence[Followed]) -> float:
     """Times as fast as the memory of launches would be if no banks met."""
     least = (max(kernel.without_conflicts_ms(), _LEAST_MS) for kernel in named)
-    return max((k.traffic_ms / each for k, each in zip(named, least, strict=True)), default=1.0)
+    return max(
+        (k.traffic_ms / least_ms for k, least_ms in zip(named, least, strict=True)), default=1.0
+    )
 
 
 def _saves(

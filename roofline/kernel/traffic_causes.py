@@ -67,7 +67,7 @@ class _Use:
 
 
 def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
-    """What several launches move through DRAM and one would not.
+    """Name what several launches move through DRAM and one would not.
 
     Args:
         kernels: all launches.
@@ -81,8 +81,8 @@ def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
         return None
     excess = sum(kernel.dram_bytes * kernel.count for kernel in kernels) - needs.dram_bytes
     ordered = sorted(kernels, key=lambda kernel: kernel.position)
-    found = [*_handed_over(ordered, excess), *_read_again(ordered, excess)]
-    largest = max(found, key=lambda each: each[0], default=None)
+    candidates = [*_handed_over(ordered, excess), *_read_again(ordered, excess)]
+    largest = max(candidates, key=lambda candidate: candidate[0], default=None)
     return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
 
 
@@ -92,8 +92,10 @@ def _uses(kernel: Followed, kind: str) -> list[_Use]:
     for access in kernel.demand.accesses:
         if not access.argument or access.kind != kind or not access.unique_bytes:
             continue
-        known = largest.get(access.argument, access)
-        largest[access.argument] = max(known, access, key=lambda each: each.unique_bytes)
+        previous = largest.get(access.argument, access)
+        largest[access.argument] = max(
+            previous, access, key=lambda candidate: candidate.unique_bytes
+        )
     return [_Use(kernel, access) for access in largest.values()]
 
 
@@ -144,7 +146,7 @@ def _read_again(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[fl
 
 
 def in_a_launch(kernel: Followed) -> Cause | None:
-    """What fills the memory that limits a launch."""
+    """Name what fills the memory that limits a launch."""
     memory = kernel.memory
     if memory in ("dram", "l2", "l1"):
         return in_memory(kernel, memory)
@@ -154,14 +156,14 @@ def in_a_launch(kernel: Followed) -> Cause | None:
 
 
 def in_memory(kernel: Followed, memory: str) -> Cause | None:
-    """What fills one memory of a launch: ``"dram"``, ``"l2"`` or ``"l1"``."""
+    """Name what fills one memory of a launch: ``"dram"``, ``"l2"`` or ``"l1"``."""
     moved = _moved(kernel, memory)
     if _spilled_bytes(kernel, memory) > max(moved - _spilled_bytes(kernel, memory), 0.0):
         return spills(kernel)
-    known = [access for access in kernel.demand.accesses if access.argument]
-    if not known:  # its location and so its sectors
+    attributed = [access for access in kernel.demand.accesses if access.argument]
+    if not attributed:  # its location and so its sectors
         return None
-    wasteful = sorted(known, key=lambda access: -_wasted(access, memory))
+    wasteful = sorted(attributed, key=lambda access: -_wasted(access, memory))
     if _wasted(wasteful[0], memory) > _TELLING * moved:
         cause = _of_waste(wasteful[0], kernel, memory)
         if cause is not None:
@@ -169,13 +171,13 @@ def in_memory(kernel: Followed, memory: str) -> Cause | None:
                 access
                 for access in wasteful
                 if _wasted(access, memory) > _ALSO * _wasted(wasteful[0], memory)
-                and (found := _of_waste(access, kernel, memory))
-                and found.name == cause.name
+                and (waste := _of_waste(access, kernel, memory))
+                and waste.name == cause.name
             ]
             return Cause(cause.name, {**cause.figures, **_also(cause, alike)})
     if memory == "dram":
         return _lost(kernel)
-    return _repeated(kernel, known, moved) if memory == "l2" else narrowest(kernel, known)
+    return _repeated(kernel, attributed, moved) if memory == "l2" else narrowest(kernel, attributed)
 
 
 def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
@@ -227,12 +229,12 @@ def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
     return named("scattered requests" if gathered else "uncoalesced", kernel, access, **figures)
 
 
-def narrowest(kernel: Followed, known: Sequence[Access]) -> Cause | None:
+def narrowest(kernel: Followed, attributed: Sequence[Access]) -> Cause | None:
     """The access with most requests, if its lanes move less than they could.
 
     Requests whose lanes want one element, or the same ones, could be no wider.
     """
-    several = [a for a in known if _is_apart(a)]
+    several = [a for a in attributed if _is_apart(a)]
     most = max(several, key=lambda access: access.requests, default=None)
     if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
@@ -254,16 +256,16 @@ def _in_one_request(kernel: Followed, access: Access) -> bool:
     """Tell if a Triton warp makes one request each time: its lanes have no more to move."""
     if kernel.is_cuda:
         return False  # a thread may take more elements of a row
-    each = access.requests / max(kernel.blocks * kernel.kernel.launch.num_warps, 1)
+    per_warp = access.requests / max(kernel.blocks * kernel.kernel.launch.num_warps, 1)
     times = (1.0, max(kernel.demand.steps, 1.0))
-    return any(abs(each - expected) <= _NEARLY * expected for expected in times)
+    return any(abs(per_warp - expected) <= _NEARLY * expected for expected in times)
 
 
 def _lost(kernel: Followed) -> Cause | None:
     """Reads from DRAM of what L2 held before: of the argument with most of these bytes."""
     again = kernel.read_again_bytes()
     first = kernel.demand.dram_read_bytes - sum(again.values())
-    argument = max(again, key=lambda each: again[each], default="")
+    argument = max(again, key=lambda name: again[name], default="")
     loads = [a for a in kernel.demand.accesses if a.kind == "load" and a.argument == argument]
     if sum(again.values()) <= (_AGAIN - 1) * first or not argument or not loads:
         return None
@@ -278,9 +280,9 @@ def _lost(kernel: Followed) -> Cause | None:
     return named("order of blocks", kernel, of_blocks, argument=argument, times=times)
 
 
-def _repeated(kernel: Followed, known: Sequence[Access], moved: float) -> Cause | None:
+def _repeated(kernel: Followed, attributed: Sequence[Access], moved: float) -> Cause | None:
     """Reads of the same bytes through L2: by several blocks, or by several loads of one."""
-    loads = [access for access in known if access.kind == "load" and access.unique_bytes]
+    loads = [access for access in attributed if access.kind == "load" and access.unique_bytes]
     again = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
     if again is None:
         return None
@@ -290,7 +292,7 @@ def _repeated(kernel: Followed, known: Sequence[Access], moved: float) -> Cause 
     by_argument: dict[str, list[Access]] = {}
     for access in loads:
         by_argument.setdefault(access.argument, []).append(access)
-    passes = max(by_argument.values(), key=lambda each: _of_passes(kernel, each))
+    passes = max(by_argument.values(), key=lambda accesses: _of_passes(kernel, accesses))
     return _passes(kernel, passes) if _of_passes(kernel, passes) > _TELLING * moved else None
 
 
@@ -320,17 +322,19 @@ def spills(kernel: Followed) -> Cause:
 def _in_shared_memory(kernel: Followed) -> Cause | None:
     if kernel.traffic_ms >= _MATTERS * kernel.without_conflicts_ms():
         return _conflicts(kernel)
-    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts, default=None)
+    worst = max(kernel.demand.shared, key=lambda access: access.wavefronts, default=None)
     if worst is None:
         return None
-    share = 100 * worst.wavefronts / sum(each.wavefronts for each in kernel.demand.shared)
+    share = 100 * worst.wavefronts / sum(access.wavefronts for access in kernel.demand.shared)
     cause = named("busy shared memory", kernel, kind=worst.kind, percent=share)
     return Cause(cause.name, {**cause.figures, "place": worst.line or kernel.name})
 
 
 def _conflicts(kernel: Followed) -> Cause:
     """Source for wgmma: PTX ISA, wgmma.mma_async: only f16 and bf16 may be transposed."""
-    worst = max(kernel.demand.shared, key=lambda each: each.wavefronts - each.least_wavefronts)
+    worst = max(
+        kernel.demand.shared, key=lambda access: access.wavefronts - access.least_wavefronts
+    )
     figures: dict[str, Value] = {
         "place": worst.line,
         "kind": worst.kind,
@@ -349,7 +353,7 @@ def _conflicts(kernel: Followed) -> Cause:
 def contended(kernel: Followed) -> Cause | None:
     """Atomics that wait for one another for much of the time, at one a clock and address."""
     met = [(access, *_met(access)) for access in kernel.demand.accesses]
-    access, operations, addresses = max(met, key=lambda each: each[1], default=(None, 0, 1))
+    access, operations, addresses = max(met, key=lambda meeting: meeting[1], default=(None, 0, 1))
     waiting_ms = operations / (1e3 * kernel.device.clock_mhz)
     if access is None or not operations:
         return None

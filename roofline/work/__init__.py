@@ -83,7 +83,7 @@ def _op_works(
     reasons: Mapping[int, str],
     moved: Traffic,
 ) -> tuple[OpWork, ...]:
-    """What each op costs; ops that cost nothing are left out."""
+    """Return the costs of the ops; ops that cost nothing are left out."""
     read = _first(moved.reads, [{use.storage for use in op.inputs} for op in live])
     makes = [{use.storage for use in (*op.outputs, *op.written)} for op in live]
     written = _first(moved.writes, makes[::-1])
@@ -104,12 +104,14 @@ def _op_works(
 
 
 def _first(amounts: Mapping[int, int], touching: Sequence[set[int]]) -> Counter[int]:
-    """Each storage's bytes, given to the first of a sequence of ops that touches it."""
-    given: Counter[int] = Counter()
-    left = dict(amounts)
+    """Assign each storage's bytes to the first of a sequence of ops that touches it."""
+    bytes_by_position: Counter[int] = Counter()
+    remaining = dict(amounts)
     for position, storages in enumerate(touching):
-        given[position] = sum(left.pop(storage) for storage in storages & left.keys())
-    return given
+        bytes_by_position[position] = sum(
+            remaining.pop(storage) for storage in storages & remaining.keys()
+        )
+    return bytes_by_position
 
 
 def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ def _unknown_masks(live: Sequence[TracedOp]) -> tuple[str, ...]:
 
 
 def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> Work:
-    """What is known without a reference: each argument's bytes, and no operations."""
+    """Return the work known without a reference: each argument's bytes, and no operations."""
     written = sum(t.numel() * t.element_size() for t in outputs)
     return Work(
         operations={},

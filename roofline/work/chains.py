@@ -58,19 +58,21 @@ def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | N
         ops: in program order.
         costs: of each; ``None`` if unknown.
     """
-    known = [cost.operations if cost is not None else {} for cost in costs]
-    products = [any(key.startswith("contraction.") for key in each) for each in known]
+    operations_by_op = [cost.operations if cost is not None else {} for cost in costs]
+    products = [
+        any(key.startswith("contraction.") for key in operations) for operations in operations_by_op
+    ]
     if sum(products) < _FEWEST and not any(_is_many(op) for op in ops):
         return None
     written: dict[int, list[tuple[TensorUse, _Path]]] = {}
     longest = _Path()
-    for op, operations in zip(ops, known, strict=True):
+    for op, operations in zip(ops, operations_by_op, strict=True):
         before = [(use, _path_to(use, written)) for use in op.inputs]
-        deepest, path = max(before, key=lambda each: each[1].length, default=(None, _Path()))
+        deepest, path = max(before, key=lambda entry: entry[1].length, default=(None, _Path()))
         path = _after(op, operations, deepest, path)
         for use in (*op.outputs, *op.written):
             written.setdefault(use.storage, []).append((use, path))
-        longest = max(longest, path, key=lambda each: each.length)
+        longest = max(longest, path, key=lambda path: path.length)
     if longest.steps + longest.columns < _FEWEST:
         return None
     alone = {key: math.floor(amount) for key, amount in longest.alone.items()}
@@ -78,21 +80,21 @@ def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | N
 
 
 def _is_many(op: TracedOp) -> bool:
-    """Whether an op is a chain by itself."""
+    """Tell whether an op is a chain by itself."""
     return bool(op.operator.sweeps or op.operator.gates)
 
 
 def _path_to(use: TensorUse, written: Mapping[int, list[tuple[TensorUse, _Path]]]) -> _Path:
     """The longest path to what a use surely reads."""
     return max(
-        (path for made, path in written.get(use.storage, ()) if _meet(made, use)),
+        (path for output, path in written.get(use.storage, ()) if _meet(output, use)),
         key=lambda path: path.length,
         default=_Path(),
     )
 
 
-def _meet(made: TensorUse, use: TensorUse) -> bool:
-    return made.numel > 0 < use.numel and (covers(made, use) or covers(use, made))
+def _meet(output: TensorUse, use: TensorUse) -> bool:
+    return output.numel > 0 < use.numel and (covers(output, use) or covers(use, output))
 
 
 def _after(
@@ -116,11 +118,11 @@ def _after(
 
 def _recurrent(op: TracedOp, gates: int) -> tuple[int, float]:
     """Time steps, and operations of one sequence in one layer and direction, all steps."""
-    given = op.arguments
-    steps = int(given["input"].shape[1 if given["batch_first"] else 0])
-    units = int(given["state"][0].shape[-1])
-    if given["sequences"] > given["state"][0].shape[-2]:  # packed: one behind the other
-        steps //= int(given["sequences"])
+    arguments = op.arguments
+    steps = int(arguments["input"].shape[1 if arguments["batch_first"] else 0])
+    units = int(arguments["state"][0].shape[-1])
+    if arguments["sequences"] > arguments["state"][0].shape[-2]:  # packed: one behind the other
+        steps //= int(arguments["sequences"])
     return steps, 2.0 * gates * units * units * steps
 
 

@@ -1,4 +1,4 @@
-"""How arguments are made: which have zeros that are no accident, and which are always the same.
+"""Origins of arguments: which have zeros that are no accident, and which are always the same.
 
 ``torch.randn(n, n).tril()``, ``mask.float()`` and a padded batch have zeros by the way they are
 made: what they are multiplied with may be read in part only. A causal mask or a table of
@@ -40,42 +40,42 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
     Args:
         make: makes them; random floating numbers are taken to be other than zero.
     """
-    made: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
 
     def run() -> list[torch.Tensor]:
-        made.extend(make())
-        return made
+        tensors.extend(make())
+        return tensors
 
     program = trace(run)
     makers, varying = _makers(program.ops), _varying(program.ops)
     sparsity = Sparsity(makers)
     unknown, sparse = [], []
-    for tensor, use in zip(made, program.results, strict=True):
+    for tensor, use in zip(tensors, program.results, strict=True):
         is_sparse = sparsity.may_be_zero(use)
         if is_sparse:
             sparse.append(tensor)
         varies = use.storage in varying or use.storage not in makers
         if varies and not (is_sparse and tensor.is_floating_point()):
             unknown.append(tensor)
-    return Drawn(unknown, sparse, _apart(made, program))
+    return Drawn(unknown, sparse, _apart(tensors, program))
 
 
-def _apart(made: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:
+def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:
     """Tensors that vary, each from a source of its own."""
     roots: dict[int, set[int]] = defaultdict(set)
-    known: set[int] = set()
+    computed: set[int] = set()
     for op in program.ops:
         sources: set[int] = set().union(*(roots[use.storage] for use in op.inputs))
-        sources |= {use.storage for use in op.inputs} - known
+        sources |= {use.storage for use in op.inputs} - computed
         outputs = {use.storage for use in (*op.outputs, *op.written)}
         for storage in outputs:
             roots[storage] |= sources
             if torch.Tag.nondeterministic_seeded in op.tags:
                 roots[storage].add(storage)
-        known |= outputs
+        computed |= outputs
 
     def sources_of(use: TensorUse) -> set[int]:
-        if use.storage in known:
+        if use.storage in computed:
             return roots[use.storage]
         # integers from outside, such as lengths and their sums, may tell one another
         return {use.storage if use.dtype.is_floating_point else -1}
@@ -84,7 +84,7 @@ def _apart(made: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]
     shared = Counter(root for sources in of_each for root in sources)
     return [
         tensor
-        for tensor, sources in zip(made, of_each, strict=True)
+        for tensor, sources in zip(tensors, of_each, strict=True)
         if sources and all(shared[root] == 1 for root in sources)
     ]
 
@@ -95,7 +95,7 @@ def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
     for op in ops:
         for use in op.written:
             whole = op.operator.overwrites and use.offset == 0
-            if whole and all(use.numel >= each.result.numel for each in makers[use.storage]):
+            if whole and all(use.numel >= op.result.numel for op in makers[use.storage]):
                 makers[use.storage].clear()
         for use in (*op.outputs, *op.written):
             makers[use.storage].append(op)
@@ -104,11 +104,11 @@ def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
 
 def _varying(ops: Sequence[TracedOp]) -> set[int]:
     """Storages that depend on random numbers, or on what no op made."""
-    made: set[int] = set()
+    computed: set[int] = set()
     varying: set[int] = set()
     for op in ops:
         sources = {use.storage for use in op.inputs}
-        if torch.Tag.nondeterministic_seeded in op.tags or sources & varying or sources - made:
+        if torch.Tag.nondeterministic_seeded in op.tags or sources & varying or sources - computed:
             varying |= {use.storage for use in (*op.outputs, *op.written)}
-        made |= {use.storage for use in (*op.outputs, *op.written)}
+        computed |= {use.storage for use in (*op.outputs, *op.written)}
     return varying

@@ -21,7 +21,7 @@ _SUMS = (Reduction.SUM, Reduction.MEAN)
 
 
 class Fixed:
-    """What is known of the results of a program so far. Takes the ops in program order.
+    """Knowledge of the results of a program so far. Takes the ops in program order.
 
     Args:
         rewritten: storages that the program writes in place; nothing is known of them.
@@ -34,7 +34,7 @@ class Fixed:
         self._ranges: dict[int, Range] = {}
 
     def fixes(self, op: TracedOp) -> bool:
-        """Whether every element of an op's results follows from the program."""
+        """Tell whether every element of an op's results follows from the program."""
         if not op.inputs or op.written or not self._is_steady(op):
             return False
         record, x = op.operator, op.inputs[0]
@@ -43,8 +43,8 @@ class Fixed:
         if record.reduces in _SUMS and x in self._normalised:
             return self._normalised[x] in _reduced(op, x)
         if record.cancels_equal and len(op.inputs) == 2:
-            left, right = (self._same.get(use, use) for use in op.inputs)
-            return left == right and op.arguments.get("alpha", 1) == 1
+            lhs, rhs = (self._same.get(use, use) for use in op.inputs)
+            return lhs == rhs and op.arguments.get("alpha", 1) == 1
         low, high = self._range(op)
         return low == high
 
@@ -58,9 +58,9 @@ class Fixed:
         alike = (out.shape, out.dtype) == (x.shape, x.dtype)
         if record.of_one is OfOne.ITSELF and alike and _is_over_one(op, x):
             self._same[out] = self._same.get(x, x)
-        found = self._range(op)
-        if found != _ANY:
-            self._ranges[out.storage] = found
+        limits = self._range(op)
+        if limits != _ANY:
+            self._ranges[out.storage] = limits
 
     def _is_steady(self, op: TracedOp) -> bool:
         return all(use.storage not in self._rewritten for use in (*op.inputs, *op.outputs))
@@ -69,12 +69,12 @@ class Fixed:
         record = op.operator
         if record.compares:
             return self._compared(op, record.compares)
-        given = self._known(op.inputs[0])
-        found = _RANGES[record.limits](op, given) if record.limits else _own_range(op)
-        if found is None or (record.wraps and not op.outputs[0].dtype.is_floating_point):
+        limits = self._known(op.inputs[0])
+        result = _RANGES[record.limits](op, limits) if record.limits else _own_range(op)
+        if result is None or (record.wraps and not op.outputs[0].dtype.is_floating_point):
             return _ANY
-        rounds = record.rounds and found[0] != found[1]
-        return (found[0] - _ulps(found[0]), found[1] + _ulps(found[1])) if rounds else found
+        rounds = record.rounds and result[0] != result[1]
+        return (result[0] - _ulps(result[0]), result[1] + _ulps(result[1])) if rounds else result
 
     def _known(self, use: TensorUse) -> Range:
         return self._ranges.get(use.storage, _ANY)
@@ -124,32 +124,32 @@ def _ulps(limit: float) -> float:
 def _number(value: object) -> float | None:
     """A number, also of a tensor that holds only one; ``None`` if it is not known."""
     if isinstance(value, TensorUse):
-        known = None if value.value is None else value.value.ravel()
-        if known is None or not known.size or not (known == known[0]).all():
+        numbers = None if value.value is None else value.value.ravel()
+        if numbers is None or not numbers.size or not (numbers == numbers[0]).all():
             return None
-        value = known[0].item()
+        value = numbers[0].item()
     return float(value) if isinstance(value, (bool, int, float)) else None
 
 
-def _between(least: object, most: object, op: TracedOp, given: Range) -> Range | None:
-    """What a clamp lets through; ``None`` where a limit is not known."""
+def _between(least: object, most: object, op: TracedOp, limits: Range) -> Range | None:
+    """Return the limits that a clamp lets through; ``None`` where a limit is not known."""
     if op.inputs[0] is not op.arguments["self"]:
         return None
     low = -math.inf if least is None else _number(least)
     high = math.inf if most is None else _number(most)
     if low is None or high is None:
         return None
-    least, most = (min(max(each, low), high) for each in given)
+    least, most = (min(max(end, low), high) for end in limits)
     return least, most
 
 
-def _clamp(op: TracedOp, given: Range) -> Range | None:
-    return _between(op.arguments.get("min"), op.arguments.get("max"), op, given)
+def _clamp(op: TracedOp, limits: Range) -> Range | None:
+    return _between(op.arguments.get("min"), op.arguments.get("max"), op, limits)
 
 
-def _hardtanh(op: TracedOp, given: Range) -> Range | None:
+def _hardtanh(op: TracedOp, limits: Range) -> Range | None:
     least, most = op.arguments.get("min_val", -1), op.arguments.get("max_val", 1)
-    return _between(least, most, op, given)
+    return _between(least, most, op, limits)
 
 
 def _own_range(op: TracedOp) -> Range | None:
@@ -160,7 +160,7 @@ def _own_range(op: TracedOp) -> Range | None:
     return least, most
 
 
-def _scaled(op: TracedOp, given: Range) -> Range | None:
+def _scaled(op: TracedOp, limits: Range) -> Range | None:
     """A product or a quotient with a number."""
     factor = _number(op.arguments.get("other"))
     if factor is None or op.inputs[0] is not op.arguments["self"]:
@@ -170,20 +170,20 @@ def _scaled(op: TracedOp, given: Range) -> Range | None:
         if op.arguments.get("rounding_mode") or not factor:
             return None
         factor = 1 / factor
-    if not factor and not all(map(math.isfinite, given)):
+    if not factor and not all(map(math.isfinite, limits)):
         return None  # what overflows makes NaN
-    ends = sorted(end * factor for end in given)
+    ends = sorted(end * factor for end in limits)
     return ends[0], ends[1]
 
 
-def _moved(op: TracedOp, given: Range) -> Range | None:
+def _moved(op: TracedOp, limits: Range) -> Range | None:
     """A sum or a difference with a number."""
     step = _number(op.arguments.get("other"))
     if step is None or op.inputs[0] is not op.arguments["self"]:
         return None
     step *= float(op.arguments.get("alpha", 1))
     step = -step if op.operator.cancels_equal else step
-    return given[0] + step, given[1] + step
+    return limits[0] + step, limits[1] + step
 
 
 def _power(op: TracedOp, _: Range) -> Range | None:
@@ -194,25 +194,25 @@ def _power(op: TracedOp, _: Range) -> Range | None:
     return (0.0, math.inf) if even else None
 
 
-def _absolute(_: TracedOp, given: Range) -> Range:
-    low, high = given
+def _absolute(_: TracedOp, limits: Range) -> Range:
+    low, high = limits
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return least, max(abs(low), abs(high))
 
 
-def _kept(op: TracedOp, given: Range) -> Range | None:
-    """What leaves the values, or picks or averages some of them."""
-    return given if op.outputs[0].dtype.is_floating_point else None
+def _kept(op: TracedOp, limits: Range) -> Range | None:
+    """Return the limits of ops that leave the values, or pick or average some of them."""
+    return limits if op.outputs[0].dtype.is_floating_point else None
 
 
 _RANGES: dict[str, _Rule] = {
-    "rectified": lambda op, given: _between(0.0, None, op, given),
+    "rectified": lambda op, limits: _between(0.0, None, op, limits),
     "clamp": _clamp,
     "hardtanh": _hardtanh,
-    "minimum": lambda op, given: _between(None, op.arguments["other"], op, given),
-    "maximum": lambda op, given: _between(op.arguments["other"], None, op, given),
+    "minimum": lambda op, limits: _between(None, op.arguments["other"], op, limits),
+    "maximum": lambda op, limits: _between(op.arguments["other"], None, op, limits),
     "absolute": _absolute,
-    "negated": lambda _, given: (-given[1], -given[0]),
+    "negated": lambda _, limits: (-limits[1], -limits[0]),
     "scaled": _scaled,
     "moved": _moved,
     "power": _power,

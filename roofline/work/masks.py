@@ -140,7 +140,7 @@ def _moving(use: TensorUse, mask: Mask) -> list[tuple[int, int, int]]:
 
 
 def _period(use: TensorUse, mask: Mask, extent: int) -> int:
-    """How soon the mask repeats along the storage: dimensions that it spans whole drop out."""
+    """Return the period of the mask along the storage: dimensions that it spans whole drop out."""
     span = extent
     for step, n, size in reversed(_moving(use, mask)):
         if size != 1 or n * step != span or use.offset % span >= step:
@@ -167,12 +167,12 @@ def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
     """The union of sets; ``None`` if one is missing or periods do not fit."""
     block = math.gcd(*(p.block for p in patterns if p is not None))
     cut = [p and p.cut(block) for p in patterns]
-    found = [p.bits for p in cut if p is not None]
-    longest = max(bits.size for bits in found) if found else 0
-    if len(found) < len(patterns) or any(longest % bits.size for bits in found):
+    cut_bits = [p.bits for p in cut if p is not None]
+    longest = max(bits.size for bits in cut_bits) if cut_bits else 0
+    if len(cut_bits) < len(patterns) or any(longest % bits.size for bits in cut_bits):
         return None
     bits = np.zeros(longest, dtype=bool)
-    for part in found:
+    for part in cut_bits:
         bits.reshape(-1, part.size)[...] |= part
     return Pattern(bits, block)
 
@@ -193,18 +193,18 @@ def lifted(mask: Mask, ndim: int) -> Mask:
 
 
 def any_along(mask: Mask, axis: int) -> Mask:
-    """Whether anything matters along an axis, which is kept with size 1."""
-    found: Mask = np.asarray(mask.any(axis=axis, keepdims=True))
-    return found
+    """Tell whether anything matters along an axis, which is kept with size 1."""
+    along: Mask = np.asarray(mask.any(axis=axis, keepdims=True))
+    return along
 
 
 def both(*masks: Mask | None) -> Mask | None:
     """The intersection of masks; ``None`` stands for everything."""
-    found: Mask | None = None
+    joined: Mask | None = None
     for mask in masks:
         if mask is not None:
-            found = mask if found is None else found & mask
-    return found if found is None or not found.all() else None
+            joined = mask if joined is None else joined & mask
+    return joined if joined is None or not joined.all() else None
 
 
 def reduce_to(mask: Mask, shape: Sequence[int]) -> Mask:

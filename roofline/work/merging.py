@@ -1,4 +1,4 @@
-"""What an implementation need not compute: common subexpressions, and constants.
+"""Work that an implementation need not do: common subexpressions, and constants.
 
 An op that was called before with the same operands is not done again. What follows from the program
 alone (a causal mask, a table of frequencies) can be computed ahead.
@@ -53,10 +53,10 @@ def _without_constants(program: Program) -> Program:
     algebra = Fixed(rewritten)
     kept: list[TracedOp] = []
     for op in program.ops:
-        made = {use.storage for use in op.outputs}
+        outputs = {use.storage for use in op.outputs}
         fixed = _is_constant(op, constants) or algebra.fixes(op)
-        if fixed and made.isdisjoint(rewritten):
-            constants |= made
+        if fixed and outputs.isdisjoint(rewritten):
+            constants |= outputs
             continue
         algebra.learn(op)
         kept.append(op)

@@ -37,7 +37,7 @@ def with_origins(program: Program) -> Program:
 
 
 class _Held:
-    """What each storage holds at one point of the program."""
+    """Contents of each storage at one point of the program."""
 
     def __init__(self) -> None:
         self._origin: dict[int, torch.dtype] = {}
@@ -86,7 +86,7 @@ class _Held:
         return origins.pop() if len(origins) == 1 else None
 
     def _is_scale(self, uses: Iterable[TensorUse], result: TensorUse) -> bool:
-        """Whether operands, broadcast to a result, are the same for whole blocks of it."""
+        """Tell whether operands, broadcast to a result, are the same for whole blocks of it."""
         return all(
             use.distinct * _BLOCK <= result.distinct or use.storage in self._scales for use in uses
         )
@@ -103,12 +103,12 @@ def _scales(op: TracedOp) -> bool:
 
 
 def _is_whole(op: TracedOp) -> bool:
-    """Whether an in-place op replaces or scales all of its target."""
+    """Tell whether an in-place op replaces or scales all of its target."""
     return _scales(op) or (op.operator.overwrites and op.written[0].offset == 0)
 
 
 def _holds_fp4(table: TensorUse) -> bool:
-    """Whether a small table of known numbers has those of e2m1: it decodes packed fp4."""
+    """Tell whether a small table of known numbers has those of e2m1: it decodes packed fp4."""
     if table.value is None or table.numel > 1 << 8 or not table.numel:
         return False
     return bool(np.isin(np.abs(table.value), _FP4_VALUES).all())

@@ -30,53 +30,55 @@ def count(mask: Mask, shape: Sequence[int]) -> int:
     return int(mask.sum()) * repeats
 
 
-def multiply_adds(left: TensorUse, right: TensorUse, out: TensorUse) -> int:
+def multiply_adds(lhs: TensorUse, rhs: TensorUse, out: TensorUse) -> int:
     """Multiply-adds of [*, M, K] x [*, K, N]; equal rows, columns or batch elements count once."""
-    left, right, out = _as_matrices(left, right, out)
+    lhs, rhs, out = _as_matrices(lhs, rhs, out)
     batch = tuple(
         1 if a == 0 and b == 0 else n
-        for n, a, b in zip(out.shape[:-2], left.stride[:-2], right.stride[:-2])
+        for n, a, b in zip(out.shape[:-2], lhs.stride[:-2], rhs.stride[:-2])
     )
-    m, k = left.shape[-2:]
-    n = right.shape[-1]
+    m, k = lhs.shape[-2:]
+    n = rhs.shape[-1]
     sizes = {"m": m, "k": k, "n": n}
-    given = {
+    patterns = {
         axes: mask[tuple(slice(0, 1) if b == 1 else slice(None) for b in batch)]
-        for axes, mask in (("mk", left.mask), ("kn", right.mask), ("mn", out.mask))
+        for axes, mask in (("mk", lhs.mask), ("kn", rhs.mask), ("mn", out.mask))
         if mask is not None
     }
-    if not given and is_gram(left, right):
+    if not patterns and is_gram(lhs, rhs):
         return math.prod(batch) * m * (m + 1) // 2 * k
-    if not given:
-        rows, columns = 1 if left.stride[-2] == 0 else m, 1 if right.stride[-1] == 0 else n
+    if not patterns:
+        rows, columns = 1 if lhs.stride[-2] == 0 else m, 1 if rhs.stride[-1] == 0 else n
         return math.prod(batch) * rows * k * columns
-    if len(given) == 1:
-        ((axes, mask),) = given.items()
+    if len(patterns) == 1:
+        ((axes, mask),) = patterns.items()
         third = next(size for axis, size in sizes.items() if axis not in axes)
         return count(mask, (*batch, *(sizes[a] for a in axes))) * third
-    if len(given) == 3 and math.prod(batch) * m * k * n <= _MAX_EXACT:
-        pairs = _pairs(given["mk"], given["kn"], k)
-        return int(_total(pairs * given["mn"], (*batch, m, n)))
-    return min(_two(a, given[a], b, given[b], batch, sizes) for a, b in combinations(given, 2))
+    if len(patterns) == 3 and math.prod(batch) * m * k * n <= _MAX_EXACT:
+        pairs = _pairs(patterns["mk"], patterns["kn"], k)
+        return int(_total(pairs * patterns["mn"], (*batch, m, n)))
+    return min(
+        _two(a, patterns[a], b, patterns[b], batch, sizes) for a, b in combinations(patterns, 2)
+    )
 
 
-def is_gram(left: TensorUse, right: TensorUse) -> bool:
-    """Whether a matrix meets its own transpose: one triangle of the result is the other one."""
-    if len(left.shape) < 2 or len(left.shape) != len(right.shape):
+def is_gram(lhs: TensorUse, rhs: TensorUse) -> bool:
+    """Tell whether a matrix meets its own transpose: one triangle of the result is the other."""
+    if len(lhs.shape) < 2 or len(lhs.shape) != len(rhs.shape):
         return False
-    shape, stride = ((*of[:-2], of[-1], of[-2]) for of in (right.shape, right.stride))
-    return left == replace(right, shape=shape, stride=stride)
+    shape, stride = ((*of[:-2], of[-1], of[-2]) for of in (rhs.shape, rhs.stride))
+    return lhs == replace(rhs, shape=shape, stride=stride)
 
 
 def _as_matrices(
-    left: TensorUse, right: TensorUse, out: TensorUse
+    lhs: TensorUse, rhs: TensorUse, out: TensorUse
 ) -> tuple[TensorUse, TensorUse, TensorUse]:
     """Vectors as matrices of one row or one column."""
-    if len(left.shape) == 1:
-        left, out = _with_axis(left, 0), _with_axis(out, 0)
-    if len(right.shape) == 1:
-        right, out = _with_axis(right, 1), _with_axis(out, len(out.shape))
-    return left, right, out
+    if len(lhs.shape) == 1:
+        lhs, out = _with_axis(lhs, 0), _with_axis(out, 0)
+    if len(rhs.shape) == 1:
+        rhs, out = _with_axis(rhs, 1), _with_axis(out, len(out.shape))
+    return lhs, rhs, out
 
 
 def _with_axis(use: TensorUse, axis: int) -> TensorUse:
@@ -109,29 +111,29 @@ def _total(values: npt.NDArray[np.int64], shape: Sequence[int]) -> int:
     return int(values.sum()) * repeats
 
 
-def _pairs(left: Mask, right: Mask, k: int) -> npt.NDArray[np.int64]:
-    """How many pairs of factors each element of the product sums; broadcasts to its shape."""
-    if left.shape[-1] == right.shape[-2] == 1:
-        return k * np.asarray(left & right, dtype=np.int64)
-    left = np.broadcast_to(left, (*left.shape[:-1], k))
-    right = np.broadcast_to(right, (*right.shape[:-2], k, right.shape[-1]))
+def _pairs(lhs: Mask, rhs: Mask, k: int) -> npt.NDArray[np.int64]:
+    """Count the pairs of factors that each element of the product sums; broadcasts to its shape."""
+    if lhs.shape[-1] == rhs.shape[-2] == 1:
+        return k * np.asarray(lhs & rhs, dtype=np.int64)
+    lhs = np.broadcast_to(lhs, (*lhs.shape[:-1], k))
+    rhs = np.broadcast_to(rhs, (*rhs.shape[:-2], k, rhs.shape[-1]))
     # in float32, whole numbers are exact up to 2^24, and BLAS computes it
-    return np.rint(left.astype(np.float32) @ right.astype(np.float32)).astype(np.int64)
+    return np.rint(lhs.astype(np.float32) @ rhs.astype(np.float32)).astype(np.int64)
 
 
 def product_mask(
-    left: Mask, right: Mask, left_shape: Sequence[int], right_shape: Sequence[int]
+    lhs: Mask, rhs: Mask, lhs_shape: Sequence[int], rhs_shape: Sequence[int]
 ) -> Mask | None:
     """Elements of a product that sum anything; ``None`` if finding them takes too long."""
-    m, k, n = left_shape[-2], left_shape[-1], right_shape[-1]
-    if left.shape[-2] == 1 and left.shape[-1] == 1:
-        return right.any(axis=-2, keepdims=True) & left
-    if right.shape[-2] == 1 and right.shape[-1] == 1:
-        return left.any(axis=-1, keepdims=True) & right
-    batch = max(math.prod(left.shape[:-2]), math.prod(right.shape[:-2]))
+    m, k, n = lhs_shape[-2], lhs_shape[-1], rhs_shape[-1]
+    if lhs.shape[-2] == 1 and lhs.shape[-1] == 1:
+        return rhs.any(axis=-2, keepdims=True) & lhs
+    if rhs.shape[-2] == 1 and rhs.shape[-1] == 1:
+        return lhs.any(axis=-1, keepdims=True) & rhs
+    batch = max(math.prod(lhs.shape[:-2]), math.prod(rhs.shape[:-2]))
     if batch * m * k * n > _MAX_EXACT:
         return None
-    return _pairs(left, right, k) > 0
+    return _pairs(lhs, rhs, k) > 0
 
 
 HIDDEN = -1e4

@@ -1,4 +1,4 @@
-"""What a reference does, as a list of ATen ops over storages.
+"""Program of a reference, as a list of ATen ops over storages.
 
 A dispatch mode sees every op of a reference that runs on fake tensors: no data, no GPU, and a
 10 GB problem costs nothing. Attention (`fake_cuda` makes it one op) and recurrent layers (a
@@ -29,7 +29,7 @@ from solkit.ops import Family, Operator, operator
 __all__ = ["Mask", "Program", "Recorder", "TensorUse", "TracedOp", "is_view", "trace", "uses_of"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-"""Which elements of a tensor matter: as many dimensions, each of full size or of size 1."""
+"""Elements of a tensor that matter: as many dimensions, each of full size or of size 1."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class TensorUse:
     @property
     def distinct(self) -> int:
         """Elements that matter, without copies of others and repeats of expanded dimensions."""
-        found = self._distinct
-        return found if self.values is None else min(found, self.values)
+        distinct = self._distinct
+        return distinct if self.values is None else min(distinct, self.values)
 
     @property
     def _distinct(self) -> int:
@@ -172,8 +172,8 @@ class Program:
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     """Arguments with `function` applied to each; torch's `tree_map` takes three times as long."""
     if isinstance(tree, (list, tuple)):
-        made = [_mapped(function, item) for item in tree]
-        return made if isinstance(tree, list) else tuple(made)
+        mapped = [_mapped(function, item) for item in tree]
+        return mapped if isinstance(tree, list) else tuple(mapped)
     if isinstance(tree, Mapping):
         return {key: _mapped(function, item) for key, item in tree.items()}
     return function(tree)
@@ -214,10 +214,10 @@ def trace(
             recorder.starts_here()
         results = run()
     outputs = tuple(recorder.use(t) for t in results)
-    given = None if arguments is None else recorder.storages_of(arguments)
+    argument_storages = None if arguments is None else recorder.storages_of(arguments)
     ops, constants = tuple(recorder.ops), frozenset(recorder.constants)
-    alone = tuple(recorder.use(each).storage for each in apart)
-    return Program(ops, outputs, constants, given, recorder.storages_of(sparse), alone)
+    alone = tuple(recorder.use(tensor).storage for tensor in apart)
+    return Program(ops, outputs, constants, argument_storages, recorder.storages_of(sparse), alone)
 
 
 class Recorder(TorchDispatchMode):
@@ -309,8 +309,8 @@ class Recorder(TorchDispatchMode):
         if is_view(func) and not written:
             self._same_storage(before, out)
             return None  # its region is in the uses of what reads it
-        made = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
-        fresh = {u.storage for u in made} - {u.storage for u in uses_of(before)}
+        results = [self.use(t) for t in _leaves(out) if isinstance(t, torch.Tensor)]
+        fresh = {u.storage for u in results} - {u.storage for u in uses_of(before)}
         if not written and not fresh:
             return None  # it handed an argument back
         if func is _COPY and before[0][0] == before[0][1]:
@@ -321,7 +321,7 @@ class Recorder(TorchDispatchMode):
             args=before[0],
             kwargs=before[1],
             inputs=() if operator(_name(func)).reads_shape else _read(before, unread),
-            outputs=tuple(u for u in made if u.storage in fresh),
+            outputs=tuple(u for u in results if u.storage in fresh),
             written=tuple(written),
             tags=tuple(func.tags),
             arguments={**dict(zip(names, before[0])), **before[1]},
@@ -342,7 +342,7 @@ _COPY = torch.ops.aten.copy_.default
 
 @functools.cache
 def is_view(func: Any) -> bool:
-    """Whether an op's results alias its first argument, as its schema says."""
+    """Tell whether an op's results alias its first argument, as its schema says."""
     infos = [returned.alias_info for returned in func._schema.returns]
     return any(info is not None and not info.is_write for info in infos)
 

@@ -1,4 +1,4 @@
-"""How many distinct elements a set of strided regions of one storage covers."""
+"""Distinct elements that a set of strided regions of one storage covers."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _runs(shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: in
 
 
 def covers(outer: TensorUse, inner: TensorUse) -> bool:
-    """Whether a region surely contains another one of the same storage."""
+    """Tell whether a region surely contains another one of the same storage."""
     if outer.mask is not None:
         return False
     region = _canonical(outer)
@@ -131,7 +131,7 @@ def covers(outer: TensorUse, inner: TensorUse) -> bool:
 
 
 def overlap(one: TensorUse, other: TensorUse) -> bool:
-    """Whether two regions of a storage may share an element."""
+    """Tell whether two regions of a storage may share an element."""
     if not (one.numel and other.numel):
         return True  # empty regions gain nothing from a closer look
     if covers(one, other) or covers(other, one):
@@ -144,7 +144,7 @@ def overlap(one: TensorUse, other: TensorUse) -> bool:
 
 
 def _masks_meet(one: TensorUse, other: TensorUse) -> bool | None:
-    """Whether two masked regions share an element; ``None`` if the masks do not show it."""
+    """Tell whether two masked regions share an element; ``None`` if the masks do not show it."""
     if one.dtype.itemsize != other.dtype.itemsize:
         return None
     extent = 1 + max(region[2] + _reach(region) for region in map(_canonical, (one, other)))

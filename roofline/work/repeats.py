@@ -27,7 +27,7 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
             return leaf
         return replace(leaf, values=different[leaf.storage])
 
-    found = []
+    merged = []
     for op in ops:
         if len(op.outputs) == 1 and not op.written:
             values = _values(op, different)
@@ -36,12 +36,12 @@ def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
         for use in op.written:
             different.pop(use.storage, None)
         touched = any(use.storage in different for use in (*op.inputs, *op.outputs))
-        found.append(op.mapped(count) if touched else op)
-    return found
+        merged.append(op.mapped(count) if touched else op)
+    return merged
 
 
 def _values(op: TracedOp, different: dict[int, int]) -> int:
-    """How many different elements an op computes."""
+    """Count the different elements that an op computes."""
     result = op.result
     sources = {use for use in op.inputs if use.numel > 1}
     if op.operator.needs in ("cat", "stack"):
@@ -76,5 +76,5 @@ def _varying(op: TracedOp) -> int:
 
 
 def _varies(use: TensorUse, axis: int) -> bool:
-    """Whether a tensor's elements differ along an axis, counted from the last."""
+    """Tell whether a tensor's elements differ along an axis, counted from the last."""
     return axis < len(use.shape) and use.shape[~axis] > 1 and use.stride[~axis] != 0

@@ -1,4 +1,4 @@
-"""What no correct implementation avoids: the part of the work that the hard bound counts.
+"""Work that no correct implementation avoids: the part of the work that the hard bound counts.
 
 The roofline counts what was traced. The hard bound must hold for *any* correct implementation, and
 algebra offers ways around a contraction: the sum of a GEMM's output needs only a matrix-vector
@@ -52,14 +52,14 @@ _TERMS = {
     "value": ("tensor1", "tensor2"),
     "weight": ("end",),
 }
-"""What each factor scales in a sum of terms."""
+"""Terms that each factor scales in a sum."""
 _DEEP = 64  # ops that are followed before an output counts as lost
 
 
 def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     """Contraction operations that no known algorithm avoids, by position in `live`."""
     uses = _Uses(program, live)
-    found: dict[int, int] = {}
+    flops: dict[int, int] = {}
     seen: set[tuple[str, tuple[TensorUse, ...]]] = set()
     for position, op in enumerate(live):
         if not op.operator.irreducible:
@@ -70,14 +70,14 @@ def hard_flops(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
             continue  # the same product twice is made once
         seen.add(again)
         if all(map(uses.unstructured, operands)) and uses.vary(operands) and uses.kept(op):
-            found[position] = _flops(op, [uses.origin(use) for use in operands])
-    return found
+            flops[position] = _flops(op, [uses.origin(use) for use in operands])
+    return flops
 
 
 def shortcuts(
     program: Program, live: Sequence[TracedOp], hard: Mapping[int, int]
 ) -> dict[int, str]:
-    """Why contractions are not counted in full, as `OpWork.shortcut`, by position in `live`.
+    """Give reasons why contractions count only in part, as `OpWork.shortcut`, by place in `live`.
 
     Args:
         program: as traced.
@@ -85,14 +85,14 @@ def shortcuts(
         hard: what `hard_flops` found.
     """
     uses = _Uses(program, live)
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for position, op in enumerate(live):
         cost = cost_of(op)
         flops = cost.operations.items() if cost is not None else ()
         whole = sum(n for key, n in flops if key.startswith("contraction."))
         if hard.get(position, 0) < whole:
-            found[position] = "part" if position in hard else uses.shortcut(op)
-    return found
+            reasons[position] = "part" if position in hard else uses.shortcut(op)
+    return reasons
 
 
 def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
@@ -112,22 +112,22 @@ def surely_used(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
     """
     uses = _Uses(program, live)
     results = {use.storage for use in program.results}
-    found: dict[int, int] = {}
+    used_bytes: dict[int, int] = {}
     for op in reversed(live):
-        made = {use.storage for use in (*op.outputs, *op.written)}
-        if results.isdisjoint(made):
+        outputs = {use.storage for use in (*op.outputs, *op.written)}
+        if results.isdisjoint(outputs):
             continue
         for use in op.written:
-            found.pop(use.storage, None)  # reads behind it may get what it wrote
+            used_bytes.pop(use.storage, None)  # reads behind it may get what it wrote
         for use in op.inputs:
             if not uses.vanishes(op, use):
                 results.add(use.storage)
-                found[use.storage] = max(use.bytes, found.get(use.storage, 0))
-    return found
+                used_bytes[use.storage] = max(use.bytes, used_bytes.get(use.storage, 0))
+    return used_bytes
 
 
 def surely_written(program: Program, live: Sequence[TracedOp]) -> list[TensorUse]:
-    """What a program writes into storages that it did not make, whatever the data.
+    """Return what a program writes into storages that it did not make, whatever the data.
 
     An element that keeps its old value need not be written: `x.masked_fill_(mask, 0)` writes what
     the mask says. What is copied to a storage that the program never reads is written in full.
@@ -143,7 +143,7 @@ def surely_written(program: Program, live: Sequence[TracedOp]) -> list[TensorUse
 
 
 def _flops(op: TracedOp, origins: list[int]) -> int:
-    """What of a contraction is left when its operands' origins are known."""
+    """Count what is left of a contraction when its operands' origins are known."""
     symmetric = origins[0] == origins[1]
     if _is_attention(op):
         mask: TensorUse | None = op.arguments["attn_mask"]
@@ -165,7 +165,7 @@ def _flops(op: TracedOp, origins: list[int]) -> int:
 
 
 def _thick(op: TracedOp) -> bool:
-    """Whether a contraction's output has a rank that elementwise functions cannot exploit.
+    """Tell whether a contraction's output has a rank that elementwise functions cannot exploit.
 
     A product of thin factors under a function of few breakpoints (relu of rank 1) has shortcuts.
     """
@@ -197,7 +197,7 @@ def _changes_itself(op: TracedOp) -> bool:
 
 
 def _converts(op: TracedOp, seen: TensorUse) -> bool:
-    """Whether an op keeps every element of an operand, but for rounding.
+    """Tell whether an op keeps every element of an operand, but for rounding.
 
     What becomes an integer or a truth does not: many values become one, often without being known.
     """
@@ -206,7 +206,7 @@ def _converts(op: TracedOp, seen: TensorUse) -> bool:
 
 
 def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
-    """Whether a factor of zero takes a term out of a sum."""
+    """Tell whether a factor of zero takes a term out of a sum."""
     return any(
         _equals(op, factor, 0) and any(seen is op.arguments.get(name) for name in names)
         for factor, names in _TERMS.items()
@@ -214,7 +214,7 @@ def _is_left_out(op: TracedOp, seen: TensorUse) -> bool:
 
 
 def _changes_nothing(op: TracedOp) -> bool:
-    """Whether an op in place adds nothing, or multiplies by 1."""
+    """Tell whether an op in place adds nothing, or multiplies by 1."""
     record = op.operator
     if record.neutral is not None and _equals(op, *record.neutral):
         return True
@@ -223,9 +223,9 @@ def _changes_nothing(op: TracedOp) -> bool:
 
 
 def _equals(op: TracedOp, argument: str, value: float) -> bool:
-    """Whether an argument is this number; a tensor is not known to be."""
-    found = op.arguments.get(argument)
-    return isinstance(found, (int, float)) and found == value
+    """Tell whether an argument is this number; a tensor is not known to be."""
+    number = op.arguments.get(argument)
+    return isinstance(number, (int, float)) and number == value
 
 
 def _is_unknown(mask: TensorUse | None) -> bool:
@@ -233,7 +233,7 @@ def _is_unknown(mask: TensorUse | None) -> bool:
 
 
 class _Uses:
-    """Who makes and who reads each storage."""
+    """Makers and readers of each storage."""
 
     def __init__(self, program: Program, live: Sequence[TracedOp]) -> None:
         self._results = {use.storage: use for use in program.results}
@@ -256,7 +256,7 @@ class _Uses:
                 self._varying |= {use.storage for use in (*op.outputs, *op.written)}
 
     def vary(self, uses: Sequence[TensorUse]) -> bool:
-        """Whether any of these tensors depends on an argument; a product of weights is folded."""
+        """Tell whether a tensor depends on an argument; a product of weights is folded."""
         return self._varying is None or any(use.storage in self._varying for use in uses)
 
     def origin(self, use: TensorUse) -> int:
@@ -267,7 +267,7 @@ class _Uses:
         return use.storage
 
     def shortcut(self, op: TracedOp) -> str:
-        """What may make a contraction unnecessary; see `OpWork.shortcut`."""
+        """Say what may make a contraction unnecessary; see `OpWork.shortcut`."""
         if _is_attention(op):
             return "attention"
         operands = _factors(op)
@@ -286,7 +286,7 @@ class _Uses:
         return fate or "uncounted"
 
     def _fate(self, op: TracedOp, depth: int = 0) -> str:
-        """What becomes of a contraction's output; empty if all of it is a result."""
+        """Say what becomes of a contraction's output; empty if all of it is a result."""
         use = op.result
         if use.storage in self._results:
             return ""
@@ -303,7 +303,7 @@ class _Uses:
         return "beyond"
 
     def unstructured(self, use: TensorUse) -> bool:
-        """Whether the elements of an operand can take any values, each on its own."""
+        """Tell whether the elements of an operand can take any values, each on its own."""
         makers = self._maker[use.storage]
         if use.storage in self._constant or self._sparsity.may_be_zero(use):
             return False  # what the program makes is as structured as it likes
@@ -343,7 +343,7 @@ class _Uses:
         return len(same) == 1 and not masked and self._full_rank(same[0])
 
     def kept(self, op: TracedOp, saturating: bool = True) -> bool:
-        """Whether every element of an op's output matters to the results one by one.
+        """Tell whether every element of an op's output matters to the results one by one.
 
         Args:
             op: the op.
@@ -379,15 +379,15 @@ class _Uses:
         return reader.result.numel == use.numel and self.kept(reader, saturating)
 
     def _reaches_result(self, op: TracedOp, normalised: bool) -> bool:
-        """Whether all of a nonlinear op's output matters to the results.
+        """Tell whether all of a nonlinear op's output matters to the results.
 
         Behind a nonlinearity no algebra moves a product or a reduction in front of it. But what is
         normalised has a known sum, and along a dimension of one element a known value.
         """
         if not self._reaching:  # backwards, each op once: a network's paths are 2^layers
-            for each in reversed(self._live):
+            for live_op in reversed(self._live):
                 for sums in (False, True):
-                    self._reaching[id(each), sums] = self._is_carried(each, sums)
+                    self._reaching[id(live_op), sums] = self._is_carried(live_op, sums)
         return self._reaching[id(op), normalised]
 
     def _is_carried(self, op: TracedOp, normalised: bool) -> bool:
@@ -420,7 +420,7 @@ class _Uses:
         return self._reaching.get((id(reader), normalised), False)
 
     def selects(self, reader: TracedOp, seen: TensorUse) -> bool:
-        """Whether an op may need only some elements of an operand, whatever their values."""
+        """Tell whether an op may need only some elements of an operand, whatever their values."""
         record = reader.operator
         if record.selects is Selects.NAMED and seen.sure:
             return False  # just what the index names
@@ -463,7 +463,7 @@ class _Uses:
         return use.storage in self._constant and (use.value is None or not use.value.any())
 
     def _is_centred(self, op: TracedOp, seen: TensorUse) -> bool:
-        """Whether a sum is over what a normalisation has centred: it follows from the biases.
+        """Tell whether a sum is over what a normalisation has centred: it follows from the biases.
 
         Weights that a module holds are known before the call, and alike unless they were trained.
         """
@@ -477,13 +477,13 @@ class _Uses:
         rank = len(seen.shape)
         dims = op.arguments.get("dim")
         listed = [dims] if isinstance(dims, int) else list(dims or range(rank))
-        summed = {each % max(rank, 1) for each in listed}
+        summed = {axis % max(rank, 1) for axis in listed}
         shape = norm.arguments.get("normalized_shape")
         first = rank - len(shape) if shape is not None else 1
         return seen.shape == norm.inputs[0].shape and summed >= set(range(first, rank))
 
     def replaces(self, op: TracedOp, target: TensorUse, is_read: bool) -> bool:
-        """Whether an op in place leaves no old value, whatever the data.
+        """Tell whether an op in place leaves no old value, whatever the data.
 
         Args:
             op: the op; without a trailing underscore it writes to ``out=``.
@@ -503,7 +503,7 @@ class _Uses:
         return not is_read or not any(self._may_keep(use) for use in others)
 
     def _may_keep(self, use: TensorUse) -> bool:
-        """Whether a value that is written, or added, may be the old one, or zero."""
+        """Tell whether a value that is written, or added, may be the old one, or zero."""
         if use.storage in self._constant:
             return use.value is None or not use.value.all()
         return self._sparsity.may_be_zero(use, cut=True)

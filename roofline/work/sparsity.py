@@ -1,4 +1,4 @@
-"""What the data may decide: zeros that cancel a factor, and limits that end a reduction early.
+"""Decisions of the data: zeros that cancel a factor, and limits that end a reduction early.
 
 A product with a zero needs no other factor. A search for the largest of bounded values may stop at
 the bound. Whether that happens depends on the data, so the static hard bound counts on neither.
@@ -101,7 +101,7 @@ def _may_end_at_zero(op: TracedOp) -> bool:
 
 
 class Sparsity:
-    """What the makers of each storage tell of zeros and limits in it.
+    """Zeros and limits in each storage, from its makers.
 
     Args:
         makers: the ops that make or write each storage, in program order.
@@ -120,7 +120,7 @@ class Sparsity:
         self._limits_in = functools.cache(self._search_limits)
 
     def may_be_zero(self, use: TensorUse, cut: bool = False, depth: int = 0) -> bool:
-        """Whether the data may hold zeros that a kernel can skip.
+        """Tell whether the data may hold zeros that a kernel can skip.
 
         Args:
             use: the tensor.
@@ -146,10 +146,10 @@ class Sparsity:
         passes = (
             record.zero_at_zero is not False or record.reduces in _OF_LINES or (cut and record.sums)
         )
-        return passes and any(self.may_be_zero(each, cut, depth) for each in _sources(op))
+        return passes and any(self.may_be_zero(source, cut, depth) for source in _sources(op))
 
     def _may_be_infinite(self, use: TensorUse, depth: int) -> bool:
-        """Whether a mask may have put minus infinity into scores."""
+        """Tell whether a mask may have put minus infinity into scores."""
         if depth > _DEEP:
             return True
         return self._infinities_in(use.storage, depth)
@@ -158,23 +158,23 @@ class Sparsity:
         return any(self._hides(op, depth) for op in self._makers.get(storage, ()))
 
     def _hides(self, op: TracedOp, depth: int) -> bool:
-        """Whether an op adds a mask of minus infinity, or keeps one."""
+        """Tell whether an op adds a mask of minus infinity, or keeps one."""
         record, filling = op.operator, _filling(op)
         if _makes_zeros(op) or (isinstance(filling, float) and filling <= HIDDEN):
             return True
-        if record.sums and any(self._is_bias(each) for each in op.inputs):
+        if record.sums and any(self._is_bias(operand) for operand in op.inputs):
             return True
         if record.minus_inf_at_zero and any(self.may_be_zero(i, False, depth) for i in op.inputs):
             return True
         keeps = record.keeps_minus_inf is not False or record.sums
-        return keeps and any(self._may_be_infinite(each, depth + 1) for each in _sources(op))
+        return keeps and any(self._may_be_infinite(source, depth + 1) for source in _sources(op))
 
     def _is_bias(self, use: TensorUse) -> bool:
-        """Whether it is an argument with a value for each score, which may be a mask."""
+        """Tell whether it is an argument with a value for each score, which may be a mask."""
         return not self._makers.get(use.storage) and sum(n > 1 for n in use.shape) > 1
 
     def cancels(self, reader: TracedOp, seen: TensorUse, other: TensorUse) -> bool:
-        """Whether zeros in one factor of a product may leave parts of the other one unread."""
+        """Tell whether zeros in one factor of a product may leave parts of the other one unread."""
         if reader.operator.divides and other is reader.arguments.get("other"):
             return False  # a zero below a fraction cancels nothing
         if self.may_be_zero(other):
@@ -185,12 +185,12 @@ class Sparsity:
             return False
         if reader.result.shape == other.shape == seen.shape:
             return False
-        left = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]
-        rows = other.shape[-2] if left else other.shape[-1]
+        is_lhs = reader.inputs and other is reader.inputs[-2 if len(reader.inputs) > 1 else 0]
+        rows = other.shape[-2] if is_lhs else other.shape[-1]
         return rows <= _FEW and self.may_be_zero(other, cut=True)
 
     def ends_early(self, reader: TracedOp, seen: TensorUse) -> bool:
-        """Whether an op may know its result before it has seen all of an operand."""
+        """Tell whether an op may know its result before it has seen all of an operand."""
         selects = reader.operator.selects
         if selects is Selects.AFTER_ONE:
             return True
@@ -200,14 +200,14 @@ class Sparsity:
         return (largest and above) or (least and below)
 
     def limits(self, use: TensorUse, depth: int = 0) -> tuple[bool, bool]:
-        """Whether the values of a tensor have a largest and a least value."""
+        """Tell whether the values of a tensor have a largest and a least value."""
         if not use.dtype.is_floating_point:
             return True, True
         return self._limits_in(use.storage, depth)
 
     def _search_limits(self, storage: int, depth: int) -> tuple[bool, bool]:
-        found = [self._limits_of(op, depth) for op in self._makers.get(storage, ())]
-        return any(above for above, _ in found), any(below for _, below in found)
+        limits = [self._limits_of(op, depth) for op in self._makers.get(storage, ())]
+        return any(above for above, _ in limits), any(below for _, below in limits)
 
     def _limits_of(self, op: TracedOp, depth: int) -> tuple[bool, bool]:
         record = op.operator
@@ -216,7 +216,7 @@ class Sparsity:
         )
         if record.monotone is Monotone.NO or depth >= _DEEP:
             return above, below
-        for highest, lowest in (self.limits(each, depth + 1) for each in _sources(op)):
+        for highest, lowest in (self.limits(source, depth + 1) for source in _sources(op)):
             either = (highest or lowest) and record.monotone is not Monotone.RISING
             above, below = above or highest or either, below or lowest or either
         return above, below

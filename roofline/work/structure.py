@@ -39,7 +39,7 @@ _MAX_ELEMENTS = 1 << 26
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is known of a tensor's elements; masks over its shape, ``None`` where nothing is.
+    """Facts known of a tensor's elements; masks over its shape, ``None`` where nothing is.
 
     Attributes:
         zeros: elements that are 0.
@@ -73,14 +73,14 @@ _NOTHING = _Facts()
 
 def annotated(program: Program) -> Program:
     """The same program, with masks where elements of operands and results are known."""
-    known = _Known(_compared(program))
-    return replace(program, ops=tuple(known.annotate(op) for op in program.ops))
+    knowledge = _Known(_compared(program))
+    return replace(program, ops=tuple(knowledge.annotate(op) for op in program.ops))
 
 
 def _compared(program: Program) -> dict[int, set[int]]:
     """The numbers that each index is compared with, also where it was copied before."""
     first: dict[int, int] = {}
-    found: dict[int, set[int]] = {}
+    compared: dict[int, set[int]] = {}
     for op in program.ops:
         if not op.inputs:
             continue
@@ -88,8 +88,8 @@ def _compared(program: Program) -> dict[int, set[int]]:
         if _copies(op):
             first[op.result.storage] = source
         elif op.operator.compares == "eq" and isinstance(op.args[1], int):
-            found.setdefault(source, set()).add(op.args[1])
-    return found
+            compared.setdefault(source, set()).add(op.args[1])
+    return compared
 
 
 class _Known:
@@ -117,11 +117,11 @@ class _Known:
         if facts:
             self._store(op.result, facts)
             masks[id(op.result)] = facts.known if op.outputs else None
-        found = _with_masks(op, masks)
-        return _guessing(found) if facts.guessed else found
+        masked = _with_masks(op, masks)
+        return _guessing(masked) if facts.guessed else masked
 
     def facts(self, use: Any) -> _Facts:
-        """What is known of a use's elements (of a scalar argument: its value)."""
+        """Return what is known of a use's elements (of a scalar argument: its value)."""
         if not isinstance(use, TensorUse):
             return _of_number(use)
         if use.value is not None:
@@ -145,8 +145,8 @@ class _Known:
             self._choices[op.outputs[0].storage] = self._choices[op.inputs[0].storage]
 
     def _concerns(self, op: TracedOp) -> bool:
-        known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
-        return known or any(use.value is not None for use in _factors(op))
+        is_known = any(use.storage in self._patterns for use in (*op.inputs, *op.written))
+        return is_known or any(use.value is not None for use in _factors(op))
 
     def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
         """Elements of an operand that need not be read."""
@@ -327,7 +327,7 @@ def _add(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("pad")
 def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
-    """What is padded with 0 or minus infinity."""
+    """Mark elements padded with 0 or minus infinity."""
     del facts
     pad, value = op.arguments["pad"], op.arguments.get("value", 0)
     margin = _of_number(value)
@@ -377,7 +377,7 @@ def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
 
 
 def _chosen(index: TensorUse, which: int, choices: int | None) -> _Facts:
-    """Where one thing was chosen out of `choices`: each as often as the others."""
+    """Guess where one of `choices` was chosen: each as often as the others."""
     if choices is None or not 0 <= which < choices or not 0 < index.numel <= _MAX_ELEMENTS:
         return _NOTHING
     last = len(index.shape) - 1
@@ -417,11 +417,11 @@ def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("diagonal matrix")
 def _diag_embed(op: TracedOp, facts: _Lookup) -> _Facts:
     del facts
-    shape, given = op.result.shape, op.arguments
-    dims = [given.get("dim1", -2) % len(shape), given.get("dim2", -1) % len(shape)]
+    shape, arguments = op.result.shape, op.arguments
+    dims = [arguments.get("dim1", -2) % len(shape), arguments.get("dim2", -1) % len(shape)]
     if dims != [len(shape) - 2, len(shape) - 1]:
         return _NOTHING
-    line = np.eye(shape[-2], shape[-1], k=given.get("offset", 0), dtype=np.bool_)
+    line = np.eye(shape[-2], shape[-1], k=arguments.get("offset", 0), dtype=np.bool_)
     return _Facts(zeros=lifted(~line, len(shape)))
 
 
@@ -441,12 +441,12 @@ def _block_diag(op: TracedOp, facts: _Lookup) -> _Facts:
 @_rule("cat")
 def _cat(op: TracedOp, facts: _Lookup) -> _Facts:
     parts = [use for use in op.inputs if len(use.shape) == len(op.result.shape)]
-    found = [facts(use) for use in parts]
-    if not any(found):
+    part_facts = [facts(use) for use in parts]
+    if not any(part_facts):
         return _NOTHING
     axis = op.arguments.get("dim", 0) % len(op.result.shape)
-    zeros = _joined(parts, [f.zeros for f in found], axis)
-    return _Facts(zeros, _joined(parts, [f.floor for f in found], axis))
+    zeros = _joined(parts, [f.zeros for f in part_facts], axis)
+    return _Facts(zeros, _joined(parts, [f.floor for f in part_facts], axis))
 
 
 def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int) -> Mask | None:
@@ -472,18 +472,18 @@ def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
     if zeros is None or not dims:
         return _NOTHING
     axes = tuple(d % zeros.ndim for d in (dims if isinstance(dims, (list, tuple)) else [dims]))
-    left: Mask = np.asarray(zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
-    return _Facts(zeros=left if left.any() else None)
+    remaining: Mask = np.asarray(zeros.all(axis=axes, keepdims=bool(op.arguments.get("keepdim"))))
+    return _Facts(zeros=remaining if remaining.any() else None)
 
 
 @_rule("product")
 def _product(op: TracedOp, facts: _Lookup) -> _Facts:
     """0 where no pair of factors is left."""
-    left, right = (facts(factor).zeros for factor in _factors(op))
-    if left is None and right is None:
+    lhs, rhs = (facts(factor).zeros for factor in _factors(op))
+    if lhs is None and rhs is None:
         return _NOTHING
     shapes = [factor.shape for factor in _factors(op)]
-    kept = product_mask(_kept(left, shapes[0]), _kept(right, shapes[1]), shapes[0], shapes[1])
+    kept = product_mask(_kept(lhs, shapes[0]), _kept(rhs, shapes[1]), shapes[0], shapes[1])
     return _Facts(zeros=None if kept is None or kept.all() else ~kept)
 
 
@@ -508,9 +508,9 @@ def _choose(first: Mask, x: _Facts, y: _Facts, ndim: int) -> _Facts:
         if one is None and other is None:
             return None
         none = np.zeros((), dtype=bool)
-        found = lifted(
+        mask = lifted(
             np.where(first, none if one is None else one, none if other is None else other), ndim
         )
-        return found if found.any() else None
+        return mask if mask.any() else None
 
     return _Facts(pick(x.zeros, y.zeros), pick(x.floor, y.floor))

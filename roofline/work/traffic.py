@@ -50,10 +50,10 @@ def traffic(program: Program, live: Sequence[TracedOp]) -> Traffic:
     sure = surely_read(program, live)
     unsure = [op for op in live if any(not use.sure for use in (*op.inputs, *op.written))]
     return Traffic(
-        reads={storage: found.bytes(lambda _: True) for storage, found in read.items()},
+        reads={storage: reads.bytes(lambda _: True) for storage, reads in read.items()},
         writes=_written_bytes(program, live, [use for op in live for use in op.written]),
         hard_read_bytes=sum(
-            found.bytes(lambda use: use.sure) for storage, found in read.items() if storage in sure
+            reads.bytes(lambda use: use.sure) for storage, reads in read.items() if storage in sure
         ),
         hard_write_bytes=sum(_written_bytes(program, live, surely_written(program, live)).values()),
         assumptions=tuple(dict.fromkeys(_assumption(op) for op in unsure)),
@@ -63,13 +63,13 @@ def traffic(program: Program, live: Sequence[TracedOp]) -> Traffic:
 def _assumption(op: TracedOp) -> str:
     if op.operator.needs == "where":
         return "Which branch aten.where takes is not known: it was taken to be each for one half."
-    known = "spread evenly" if op.operator.zeros in ("one hot", "scatter") else "distinct"
-    return f"The indices of {op.name} are not known: they were taken to be {known}."
+    assumed = "spread evenly" if op.operator.zeros in ("one hot", "scatter") else "distinct"
+    return f"The indices of {op.name} are not known: they were taken to be {assumed}."
 
 
 @dataclass
 class _Reads:
-    """What a program reads of one of its inputs, which it may also overwrite.
+    """Reads by a program of one of its inputs, which it may also overwrite.
 
     Attributes:
         spans: what is read between two writes.
@@ -101,27 +101,27 @@ class _Reads:
         total, seen, overwritten = 0, list[TensorUse](), list[TensorUse]()
         for position, span in enumerate(self.spans):
             overwritten += self.killed[position - 1] if position else []
-            found = [use for use in span if counts(use)]
-            if found:
+            counted = [use for use in span if counts(use)]
+            if counted:
                 before = covered_bytes([*seen, *overwritten])
-                total += covered_bytes([*seen, *overwritten, *found]) - before
-            seen += found
+                total += covered_bytes([*seen, *overwritten, *counted]) - before
+            seen += counted
         return total
 
 
 def _inputs(program: Program, live: Sequence[TracedOp]) -> dict[int, _Reads]:
-    """What is read of each storage that the program did not make."""
-    found: dict[int, _Reads] = defaultdict(_Reads)
-    made = set(program.constants)
+    """Return the reads of each storage that the program did not make."""
+    reads: dict[int, _Reads] = defaultdict(_Reads)
+    computed = set(program.constants)
     for op in live:
         for use in op.inputs:
-            if use.storage not in made:
-                found[use.storage].read(use)
-        made |= {use.storage for use in op.outputs}
+            if use.storage not in computed:
+                reads[use.storage].read(use)
+        computed |= {use.storage for use in op.outputs}
         for use in op.written:
-            if use.storage not in made:
-                found[use.storage].write(use)
-    return found
+            if use.storage not in computed:
+                reads[use.storage].write(use)
+    return reads
 
 
 def _written_bytes(
@@ -136,13 +136,13 @@ def _written_bytes(
         live: the ops that matter.
         in_place: what they write into storages that exist.
     """
-    made = {use.storage for op in live for use in op.outputs}
+    computed = {use.storage for op in live for use in op.outputs}
     results = {use.storage for use in program.results}
     written: dict[int, list[TensorUse]] = defaultdict(list)
     for use in program.results:
-        if use.storage in made or use.storage in program.constants:
+        if use.storage in computed or use.storage in program.constants:
             written[use.storage].append(use)
     for use in in_place:
-        if use.storage in results - made:  # an input changed in place: what was changed
+        if use.storage in results - computed:  # an input changed in place: what was changed
             written[use.storage].append(use)
     return {storage: covered_bytes(uses) for storage, uses in written.items()}

@@ -32,7 +32,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Met:
-    """What of an axis meets.
+    """Positions and taps of an axis that meet.
 
     Attributes:
         pairs: combinations of a position and a tap.
@@ -63,9 +63,9 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
         reached = positions * window.stride - window.padding + tap * window.dilation
         inside = (reached >= 0) & (reached < wide.size)
         inside[inside] = wide[reached[inside]]
-        found = int(inside.sum())
-        if found:
-            pairs += found
+        meetings = int(inside.sum())
+        if meetings:
+            pairs += meetings
             met[0][positions[inside]] = True
             met[1][reached[inside]] = True
             met[2][tap] = True
@@ -96,15 +96,15 @@ def _all_met(narrow: int, wide: int, window: Window) -> Met:
 
 def windows_of(op: TracedOp) -> list[Window]:
     """The windows of a convolution or a pool, axis by axis."""
-    given = op.arguments
-    weight = given.get("weight")
+    arguments = op.arguments
+    weight = arguments.get("weight")
     sizes = list(weight.shape[2:]) if weight is not None else None
     if sizes is None:
-        sizes = _per_axis(given["kernel_size"], op.operator.axes)
+        sizes = _per_axis(arguments["kernel_size"], op.operator.axes)
     axes = len(sizes)
-    stride = _per_axis(given.get("stride") or sizes, axes)
+    stride = _per_axis(arguments.get("stride") or sizes, axes)
     padding, dilation = (
-        _per_axis(given.get(name, default), axes)
+        _per_axis(arguments.get(name, default), axes)
         for name, default in (("padding", 0), ("dilation", 1))
     )
     return [Window(*one) for one in zip(sizes, stride, padding, dilation)]
@@ -123,24 +123,24 @@ def axis_line(use: TensorUse, axis: int) -> Line:
 
 
 def sources_of(op: TracedOp) -> list[npt.NDArray[np.floating[Any]]]:
-    """Where an interpolation's results lie between the input's elements, axis by axis.
+    """Place an interpolation's results between the input's elements, axis by axis.
 
     They are torch's source positions: with corners aligned o (n - 1) / (m - 1), else
     (o + 1/2) / scale - 1/2. They may lie outside.
     """
-    sizes, made = op.inputs[0].shape[2:], op.result.shape[2:]
+    sizes, outputs = op.inputs[0].shape[2:], op.result.shape[2:]
     if op.arguments.get("align_corners"):
-        steps = [(n - 1) / max(m - 1, 1) for n, m in zip(sizes, made)]
-        return [np.arange(m, dtype=np.float64) * step for m, step in zip(made, steps)]
+        steps = [(n - 1) / max(m - 1, 1) for n, m in zip(sizes, outputs)]
+        return [np.arange(m, dtype=np.float64) * step for m, step in zip(outputs, steps)]
     scales = _scales(op, len(sizes))
-    steps = [1 / scale if scale else n / m for n, m, scale in zip(sizes, made, scales)]
-    return [(np.arange(m, dtype=np.float64) + 0.5) * step - 0.5 for m, step in zip(made, steps)]
+    steps = [1 / scale if scale else n / m for n, m, scale in zip(sizes, outputs, scales)]
+    return [(np.arange(m, dtype=np.float64) + 0.5) * step - 0.5 for m, step in zip(outputs, steps)]
 
 
 def _scales(op: TracedOp, axes: int) -> list[float | None]:
     """The scale factors that were given, an axis each."""
-    given = op.arguments
-    if "scale_factors" in given:
-        return list(given["scale_factors"] or [None] * axes)
+    arguments = op.arguments
+    if "scale_factors" in arguments:
+        return list(arguments["scale_factors"] or [None] * axes)
     names = [["scales"], ["scales_h", "scales_w"], ["scales_d", "scales_h", "scales_w"]][axes - 1]
-    return [given.get(name) for name in names]
+    return [arguments.get(name) for name in names]

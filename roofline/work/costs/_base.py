@@ -60,8 +60,8 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
 
 def scalar(like: TensorUse, flops: int, sfu: int = 0) -> Cost:
     """Elementwise operations on the scalar pipe of a dtype, plus special-function results."""
-    found = {scalar_pipe(like.dtype): flops, "sfu": sfu}
-    return Cost({pipe: count for pipe, count in found.items() if count})
+    counts = {scalar_pipe(like.dtype): flops, "sfu": sfu}
+    return Cost({pipe: count for pipe, count in counts.items() if count})
 
 
 _PACKED = {torch.float16: "fp16", torch.bfloat16: "bf16"}
@@ -104,12 +104,12 @@ def contraction_dtype(dtype: torch.dtype) -> str:
     return _CONTRACTION_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
 
 
-def common_dtype(left: TensorUse, right: TensorUse) -> str:
+def common_dtype(lhs: TensorUse, rhs: TensorUse) -> str:
     """The narrowest pipe's dtype that holds both factors of a product, apart from their scales."""
-    own = contraction_dtype(left.dtype)
-    if left.origin is None or right.origin is None:
+    own = contraction_dtype(lhs.dtype)
+    if lhs.origin is None or rhs.origin is None:
         return own
-    origins = {contraction_dtype(use.origin or use.dtype) for use in (left, right)}
+    origins = {contraction_dtype(use.origin or use.dtype) for use in (lhs, rhs)}
     if origins <= set(_FLOATS):
         return max(origins, key=_FLOATS.index)
     return origins.pop() if len(origins) == 1 else own
@@ -131,7 +131,7 @@ def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: s
     if operand.dtype.is_complex:  # (a+bi)(c+di): four real multiply-adds
         real = "fp64" if operand.dtype == torch.complex128 else "fp32"
         return Cost({f"contraction.{real}": 8 * multiply_adds})
-    found = {f"contraction.{dtype or contraction_dtype(operand.dtype)}": 2 * multiply_adds}
+    counts = {f"contraction.{dtype or contraction_dtype(operand.dtype)}": 2 * multiply_adds}
     if extra:
-        found[scalar_pipe(operand.dtype)] = extra
-    return Cost({key: count for key, count in found.items() if count})
+        counts[scalar_pipe(operand.dtype)] = extra
+    return Cost({key: count for key, count in counts.items() if count})

@@ -18,9 +18,9 @@ def _attention(op: TracedOp) -> Cost:
     query, value = op.arguments["query"], op.arguments["value"]
     pairs = attention_pairs(op)
     rows = op.result.numel // max(op.result.shape[-1], 1)
-    found = contraction(query, pairs * (query.shape[-1] + value.shape[-1]))
+    products = contraction(query, pairs * (query.shape[-1] + value.shape[-1]))
     softmax = scalar(query, 4 * pairs + op.result.numel, sfu=pairs + rows)
-    return found + softmax
+    return products + softmax
 
 
 def attention_pairs(op: TracedOp) -> int:

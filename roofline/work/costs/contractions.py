@@ -13,22 +13,22 @@ def _product(op: TracedOp) -> Cost:
 
     An added term costs nothing: the accumulators can start from it.
     """
-    left, right = (op.arguments[name] for name in op.operator.factors)
-    return contraction(left, multiply_adds(left, right, op.result), dtype=common_dtype(left, right))
+    lhs, rhs = (op.arguments[name] for name in op.operator.factors)
+    return contraction(lhs, multiply_adds(lhs, rhs, op.result), dtype=common_dtype(lhs, rhs))
 
 
 @rule("product summed over a batch")
 def _addbmm(op: TracedOp) -> Cost:
     """A batch that is summed lengthens K."""
-    left = op.arguments["batch1"]
-    return contraction(left, op.result.numel * left.shape[-1] * left.shape[0])
+    lhs = op.arguments["batch1"]
+    return contraction(lhs, op.result.numel * lhs.shape[-1] * lhs.shape[0])
 
 
 @rule("whole product")
 def _whole_product(op: TracedOp) -> Cost:
     """Kept whole by some backends: [.., K] x [N, K] or [.., M, K] x [K, N]."""
-    left = op.inputs[0]
-    return contraction(left, op.result.numel * left.shape[-1])
+    lhs = op.inputs[0]
+    return contraction(lhs, op.result.numel * lhs.shape[-1])
 
 
 @rule("outer product")

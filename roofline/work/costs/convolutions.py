@@ -35,11 +35,11 @@ def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> in
 
 @rule("convolution backward")
 def _convolution_backward(op: TracedOp) -> Cost:
-    """As many multiply-adds as the forward pass, for each gradient asked for."""
+    """Count the forward pass's multiply-adds once for each requested gradient."""
     grad, x = op.arguments["grad_output"], op.arguments["input"]
-    wanted = list(op.arguments["output_mask"])
-    if not wanted[1]:  # which elements of the input matter only concerns the weight's gradient
+    output_mask = list(op.arguments["output_mask"])
+    if not output_mask[1]:  # which elements of the input matter only concerns the weight's gradient
         x = replace(x, mask=None)
     forward = _convolution_multiply_adds(op, x, grad)
-    extra = grad.numel if wanted[2] else 0
-    return contraction(x, forward * (int(wanted[0]) + int(wanted[1])), extra)
+    extra = grad.numel if output_mask[2] else 0
+    return contraction(x, forward * (int(output_mask[0]) + int(output_mask[1])), extra)

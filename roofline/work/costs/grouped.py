@@ -20,14 +20,14 @@ def _grouped_mm(op: TracedOp) -> Cost:
         [M, K] x [K, N]         G products of parts of K           M K N
         [G, M, K] x [G, K, N]   a batch                          G M K N
     """
-    left, right = op.inputs[0], op.inputs[1]
-    if len(left.shape) == 3 and len(right.shape) == 2:
-        return contraction(left, _used(op, right.shape[-1]) * left.shape[-2] * left.shape[-1])
-    if len(right.shape) == 2:  # the inner dimension is divided
-        return contraction(left, left.shape[-2] * _used(op, left.shape[-1]) * right.shape[-1])
-    if len(left.shape) == 2:
-        return contraction(left, _used(op, left.shape[-2]) * left.shape[-1] * right.shape[-1])
-    return contraction(left, left.numel * right.shape[-1])
+    lhs, rhs = op.inputs[0], op.inputs[1]
+    if len(lhs.shape) == 3 and len(rhs.shape) == 2:
+        return contraction(lhs, _used(op, rhs.shape[-1]) * lhs.shape[-2] * lhs.shape[-1])
+    if len(rhs.shape) == 2:  # the inner dimension is divided
+        return contraction(lhs, lhs.shape[-2] * _used(op, lhs.shape[-1]) * rhs.shape[-1])
+    if len(lhs.shape) == 2:
+        return contraction(lhs, _used(op, lhs.shape[-2]) * lhs.shape[-1] * rhs.shape[-1])
+    return contraction(lhs, lhs.numel * rhs.shape[-1])
 
 
 def _used(op: TracedOp, size: int) -> int:
@@ -41,17 +41,17 @@ def _used(op: TracedOp, size: int) -> int:
 @rule("trilinear")
 def _trilinear(op: TracedOp) -> Cost:
     """A sum of products of three tensors (a bilinear layer): two at a time, in the best order."""
-    given = op.arguments
-    axes = len(given["i1"].shape) + len(given["expand1"])
-    sizes = [_sizes(given[f"i{i}"], given[f"expand{i}"], axes) for i in (1, 2, 3)]
-    summed = {d % axes for d in given["sumdim"]}
+    arguments = op.arguments
+    axes = len(arguments["i1"].shape) + len(arguments["expand1"])
+    sizes = [_sizes(arguments[f"i{i}"], arguments[f"expand{i}"], axes) for i in (1, 2, 3)]
+    summed = {d % axes for d in arguments["sumdim"]}
 
     def multiply_adds(a: list[int], b: list[int], c: list[int]) -> int:
         pair = [max(n, m) for n, m in zip(a, b)]
-        left = [1 if d in summed and c[d] == 1 else n for d, n in enumerate(pair)]
-        return math.prod(pair) + math.prod(max(n, m) for n, m in zip(left, c))
+        partial = [1 if d in summed and c[d] == 1 else n for d, n in enumerate(pair)]
+        return math.prod(pair) + math.prod(max(n, m) for n, m in zip(partial, c))
 
-    return contraction(given["i1"], min(multiply_adds(*order) for order in permutations(sizes)))
+    return contraction(arguments["i1"], min(multiply_adds(*order) for order in permutations(sizes)))
 
 
 def _sizes(use: TensorUse, expanded: list[int], axes: int) -> list[int]:

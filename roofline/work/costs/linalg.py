@@ -68,7 +68,7 @@ _FACTORISATIONS: dict[str, _Count] = {
 
 @rule(*_FACTORISATIONS)
 def _factorisation(op: TracedOp) -> Cost:
-    """What the matrix alone takes."""
+    """Return the cost of factorising the matrix alone."""
     a = op.inputs[0]
     m, n = a.shape[-2:]
     return _per_matrix(a, _FACTORISATIONS[op.operator.cost](m, n))

@@ -41,11 +41,11 @@ def _ctc(op: TracedOp) -> Cost:
     return scalar(op.arguments["log_probs"], 3 * cells)
 
 
-def _lengths(given: object) -> list[int]:
+def _lengths(lengths: object) -> list[int]:
     """The lengths as numbers; none where they are not known."""
-    if isinstance(given, TensorUse):
-        return [] if given.value is None else [int(n) for n in given.value.ravel()]
-    return [int(n) for n in given] if isinstance(given, (list, tuple)) else []
+    if isinstance(lengths, TensorUse):
+        return [] if lengths.value is None else [int(n) for n in lengths.value.ravel()]
+    return [int(n) for n in lengths] if isinstance(lengths, (list, tuple)) else []
 
 
 @rule("linear cross entropy")

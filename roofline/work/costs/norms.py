@@ -67,8 +67,8 @@ def _rms_norm(op: TracedOp) -> Cost:
     return scalar(x, (3 + weighted) * x.distinct, sfu=rows)
 
 
-def _asked(op: TracedOp, count: int) -> list[bool]:
-    """Which of the gradients (of x, weight, bias) are asked for."""
+def _requested(op: TracedOp, count: int) -> list[bool]:
+    """Tell which of the gradients (of x, weight, bias) are requested."""
     return list(map(bool, op.arguments.get("output_mask", [True] * count)))
 
 
@@ -84,10 +84,10 @@ def _layer_norm_backward(op: TracedOp) -> Cost:
         of the weight: sum dy (x - mean)    3
         of the bias: sum dy                 1
     """
-    x, (of_x, of_weight, of_bias) = op.arguments["input"], _asked(op, 3)
+    x, (of_x, of_weight, of_bias) = op.arguments["input"], _requested(op, 3)
     weighted = 1 if op.arguments.get("weight") is not None else 0
-    each = (7 + weighted) * of_x + 3 * of_weight + of_bias
-    return scalar(x, each * x.distinct)
+    per_element = (7 + weighted) * of_x + 3 * of_weight + of_bias
+    return scalar(x, per_element * x.distinct)
 
 
 @rule("channel norm backward")
@@ -96,7 +96,7 @@ def _channel_norm_backward(op: TracedOp) -> Cost:
 
     With given statistics the gradient of x is one product.
     """
-    x, (of_x, of_weight, of_bias) = op.inputs[1], _asked(op, 3)
+    x, (of_x, of_weight, of_bias) = op.inputs[1], _requested(op, 3)
     if op.arguments.get("train") is False:
         return scalar(x, (of_x + 2 * of_weight + of_bias) * x.distinct)
     return scalar(x, (7 if of_x else 2 * of_weight + of_bias) * x.distinct)
@@ -105,7 +105,7 @@ def _channel_norm_backward(op: TracedOp) -> Cost:
 @rule("rms norm backward")
 def _rms_norm_backward(op: TracedOp) -> Cost:
     """Per element w dy (1), times x summed (2), k1 w dy + k2 x (3); weight: dy x summed (2)."""
-    x, (of_x, of_weight) = op.arguments["input"], _asked(op, 2)
+    x, (of_x, of_weight) = op.arguments["input"], _requested(op, 2)
     weighted = 1 if op.arguments.get("weight") is not None else 0
     return scalar(x, ((5 + weighted) * of_x + 2 * of_weight) * x.distinct)
 

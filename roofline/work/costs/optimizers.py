@@ -13,12 +13,12 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 def _foreach(op: TracedOp) -> Cost:
     """The sum over the list of what the op of the same name costs on one tensor."""
     total = FREE
-    for index, made in enumerate(op.outputs or op.written):
-        total += cost_of(_one_of(op, index, made)) or FREE
+    for index, output in enumerate(op.outputs or op.written):
+        total += cost_of(_one_of(op, index, output)) or FREE
     return total
 
 
-def _one_of(op: TracedOp, index: int, made: TensorUse) -> TracedOp:
+def _one_of(op: TracedOp, index: int, output: TensorUse) -> TracedOp:
     """The op on the tensors at one position of its lists."""
     names = {"tensor1": "tensor1", "tensors1": "end", "scalar": "value", "scalars": "value"}
     lists = op.name.removeprefix("aten._foreach_").startswith(("addc", "lerp"))
@@ -28,7 +28,7 @@ def _one_of(op: TracedOp, index: int, made: TensorUse) -> TracedOp:
     }
     inputs = tuple(use for use in arguments.values() if isinstance(use, TensorUse))
     name = op.name.replace("._foreach_", ".").removesuffix("_")
-    return replace(op, name=name, inputs=inputs, outputs=(made,), written=(), arguments=arguments)
+    return replace(op, name=name, inputs=inputs, outputs=(output,), written=(), arguments=arguments)
 
 
 _OPERAND = {"scalar": "other", "scalars": "other", "tensor": "other"}
@@ -52,12 +52,12 @@ _STEPS = {
 def _step(op: TracedOp) -> Cost:
     """One step of every parameter."""
     operations, sfu, decay = _STEPS[op.operator.cost]
-    given = op.arguments
-    operations += decay if given.get("weight_decay") else 0
-    operations += 2 if given.get("momentum") else 0  # a buffer: mu b + g
-    operations += 1 if given.get("amsgrad") else 0
-    count = sum(use.distinct for use in given["self"])
-    return scalar(given["self"][0], operations * count, sfu * count)
+    arguments = op.arguments
+    operations += decay if arguments.get("weight_decay") else 0
+    operations += 2 if arguments.get("momentum") else 0  # a buffer: mu b + g
+    operations += 1 if arguments.get("amsgrad") else 0
+    count = sum(use.distinct for use in arguments["self"])
+    return scalar(arguments["self"][0], operations * count, sfu * count)
 
 
 @rule("unscale")

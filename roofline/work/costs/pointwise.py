@@ -107,14 +107,14 @@ def _gelu_backward(op: TracedOp) -> Cost:
 
 @rule("glu backward")
 def _glu_backward(op: TracedOp) -> Cost:
-    """Of a and b at once: sigmoid(b) (3), g s (1), g a s (1 - s) (3)."""
+    """Count for a and b at once: sigmoid(b) (3), g s (1), g a s (1 - s) (3)."""
     pairs = op.result.distinct // 2
     return scalar(op.result, 7 * pairs, sfu=pairs)
 
 
 @rule("cross")
 def _cross(op: TracedOp) -> Cost:
-    """Each component is a product and a multiply-add."""
+    """Count a product and a multiply-add for each component."""
     return _per_element(op, 3, 0)
 
 

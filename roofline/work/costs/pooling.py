@@ -54,20 +54,22 @@ def _axis(first: _Ints, last: _Ints) -> _Axis:
     )
 
 
-def _sliding(size: int, made: int, kernel: int, stride: int, padding: int, dilation: int) -> _Axis:
-    start = np.arange(made, dtype=np.int64) * stride - padding
+def _sliding(
+    size: int, windows: int, kernel: int, stride: int, padding: int, dilation: int
+) -> _Axis:
+    start = np.arange(windows, dtype=np.int64) * stride - padding
     if dilation > 1 and kernel > 1:  # the taps of a window have gaps: count them one by one
         taps = start[:, None] + np.arange(kernel, dtype=np.int64) * dilation
         inside = (taps >= 0) & (taps < size)
         single = int((inside.sum(axis=1) == 1).sum())
-        return _Axis(made, single, np.unique(taps[inside]).size, made)
+        return _Axis(windows, single, np.unique(taps[inside]).size, windows)
     return _axis(np.maximum(start, 0), np.minimum(start + kernel, size))
 
 
-def _adaptive(size: int, made: int) -> _Axis:
-    """Window i reaches from floor(i size / made) to before ceil((i + 1) size / made)."""
-    position = np.arange(made, dtype=np.int64)
-    return _axis(position * size // made, -(-(position + 1) * size // made))
+def _adaptive(size: int, windows: int) -> _Axis:
+    """Window i reaches from floor(i size / windows) to before ceil((i + 1) size / windows)."""
+    position = np.arange(windows, dtype=np.int64)
+    return _axis(position * size // windows, -(-(position + 1) * size // windows))
 
 
 def _joins(axes: Sequence[_Axis], planes: int) -> int:
@@ -103,15 +105,15 @@ def _per_axis(value: Any, axes: int) -> list[int]:
 @rule("pool", "mean pool")
 def _pool(op: TracedOp) -> Cost:
     """Windows of `kernel_size`, every `stride`; padding takes no part."""
-    given, x = op.arguments, op.inputs[0]
+    arguments, x = op.arguments, op.inputs[0]
     axes = op.operator.axes
-    kernel = _per_axis(given["kernel_size"], axes)
-    stride = _per_axis(given.get("stride") or kernel, axes)
+    kernel = _per_axis(arguments["kernel_size"], axes)
+    stride = _per_axis(arguments.get("stride") or kernel, axes)
     padding, dilation = (
-        _per_axis(given.get(name, default), axes) for name, default in _PARAMETERS.items()
+        _per_axis(arguments.get(name, default), axes) for name, default in _PARAMETERS.items()
     )
-    sizes, made = x.shape[-axes:], op.result.shape[-axes:]
-    slid = list(map(_sliding, sizes, made, kernel, stride, padding, dilation))
+    sizes, windows = x.shape[-axes:], op.result.shape[-axes:]
+    slid = list(map(_sliding, sizes, windows, kernel, stride, padding, dilation))
     return _cost(op, x, slid, op.operator.cost == "mean pool")
 
 
@@ -136,5 +138,5 @@ def _fractional_pool(op: TracedOp) -> Cost:
 
 @rule("mean pool backward")
 def _average_backward(op: TracedOp) -> Cost:
-    """Each element of the incoming gradient is scaled, then spread over its window."""
+    """Scale each element of the incoming gradient, then spread it over its window."""
     return scalar(op.result, op.inputs[0].distinct)

@@ -40,8 +40,8 @@ def _packed_weight(op: TracedOp) -> Cost:
 @rule("scaled product")
 def _scaled_product(op: TracedOp) -> Cost:
     """[M, K] x [K, N] under block scales; two fp4 values may share a byte."""
-    left = op.inputs[0]
-    return contraction(left, op.result.numel * left.shape[-1])
+    lhs = op.inputs[0]
+    return contraction(lhs, op.result.numel * lhs.shape[-1])
 
 
 @rule("semi structured")

@@ -45,7 +45,7 @@ _CELLS = {
 
 @rule("recurrent")
 def _recurrent(op: TracedOp) -> Cost:
-    """Each layer and direction for as many steps as the wanted outputs need."""
+    """Count each layer and direction for as many steps as the live outputs need."""
     total = FREE
     for run, matrices in enumerate(_runs(op)):
         total += _run(op, matrices, _steps(op, run))
@@ -54,7 +54,7 @@ def _recurrent(op: TracedOp) -> Cost:
 
 @rule("recurrent backward")
 def _recurrent_backward(op: TracedOp) -> Cost:
-    """Each product of the forward pass twice, for the gradients of both of its factors.
+    """Count each product of the forward pass twice, for the gradients of both its factors.
 
     But the first layer's input counts as having no gradient, and a nonlinearity's derivative takes
     a multiply-add and a product for each of the gates.
@@ -83,8 +83,8 @@ def _runs(op: TracedOp) -> list[list[TensorUse]]:
     """The weight matrices of each layer and direction: of input, state and, in an LSTM, output."""
     matrices = [use for use in op.arguments["weights"] if len(use.shape) == 2]
     runs = op.arguments["state"][0].shape[0]
-    each = len(matrices) // runs
-    return [matrices[each * run : each * (run + 1)] for run in range(runs)]
+    per_run = len(matrices) // runs
+    return [matrices[per_run * run : per_run * (run + 1)] for run in range(runs)]
 
 
 def _multiply_adds(op: TracedOp, matrices: list[TensorUse], steps: int) -> tuple[int, int]:
@@ -118,12 +118,12 @@ def _first_gates(op: TracedOp, cell: _Cell) -> int:
 
 def _first_steps(op: TracedOp, steps: int) -> int:
     """Steps from a state of zeros; packed sequences stand one behind the other."""
-    each: int = op.arguments["sequences"] // _batch(op)
-    return min(steps, each) if _starts_at_zero(op) else 0
+    per_sequence: int = op.arguments["sequences"] // _batch(op)
+    return min(steps, per_sequence) if _starts_at_zero(op) else 0
 
 
 def _starts_at_zero(op: TracedOp) -> bool:
-    """Whether the program itself makes the initial state of zeros."""
+    """Tell whether the program itself makes the initial state of zeros."""
     return all(
         use.distinct == 0 or (use.value is not None and not use.value.any())
         for use in op.arguments["state"]
@@ -132,22 +132,22 @@ def _starts_at_zero(op: TracedOp) -> bool:
 
 def _steps(op: TracedOp, run: int) -> int:
     """Steps that one layer and direction takes: the last layer stops at the last wanted step."""
-    given, runs = op.arguments, op.arguments["state"][0].shape[0]
-    directions = 2 if given["bidirectional"] else 1
-    steps = given["input"].shape[1 if given["batch_first"] else 0]
+    arguments, runs = op.arguments, op.arguments["state"][0].shape[0]
+    directions = 2 if arguments["bidirectional"] else 1
+    steps = arguments["input"].shape[1 if arguments["batch_first"] else 0]
     if run < runs - directions:  # what reads it reads all of it
         return int(steps)
-    first, last = _wanted_steps(op, directions, steps)
+    first, last = _live_steps(op, directions, steps)
     backwards = directions == 2 and run == runs - 1
     return steps - first if backwards else last + 1
 
 
-def _wanted_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
+def _live_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
     """The first and the last wanted step of the output."""
-    out, given = op.result, op.arguments
-    axis = 1 if given["batch_first"] else 0
-    width = given["state"][0].shape[-1] * directions
-    stride = width if given["batch_first"] else width * given["input"].shape[1]
+    out, arguments = op.result, op.arguments
+    axis = 1 if arguments["batch_first"] else 0
+    width = arguments["state"][0].shape[-1] * directions
+    stride = width if arguments["batch_first"] else width * arguments["input"].shape[1]
     if out.shape[axis] == steps:
         return 0, steps - 1
     first = out.offset // stride % steps

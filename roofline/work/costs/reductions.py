@@ -37,11 +37,11 @@ def _combined(source: TensorUse, result: TensorUse) -> int:
 
     Windows that overlap (``x.unfold(0, 8, 1).sum(-1)``) share their sums: one per window, at least.
     """
-    each = max(source.distinct - result.distinct, 0)
-    stored = covered_bytes([source]) // source.dtype.itemsize if each else 0
+    combined = max(source.distinct - result.distinct, 0)
+    stored = covered_bytes([source]) // source.dtype.itemsize if combined else 0
     if source.mask is not None or stored >= source.distinct:
-        return each
-    return max(min(each, result.distinct), stored - result.distinct)
+        return combined
+    return max(min(combined, result.distinct), stored - result.distinct)
 
 
 @rule("along lines")
@@ -85,11 +85,11 @@ def _norm(op: TracedOp) -> Cost:
     order = next((op.arguments[n] for n in ("ord", "p") if op.arguments.get(n) is not None), 2)
     is_distance = op.operator.cost == "distance"
     sources = op.inputs[:1] if is_distance else op.inputs
-    made = op.outputs or op.written
-    read, results = (sum(use.distinct for use in uses) for uses in (sources, made))
+    outputs = op.outputs or op.written
+    read, results = (sum(use.distinct for use in uses) for uses in (sources, outputs))
     differences = read if is_distance else 0
     operations, sfu = _powers(float(order), read, results)
-    return scalar(made[0], operations + differences, sfu)
+    return scalar(outputs[0], operations + differences, sfu)
 
 
 def _powers(order: float, read: int, results: int) -> tuple[int, int]:

@@ -39,12 +39,12 @@ def _upsample_antialiased(op: TracedOp) -> Cost:
     return scalar(op.result, _LINEAR_TAPS * op.result.distinct if changed else 0)
 
 
-def _between(op: TracedOp, shape: tuple[int, ...], made: TensorUse, cubic: bool = False) -> int:
+def _between(op: TracedOp, shape: tuple[int, ...], output: TensorUse, cubic: bool = False) -> int:
     """Results that fall on no input element."""
     axes = zip(sources_of(op), shape[2:])
     on = math.prod(_on_elements(source, size, cubic) for source, size in axes)
-    copies = on * math.prod(made.shape[:2])
-    return max(made.distinct - copies, 0)
+    copies = on * math.prod(output.shape[:2])
+    return max(output.distinct - copies, 0)
 
 
 def _on_elements(source: npt.NDArray[np.floating[Any]], size: int, cubic: bool) -> int:
@@ -74,8 +74,8 @@ def _kind(op: TracedOp) -> tuple[int, Any]:
 @rule("grid sample backward")
 def _grid_sample_backward(op: TracedOp) -> Cost:
     """The taps again for each of the gradients asked for."""
-    wanted = sum(map(bool, op.arguments["output_mask"]))
-    return scalar(op.result, wanted * _TAPS[_kind(op)] * op.inputs[0].distinct)
+    gradients = sum(map(bool, op.arguments["output_mask"]))
+    return scalar(op.result, gradients * _TAPS[_kind(op)] * op.inputs[0].distinct)
 
 
 @rule("affine grid")

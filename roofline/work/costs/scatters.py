@@ -57,10 +57,10 @@ def _index_put(op: TracedOp) -> Cost:
 
 def _region(op: TracedOp) -> int:
     """Elements that ``x[indices]`` names."""
-    given = [(d, use) for d, use in enumerate(op.arguments["indices"]) if use is not None]
-    rank = max((len(use.shape) for _, use in given), default=0)
-    shapes = [(1,) * (rank - len(use.shape)) + use.shape for _, use in given]
-    named = {d for d, _ in given}
+    indices = [(d, use) for d, use in enumerate(op.arguments["indices"]) if use is not None]
+    rank = max((len(use.shape) for _, use in indices), default=0)
+    shapes = [(1,) * (rank - len(use.shape)) + use.shape for _, use in indices]
+    named = {d for d, _ in indices}
     rest = [n for d, n in enumerate(op.result.shape) if d not in named]
     places: int = math.prod(max(axis) for axis in zip(*shapes))
     return places * math.prod(rest)

@@ -46,20 +46,20 @@ def _transforms(shape: Sequence[int], dims: Sequence[int]) -> float:
 @rule("complex transform")
 def _complex_to_complex(op: TracedOp) -> Cost:
     """A complex transform along each dimension."""
-    return _wanted(op, op.inputs[0], _transforms(op.inputs[0].shape, op.arguments["dim"]))
+    return _share_of(op, op.inputs[0], _transforms(op.inputs[0].shape, op.arguments["dim"]))
 
 
 @rule("real transform")
 def _real_to_complex(op: TracedOp) -> Cost:
     """A real transform along the last dimension, complex ones of half the columns along others."""
     x = op.inputs[0]
-    return _wanted(op, x, _real(x.shape, op.arguments["dim"]))
+    return _share_of(op, x, _real(x.shape, op.arguments["dim"]))
 
 
 @rule("inverse real transform")
 def _complex_to_real(op: TracedOp) -> Cost:
     """The inverse: as many operations as the real result's transform."""
-    return _wanted(op, op.result, _real(op.result.shape, op.arguments["dim"]))
+    return _share_of(op, op.result, _real(op.result.shape, op.arguments["dim"]))
 
 
 def _real(shape: Sequence[int], dims: Sequence[int]) -> float:
@@ -68,7 +68,7 @@ def _real(shape: Sequence[int], dims: Sequence[int]) -> float:
     return rows * _real_transform(shape[last]) + _transforms(shape, others) / 2
 
 
-def _wanted(op: TracedOp, like: TensorUse, operations: float) -> Cost:
-    """Of k among n results no less than k/n of the operations are needed."""
+def _share_of(op: TracedOp, like: TensorUse, operations: float) -> Cost:
+    """Count k/n of the operations for k live ones among n results: no fewer are needed."""
     share = op.result.distinct / max(op.result.numel, 1)
     return scalar(like, math.floor(operations * share + 1e-6))  # sums of thirds and ninths

@@ -1,4 +1,4 @@
-"""Which ops a program's results depend on, and how much of each.
+"""Ops that a program's results depend on, and how much of each.
 
 Walking backwards from the results, an op whose output is wanted only in part is *narrowed*: its
 inputs and outputs are replaced by the slices, and masks over them, that the wanted part needs, so
@@ -25,12 +25,12 @@ from solkit.roofline.work.liveness import (  # noqa: F401 (importing a family re
     _windows,
     _writes,
 )
-from solkit.roofline.work.liveness._base import Wanted, rule_of
+from solkit.roofline.work.liveness._base import Region, rule_of
 from solkit.roofline.work.liveness._geometry import (
+    live_mask,
+    live_region,
     nothing_of,
     sliced,
-    wanted_mask,
-    wanted_part,
     without,
 )
 from solkit.roofline.work.liveness._writes import writing_rule_of
@@ -43,66 +43,68 @@ __all__ = ["live_ops"]
 
 def live_ops(program: Program) -> list[TracedOp]:
     """The ops that the results depend on, in program order, narrowed to what is wanted."""
-    wanted: dict[int, list[TensorUse]] = defaultdict(list)
+    live_uses: dict[int, list[TensorUse]] = defaultdict(list)
     for use in program.results:
-        wanted[use.storage].append(use)
+        live_uses[use.storage].append(use)
     live: list[TracedOp] = []
     for op in reversed(program.ops):
-        if not any(_is_wanted(use, wanted) for use in (*op.outputs, *op.written)):
+        if not any(_is_live(use, live_uses) for use in (*op.outputs, *op.written)):
             continue
-        op = _asked_for(op, wanted)
-        op, overwritten = _narrowed_write(op, wanted) if op.written else (_narrowed(op, wanted), ())
+        op = _with_live_gradients(op, live_uses)
+        op, overwritten = (
+            _narrowed_write(op, live_uses) if op.written else (_narrowed(op, live_uses), ())
+        )
         live.append(op)
         for use in overwritten:
-            _overwritten(use, wanted)
+            _overwritten(use, live_uses)
         for use in op.inputs:
             if use.distinct:
-                wanted[use.storage].append(use)
+                live_uses[use.storage].append(use)
     return live[::-1]
 
 
-def _asked_for(op: TracedOp, wanted: Mapping[int, list[TensorUse]]) -> TracedOp:
+def _with_live_gradients(op: TracedOp, live_uses: Mapping[int, list[TensorUse]]) -> TracedOp:
     """A backward op with an `output_mask` of the gradients that anything looks at."""
-    asked = op.arguments.get("output_mask", ())
-    if not asked or sum(asked) != len(op.outputs):  # there is none of one not asked for
+    requested = op.arguments.get("output_mask", ())
+    if not requested or sum(requested) != len(op.outputs):  # there is none of one not asked for
         return op
-    made = iter(op.outputs)
-    mask = [one and next(made).storage in wanted for one in asked]
+    outputs = iter(op.outputs)
+    mask = [one and next(outputs).storage in live_uses for one in requested]
     return replace(op, arguments={**op.arguments, "output_mask": mask})
 
 
 _MANY = 16  # readers of a storage; with more of them all of it counts as wanted
 
 
-def _is_wanted(made: TensorUse, wanted: dict[int, list[TensorUse]]) -> bool:
-    """Whether anything later looks at what an op makes or writes."""
-    if not made.numel:
+def _is_live(output: TensorUse, live_uses: dict[int, list[TensorUse]]) -> bool:
+    """Tell whether anything later looks at what an op makes or writes."""
+    if not output.numel:
         return False
-    readers = wanted.get(made.storage, [])
+    readers = live_uses.get(output.storage, [])
     if len(readers) > _MANY:
         return True
-    return any(overlap(made, reader) for reader in readers)
+    return any(overlap(output, reader) for reader in readers)
 
 
-def _overwritten(written: TensorUse, wanted: dict[int, list[TensorUse]]) -> None:
-    """What an op overwrites, nothing before it is wanted for (its own reads are added after)."""
-    readers = wanted.get(written.storage, [])
+def _overwritten(written: TensorUse, live_uses: dict[int, list[TensorUse]]) -> None:
+    """Drop the earlier uses of what an op overwrites (its own reads are added after)."""
+    readers = live_uses.get(written.storage, [])
     if written.sure and len(readers) <= _MANY:
-        left = [without(use, written) for use in readers if not covers(written, use)]
-        wanted[written.storage] = [use for use in left if use.distinct]
+        remaining = [without(use, written) for use in readers if not covers(written, use)]
+        live_uses[written.storage] = [use for use in remaining if use.distinct]
 
 
-def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
+def _narrowed(op: TracedOp, live_uses: dict[int, list[TensorUse]]) -> TracedOp:
     """The op with what is wanted of its output, and what that needs of its operands."""
     rule = rule_of(op)
     if rule is None:
         return op
     output = op.outputs[0]
-    alone = not any(use.storage in wanted for use in op.outputs[1:])
-    part = wanted_part(output, wanted[output.storage]) if alone else Wanted.all_of(output)
-    part = Wanted(part.box, both(part.mask, sliced(output, part.box).mask))
+    alone = not any(use.storage in live_uses for use in op.outputs[1:])
+    part = live_region(output, live_uses[output.storage]) if alone else Region.all_of(output)
+    part = Region(part.box, both(part.mask, sliced(output, part.box).mask))
     swaps = rule(op, part)
-    if not wanted[output.storage]:
+    if not live_uses[output.storage]:
         swaps |= {id(use): nothing_of(use) for use in _affine(op)}
     swaps.setdefault(id(output), sliced(output, part.box, part.mask))
     if all(id(new) == old for old, new in swaps.items()):
@@ -115,7 +117,7 @@ def _narrowed(op: TracedOp, wanted: dict[int, list[TensorUse]]) -> TracedOp:
 
 
 def _affine(op: TracedOp) -> list[TensorUse]:
-    """What a norm applies to its first output alone: only its statistics are wanted."""
+    """Return what a norm applies to its first output alone: only its statistics are live."""
     if not op.operator.affine:
         return []
     named = (op.arguments.get(name) for name in ("weight", "bias"))
@@ -123,18 +125,18 @@ def _affine(op: TracedOp) -> list[TensorUse]:
 
 
 def _narrowed_write(
-    op: TracedOp, wanted: dict[int, list[TensorUse]]
+    op: TracedOp, live_uses: dict[int, list[TensorUse]]
 ) -> tuple[TracedOp, tuple[TensorUse, ...]]:
     """An in-place op with the elements that it reads and writes; and all that it overwrites."""
     rule = writing_rule_of(op)
     if rule is None:
         return op, op.written
     target, *others = op.written
-    found = rule(op, wanted_mask(target, wanted[target.storage]))
-    inputs = [found.reads if use is target else use for use in op.inputs]
+    write = rule(op, live_mask(target, live_uses[target.storage]))
+    inputs = [write.reads if use is target else use for use in op.inputs]
     narrowed = replace(
         op,
-        inputs=tuple(found.operands.get(id(use), use) for use in inputs if use is not None),
-        written=(found.writes, *others),
+        inputs=tuple(write.operands.get(id(use), use) for use in inputs if use is not None),
+        written=(write.writes, *others),
     )
-    return narrowed, (found.overwrites, *others)
+    return narrowed, (write.overwrites, *others)

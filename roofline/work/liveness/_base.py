@@ -1,4 +1,4 @@
-"""What is wanted of a tensor, and the registry of rules."""
+"""Live regions of tensors, and the registry of rules."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
-__all__ = ["Box", "Needs", "Rule", "Wanted", "rule", "rule_of"]
+__all__ = ["Box", "Needs", "Region", "Rule", "rule", "rule_of"]
 
 Box = list[range]
 """Indices of a tensor, dimension by dimension."""
 
 Needs = dict[int, TensorUse]
-"""What an op needs of its operands: the `id` of each use, and the narrower one that replaces it."""
+"""Operands that an op needs: by the `id` of a use, the narrower one that replaces it."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Region:
     """The part of an output that matters.
 
     Attributes:
@@ -29,17 +29,17 @@ class Wanted:
     mask: Mask | None
 
     @staticmethod
-    def all_of(use: TensorUse) -> Wanted:
+    def all_of(use: TensorUse) -> Region:
         """All of a tensor."""
-        return Wanted([range(n) for n in use.shape], None)
+        return Region([range(n) for n in use.shape], None)
 
     def is_all_of(self, use: TensorUse) -> bool:
-        """Whether nothing of a tensor is left out."""
+        """Tell whether nothing of a tensor is left out."""
         whole = all(len(r) == n for r, n in zip(self.box, use.shape))
         return whole and self.mask is None
 
 
-Rule = Callable[[TracedOp, Wanted], Needs]
+Rule = Callable[[TracedOp, Region], Needs]
 _RULES: dict[str, Rule] = {}
 
 

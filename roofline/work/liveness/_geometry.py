@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Box, Wanted
+from solkit.roofline.work.liveness._base import Box, Region
 from solkit.roofline.work.masks import (
     as_axis,
     block_size,
@@ -23,10 +23,10 @@ from solkit.roofline.work.program import Mask, TensorUse
 
 __all__ = [
     "broadcast",
+    "live_mask",
+    "live_region",
     "nothing_of",
     "sliced",
-    "wanted_mask",
-    "wanted_part",
     "whole",
     "without",
 ]
@@ -71,31 +71,31 @@ def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:
     )
 
 
-def broadcast(use: TensorUse, wanted: Wanted) -> TensorUse:
+def broadcast(use: TensorUse, region: Region) -> TensorUse:
     """A use narrowed to what the wanted part of the broadcast result needs."""
-    tail = wanted.box[len(wanted.box) - len(use.shape) :] if use.shape else []
+    tail = region.box[len(region.box) - len(use.shape) :] if use.shape else []
     part = sliced(use, [None if n == 1 else r for n, r in zip(use.shape, tail)])
-    if wanted.mask is None or use.value is not None:  # known data has to be read to be known
+    if region.mask is None or use.value is not None:  # known data has to be read to be known
         return part
-    return sliced(part, whole(part), reduce_to(wanted.mask, part.shape))
+    return sliced(part, whole(part), reduce_to(region.mask, part.shape))
 
 
-def wanted_part(output: TensorUse, uses: Sequence[TensorUse]) -> Wanted:
+def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
     """The smallest part of a tensor that holds all elements of its storage that `uses` see."""
     uses = [use for use in uses if use.numel]
     boxes = [_box(output, use) for use in uses]
     if not uses or any(use.dtype != output.dtype for use in uses):
-        return Wanted.all_of(output)
-    known = [box for box in boxes if box is not None]
-    box = _bounding(known) if len(known) == len(boxes) else whole(output)
+        return Region.all_of(output)
+    bounded = [box for box in boxes if box is not None]
+    box = _bounding(bounded) if len(bounded) == len(boxes) else whole(output)
     exact = all(b == box for b in boxes) and any(use.mask is None for use in uses)
-    return Wanted(box, None) if exact else _tightened(box, _union(output, box, uses))
+    return Region(box, None) if exact else _tightened(box, _union(output, box, uses))
 
 
-def _tightened(box: Box, mask: Mask | None) -> Wanted:
+def _tightened(box: Box, mask: Mask | None) -> Region:
     """A masked box without the indices that the mask leaves empty, if the others are a range."""
     if mask is None or not mask.any():
-        return Wanted(box, mask)
+        return Region(box, mask)
     cuts: list[range] = []
     for axis in range(mask.ndim):
         used = np.flatnonzero(mask.any(axis=tuple(d for d in range(mask.ndim) if d != axis)))
@@ -106,19 +106,19 @@ def _tightened(box: Box, mask: Mask | None) -> Wanted:
         indices if n == 1 else indices[cut.start : cut.stop : cut.step]
         for indices, cut, n in zip(box, cuts, mask.shape)
     ]
-    return Wanted(tight, both(mask[_index(cuts, mask.shape)]))
+    return Region(tight, both(mask[_index(cuts, mask.shape)]))
 
 
-def wanted_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
+def live_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
     """The elements of a view that some of `uses` see; ``None`` for all, or if unknown."""
     uses = [use for use in uses if use.numel]
     if not uses or any(use.dtype != target.dtype for use in uses):
         return None
     masks = [use.mask if use == target else _seen(target, use) for use in uses]
-    found = masks[0]
+    live = masks[0]
     for mask in masks[1:]:
-        found = None if found is None or mask is None else found | mask
-    return both(found)
+        live = None if live is None or mask is None else live | mask
+    return both(live)
 
 
 def without(use: TensorUse, taken: TensorUse) -> TensorUse:
@@ -145,13 +145,13 @@ def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
 
 def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
     """A box as a mask: dimensions that it spans whole have size 1."""
-    found = everything(len(shape))
+    mask = everything(len(shape))
     for d, (indices, n) in enumerate(zip(box, shape)):
         if len(indices) < n:
             line = np.zeros(n, dtype=bool)
             line[list(indices)] = True
-            found = found & as_axis(line, d, len(shape))
-    return found
+            mask = mask & as_axis(line, d, len(shape))
+    return mask
 
 
 def _last(use: TensorUse) -> int:
@@ -160,12 +160,12 @@ def _last(use: TensorUse) -> int:
 
 
 def _bounding(boxes: Sequence[Box]) -> Box:
-    found: Box = []
+    bounds: Box = []
     for ranges in zip(*boxes):
         same = all(r == ranges[0] for r in ranges)
         low, high = min(r.start for r in ranges), max(r[-1] for r in ranges)
-        found.append(ranges[0] if same else range(low, high + 1))
-    return found
+        bounds.append(ranges[0] if same else range(low, high + 1))
+    return bounds
 
 
 def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | None:
@@ -178,8 +178,8 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
         if len(blocks) == len(views):
             break
     last = output.offset + math.prod(n for n, step in zip(output.shape, output.stride) if step)
-    found = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
-    return both(None if found is None else found.under(blocks[0]))
+    pattern = union([pattern_of(u, m, -(-last // size)) for u, m in zip(blocks[1:], masks)])
+    return both(None if pattern is None else pattern.under(blocks[0]))
 
 
 def _box(output: TensorUse, use: TensorUse) -> Box | None:

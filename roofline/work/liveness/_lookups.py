@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from solkit.roofline.work.liveness._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Box, Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import sliced, whole
 from solkit.roofline.work.masks import as_axis
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
@@ -27,59 +27,59 @@ _MAX_PART = 1 << 24  # elements of a mask over looked-up rows beyond which whole
 
 
 @rule("embedding")
-def _embedding(op: TracedOp, wanted: Wanted) -> Needs:
+def _embedding(op: TracedOp, region: Region) -> Needs:
     weight, indices = op.arguments["weight"], op.arguments["indices"]
-    index = sliced(indices, wanted.box[:-1])
-    table = sliced(weight, [None, wanted.box[-1]])
+    index = sliced(indices, region.box[:-1])
+    table = sliced(weight, [None, region.box[-1]])
     return {id(weight): along(table, 0, index), id(indices): index}
 
 
 @rule("index select")
-def _index_select(op: TracedOp, wanted: Wanted) -> Needs:
+def _index_select(op: TracedOp, region: Region) -> Needs:
     table, index = op.arguments["self"], op.arguments["index"]
     if not table.shape or not index.shape:
         return {}
     dim = op.arguments["dim"] % len(table.shape)
-    chosen = sliced(index, [wanted.box[dim]])
-    box: list[range | None] = [*wanted.box[:dim], None, *wanted.box[dim + 1 :]]
+    chosen = sliced(index, [region.box[dim]])
+    box: list[range | None] = [*region.box[:dim], None, *region.box[dim + 1 :]]
     return {
-        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
-        id(index): _looked_at(chosen, dim, wanted.mask),
+        id(table): along(sliced(table, box), dim, chosen, region.mask),
+        id(index): _looked_at(chosen, dim, region.mask),
     }
 
 
 @rule("bag")
-def _embedding_bag(op: TracedOp, wanted: Wanted) -> Needs:
-    del wanted
+def _embedding_bag(op: TracedOp, region: Region) -> Needs:
+    del region
     weight = op.arguments["weight"]
     return {id(weight): along(weight, 0, op.arguments["indices"])}
 
 
 @rule("gather")
-def _gather(op: TracedOp, wanted: Wanted) -> Needs:
+def _gather(op: TracedOp, region: Region) -> Needs:
     table, index = op.arguments["self"], op.arguments["index"]
     if not table.shape:
         return {}
     dim = op.arguments["dim"] % len(table.shape)
-    chosen = sliced(index, wanted.box)
+    chosen = sliced(index, region.box)
     return {id(table): at_positions(table, dim, chosen), id(index): chosen}
 
 
 @rule("index")
-def _index(op: TracedOp, wanted: Wanted) -> Needs:
+def _index(op: TracedOp, region: Region) -> Needs:
     """``table[i]``, ``table[i, :, j]``, ``table[mask]``."""
     table, indices = op.arguments["self"], op.arguments["indices"]
-    given = [(dim, use) for dim, use in enumerate(indices) if use is not None]
-    single = len(given) == 1 and given[0][1].dtype not in (torch.bool, torch.uint8)
+    tensors = [(dim, use) for dim, use in enumerate(indices) if use is not None]
+    single = len(tensors) == 1 and tensors[0][1].dtype not in (torch.bool, torch.uint8)
     if not single:
         return {id(table): at_indices(table, indices), id(op.outputs[0]): op.outputs[0]}
-    ((dim, index),) = given
+    ((dim, index),) = tensors
     stop = dim + len(index.shape)
-    chosen = sliced(index, wanted.box[dim:stop])
-    box = [*wanted.box[:dim], None, *wanted.box[stop:]]
+    chosen = sliced(index, region.box[dim:stop])
+    box = [*region.box[:dim], None, *region.box[stop:]]
     return {
-        id(table): along(sliced(table, box), dim, chosen, wanted.mask),
-        id(index): _looked_at(chosen, dim, wanted.mask),
+        id(table): along(sliced(table, box), dim, chosen, region.mask),
+        id(index): _looked_at(chosen, dim, region.mask),
     }
 
 
@@ -88,23 +88,23 @@ _GRID_TAPS = {0: 2, 1: 1, 2: 4}
 
 
 @rule("grid sample")
-def _grid_sample(op: TracedOp, wanted: Wanted) -> Needs:
-    """As many elements as the points have neighbours; the grid's data decide *which* ones."""
+def _grid_sample(op: TracedOp, region: Region) -> Needs:
+    """Take as many elements as the points have neighbours; the grid's data decide *which* ones."""
     x, grid = op.inputs[:2]
     axes = range(2, len(x.shape))
     neighbours = _GRID_TAPS[op.arguments.get("interpolation_mode", 0)] ** len(axes)
     points = math.prod(grid.shape[1:-1])
-    plane = sliced(x, [*wanted.box[:2], *[None] * len(axes)])
+    plane = sliced(x, [*region.box[:2], *[None] * len(axes)])
     if neighbours * points >= math.prod(x.shape[2:]):
         return {id(x): plane, id(op.outputs[0]): op.outputs[0]}
     return {id(x): _some(plane, axes, neighbours * points), id(op.outputs[0]): op.outputs[0]}
 
 
 @rule("take")
-def _take(op: TracedOp, wanted: Wanted) -> Needs:
+def _take(op: TracedOp, region: Region) -> Needs:
     """Elements of the flattened tensor."""
     table, index = op.arguments["self"], op.arguments["index"]
-    chosen = sliced(index, wanted.box)
+    chosen = sliced(index, region.box)
     if chosen.value is None or table.numel > _MAX_TABLE:
         return {id(table): _some(table, range(len(table.shape)), chosen.numel), id(index): chosen}
     mask = np.zeros(table.numel, dtype=bool)
@@ -113,8 +113,8 @@ def _take(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("masked select")
-def _masked_select(op: TracedOp, wanted: Wanted) -> Needs:
-    del wanted
+def _masked_select(op: TracedOp, region: Region) -> Needs:
+    del region
     table, mask = op.arguments["self"], op.arguments["mask"]
     if mask.value is None or mask.shape != table.shape:
         return {id(table): replace(table, sure=False)}
@@ -139,10 +139,10 @@ def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None
     places = index.value.ravel().astype(np.int64)
     named = (-count <= places) & (places < count)  # others would fail on a GPU
     line[places[named]] = True
-    found = as_axis(line, dim, len(table.shape))
+    mask = as_axis(line, dim, len(table.shape))
     if part is not None and named.all() and part.size * count <= _MAX_PART:
-        found = _moved(part, dim, index.shape, places, count)
-    return sliced(table, whole(table), found)
+        mask = _moved(part, dim, index.shape, places, count)
+    return sliced(table, whole(table), mask)
 
 
 def _moved(
@@ -151,11 +151,11 @@ def _moved(
     """A mask over looked-up rows as one over the table that they come from."""
     before, after = part.shape[:dim], part.shape[dim + len(named) :]
     rows = np.broadcast_to(part, (*before, *named, *after)).reshape(*before, -1, *after)
-    found = np.zeros((*before, count, *after), dtype=bool)
+    moved = np.zeros((*before, count, *after), dtype=bool)
     at = list(rows.nonzero())
     at[dim] = places[at[dim]]
-    found[tuple(at)] = True
-    return found
+    moved[tuple(at)] = True
+    return moved
 
 
 def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
@@ -182,12 +182,12 @@ def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
 
 def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorUse:
     """The elements that several index tensors, or boolean masks, name together."""
-    given = [use for use in indices if use is not None]
-    if any(use.value is None for use in given):
+    tensors = [use for use in indices if use is not None]
+    if any(use.value is None for use in tensors):
         dims = [d for d, use in enumerate(indices) if use is not None]
-        if any(use.dtype in (torch.bool, torch.uint8) for use in given):
+        if any(use.dtype in (torch.bool, torch.uint8) for use in tensors):
             return replace(table, sure=False)  # a mask may choose everything
-        number = math.prod(np.broadcast_shapes(*(use.shape for use in given)))
+        number = math.prod(np.broadcast_shapes(*(use.shape for use in tensors)))
         return _some(table, dims, number)
     lines = _integers([None if use is None else use.value for use in indices])
     dims = [d for d, values in enumerate(lines) if values is not None]
@@ -203,13 +203,13 @@ def _integers(
     values: Sequence[npt.NDArray[np.generic] | None],
 ) -> list[npt.NDArray[np.int64] | None]:
     """Boolean masks as the integer indices of their dimensions."""
-    found: list[npt.NDArray[np.int64] | None] = []
+    positions: list[npt.NDArray[np.int64] | None] = []
     for value in values:
         if value is not None and value.dtype.kind == "b":
-            found.extend(value.nonzero())
+            positions.extend(value.nonzero())
         else:
-            found.append(None if value is None else value.astype(np.int64))
-    return found
+            positions.append(None if value is None else value.astype(np.int64))
+    return positions
 
 
 def _padded(

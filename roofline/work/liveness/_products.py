@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import broadcast, nothing_of, sliced, whole
 from solkit.roofline.work.masks import any_along, both, everything, lifted, reduce_to
 from solkit.roofline.work.products import product_mask, shown_pairs
@@ -12,28 +12,28 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
 @rule("product")
-def _matmul(op: TracedOp, wanted: Wanted) -> Needs:
+def _matmul(op: TracedOp, region: Region) -> Needs:
     """Rows of the left operand, columns of the right one; an added term is broadcast.
 
     A term with the factor 0 is skipped.
     """
-    left, right = op.inputs[-2:]
+    lhs, rhs = op.inputs[-2:]
     if op.arguments.get("alpha", 1) == 0:
-        return {**{id(use): nothing_of(use) for use in (left, right)}, **_added(op, wanted)}
-    *batch, rows, columns = wanted.box
-    x, y = sliced(left, [*batch, rows, None]), sliced(right, [*batch, None, columns])
+        return {**{id(use): nothing_of(use) for use in (lhs, rhs)}, **_added(op, region)}
+    *batch, rows, columns = region.box
+    x, y = sliced(lhs, [*batch, rows, None]), sliced(rhs, [*batch, None, columns])
     return {
-        id(left): _factor(x, wanted.mask, _transposed(y.mask)),
-        id(right): _factor(y, _transposed(x.mask), wanted.mask),
-        **_added(op, wanted),
+        id(lhs): _factor(x, region.mask, _transposed(y.mask)),
+        id(rhs): _factor(y, _transposed(x.mask), region.mask),
+        **_added(op, region),
     }
 
 
-def _added(op: TracedOp, wanted: Wanted) -> Needs:
-    """What is needed of a product's added term."""
+def _added(op: TracedOp, region: Region) -> Needs:
+    """Narrow a product's added term."""
     unused = op.arguments.get("beta", 1) == 0
     return {
-        id(use): nothing_of(use) if unused else broadcast(use, wanted) for use in op.inputs[-3:-2]
+        id(use): nothing_of(use) if unused else broadcast(use, region) for use in op.inputs[-3:-2]
     }
 
 
@@ -67,10 +67,10 @@ def _transposed(mask: Mask | None) -> Mask | None:
 
 
 @rule("matvec")
-def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
+def _matvec(op: TracedOp, region: Region) -> Needs:
     """Rows of the matrix; columns where the vector is not zero."""
     *added, matrix, vector = op.inputs
-    part = sliced(matrix, [wanted.box[0], None])
+    part = sliced(matrix, [region.box[0], None])
     if vector.mask is not None:
         part = sliced(part, whole(part), lifted(vector.mask, 2))
     used = (
@@ -81,14 +81,14 @@ def _matvec(op: TracedOp, wanted: Wanted) -> Needs:
     return {
         id(matrix): part,
         id(vector): used,
-        **{id(use): broadcast(use, wanted) for use in added},
+        **{id(use): broadcast(use, region) for use in added},
     }
 
 
 @rule("triangular solve")
-def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
+def _solve_triangular(op: TracedOp, region: Region) -> Needs:
     """One triangle of the matrix."""
-    del wanted
+    del region
     matrix = op.arguments["self"]
     if not op.arguments.get("left", True):
         return {}
@@ -96,9 +96,9 @@ def _solve_triangular(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("cholesky")
-def _cholesky(op: TracedOp, wanted: Wanted) -> Needs:
+def _cholesky(op: TracedOp, region: Region) -> Needs:
     """One triangle of a symmetric matrix."""
-    del wanted
+    del region
     matrix = op.inputs[0]
     return {id(matrix): _triangle(matrix, op.arguments.get("upper", False))}
 
@@ -110,7 +110,7 @@ def _triangle(matrix: TensorUse, upper: bool) -> TensorUse:
 
 
 @rule("attention")
-def _attention(op: TracedOp, wanted: Wanted) -> Needs:
+def _attention(op: TracedOp, region: Region) -> Needs:
     """Heads; queries, unless a mask ties them to keys; columns of the values.
 
     Keys that a known mask hides from every query are not read.
@@ -121,7 +121,7 @@ def _attention(op: TracedOp, wanted: Wanted) -> Needs:
         return {id(op.outputs[0]): op.outputs[0], **_seen(key, value, mask)}
     if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
         return {id(op.outputs[0]): op.outputs[0]}
-    *heads, rows, columns = wanted.box
+    *heads, rows, columns = region.box
     queries = range(query.shape[-2]) if causal else rows
     seen = range(min(key.shape[-2], query.shape[-2])) if causal else None
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import nothing_of, sliced, whole
 from solkit.roofline.work.program import TracedOp
 
@@ -12,21 +12,21 @@ _GRU = 3  # gates
 
 
 @rule("recurrent")
-def _recurrent(op: TracedOp, wanted: Wanted) -> Needs:
+def _recurrent(op: TracedOp, region: Region) -> Needs:
     """The wanted steps of the output. In one direction, the input after them is not needed.
 
     A layer that takes its only step from a state of zeros does not use its recurrent weights, nor
     the gate that looks at the state alone.
     """
-    given, output = op.arguments, op.outputs[0]
-    x = given["input"]
-    axis = (1 if given["batch_first"] else 0) if len(output.shape) == 3 else 0
+    arguments, output = op.arguments, op.outputs[0]
+    x = arguments["input"]
+    axis = (1 if arguments["batch_first"] else 0) if len(output.shape) == 3 else 0
     box: list[range | None] = [None] * len(output.shape)
-    box[axis] = wanted.box[axis]
+    box[axis] = region.box[axis]
     needs: Needs = {id(output): sliced(output, box)}
-    first, last = (wanted.box[axis] or [0])[0], (wanted.box[axis] or [-1])[-1]
+    first, last = (region.box[axis] or [0])[0], (region.box[axis] or [-1])[-1]
     steps = x.shape[axis]
-    if not given["bidirectional"]:
+    if not arguments["bidirectional"]:
         taken: list[range | None] = [None] * len(x.shape)
         taken[axis] = range(last + 1)
         needs[id(x)] = sliced(x, taken)
@@ -46,20 +46,20 @@ def _runs(op: TracedOp) -> int:
 
 
 def _is_first(op: TracedOp, steps: int) -> bool:
-    """Whether no step comes after one from a state of zeros (packed ones stand in a row)."""
+    """Tell whether no step comes after one from a state of zeros (packed ones stand in a row)."""
     state = op.arguments["state"]
     zero = all(use.value is not None and not use.value.any() for use in state)
     return zero and steps * state[0].shape[-2] <= op.arguments["sequences"]
 
 
 def _first_step(op: TracedOp, run: int) -> Needs:
-    """What the first step of one layer and direction does not need of its weights.
+    """Drop weights that the first step of one layer and direction does not need.
 
     An LSTM's second gate forgets a state; a GRU's first one resets it, biases included.
     """
     weights = list(op.arguments["weights"])
-    each = len(weights) // _runs(op)
-    from_input, from_state, *others = weights[each * run : each * (run + 1)]
+    per_run = len(weights) // _runs(op)
+    from_input, from_state, *others = weights[per_run * run : per_run * (run + 1)]
     biases = [use for use in others if len(use.shape) == 1]
     needs = {id(from_state): nothing_of(from_state)}
     gates = op.operator.gates

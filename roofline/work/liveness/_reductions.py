@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Needs, Rule, Wanted, rule
+from solkit.roofline.work.liveness._base import Needs, Region, Rule, rule
 from solkit.roofline.work.liveness._geometry import nothing_of, sliced, whole
 from solkit.roofline.work.masks import any_along, as_axis, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 
 @rule("line")
-def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
+def _along_a_dimension(op: TracedOp, region: Region) -> Needs:
     """A wanted element needs its whole line."""
     output, dim = op.outputs[0], op.arguments["dim"]
     if not output.shape:
         return {}
-    box = list(wanted.box)
+    box = list(region.box)
     box[dim] = range(output.shape[dim])
-    lines = None if wanted.mask is None else both(any_along(wanted.mask, dim))
+    lines = None if region.mask is None else both(any_along(region.mask, dim))
     return {
         id(op.inputs[0]): sliced(op.inputs[0], box, lines),
         id(output): sliced(output, box, lines),
@@ -28,19 +28,19 @@ def _along_a_dimension(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("scan")
-def _scan(op: TracedOp, wanted: Wanted) -> Needs:
+def _scan(op: TracedOp, region: Region) -> Needs:
     """A wanted element needs its line up to itself."""
     x, output = op.inputs[0], op.outputs[0]
-    if not output.shape or not all(len(r) for r in wanted.box):
+    if not output.shape or not all(len(r) for r in region.box):
         return {}
     dim = op.arguments["dim"] % len(output.shape)
-    box = [*wanted.box[:dim], range(wanted.box[dim][-1] + 1), *wanted.box[dim + 1 :]]
-    mask = None if wanted.mask is None else _before(wanted.mask, dim, wanted.box[dim])
+    box = [*region.box[:dim], range(region.box[dim][-1] + 1), *region.box[dim + 1 :]]
+    mask = None if region.mask is None else _before(region.mask, dim, region.box[dim])
     return {id(use): sliced(use, box, mask) for use in (x, output)}
 
 
 def _before(mask: Mask, dim: int, places: range) -> Mask | None:
-    """What comes before some masked element of a line."""
+    """Return what comes before some masked element of a line."""
     if mask.shape[dim] == 1:
         return both(mask)
     line = np.zeros((*mask.shape[:dim], places[-1] + 1, *mask.shape[dim + 1 :]), dtype=bool)
@@ -49,17 +49,17 @@ def _before(mask: Mask, dim: int, places: range) -> Mask | None:
 
 
 @rule("layer norm")
-def _layer_norm(op: TracedOp, wanted: Wanted) -> Needs:
+def _layer_norm(op: TracedOp, region: Region) -> Needs:
     """A wanted element needs its whole row; the statistics follow the rows."""
     output, x = op.outputs[0], op.arguments["input"]
     kept = len(output.shape) - len(op.arguments["normalized_shape"])
-    return _leading_part(wanted, [x, *op.outputs], kept)
+    return _leading_part(region, [x, *op.outputs], kept)
 
 
-def _leading_part(wanted: Wanted, uses: list[TensorUse], count: int) -> Needs:
+def _leading_part(region: Region, uses: list[TensorUse], count: int) -> Needs:
     """The wanted part of the first dimensions, and all of the others."""
     return {
-        id(use): sliced(use, [*wanted.box[:count], *[None] * (len(use.shape) - count)])
+        id(use): sliced(use, [*region.box[:count], *[None] * (len(use.shape) - count)])
         for use in uses
         if len(use.shape) >= count
     }
@@ -68,8 +68,8 @@ def _leading_part(wanted: Wanted, uses: list[TensorUse], count: int) -> Needs:
 def _leading(count: int) -> Rule:
     """The output's first dimensions are the input's; the others stay whole."""
 
-    def narrow(op: TracedOp, wanted: Wanted) -> Needs:
-        return _leading_part(wanted, [op.inputs[0], op.outputs[0]], count)
+    def narrow(op: TracedOp, region: Region) -> Needs:
+        return _leading_part(region, [op.inputs[0], op.outputs[0]], count)
 
     return narrow
 
@@ -79,23 +79,23 @@ rule("batch")(_leading(1))
 
 
 @rule("batch norm", "given batch norm")
-def _batch_norm(op: TracedOp, wanted: Wanted) -> Needs:
+def _batch_norm(op: TracedOp, region: Region) -> Needs:
     """Channels; with given statistics, elements."""
     x, output = op.inputs[0], op.outputs[0]
     training = op.arguments.get("training", op.operator.needs == "batch norm")
-    box = [range(n) for n in output.shape] if training else list(wanted.box)
-    box[1] = wanted.box[1]
+    box = [range(n) for n in output.shape] if training else list(region.box)
+    box[1] = region.box[1]
     channels = [use for use in op.inputs[1:] if use.shape == output.shape[1:2]]
     return {
-        **{id(use): sliced(use, box, None if training else wanted.mask) for use in (x, output)},
+        **{id(use): sliced(use, box, None if training else region.mask) for use in (x, output)},
         **{id(use): sliced(use, [box[1]]) for use in channels},
     }
 
 
 @rule("norm backward")
-def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
+def _norm_backward(op: TracedOp, region: Region) -> Needs:
     """A bias has a gradient, but is not read."""
-    del wanted
+    del region
     bias = op.arguments.get("bias")
     needs: Needs = {id(op.outputs[0]): op.outputs[0]}
     if isinstance(bias, TensorUse) and bias is not op.arguments.get("weight"):
@@ -104,20 +104,20 @@ def _norm_backward(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("reduction")
-def _reduction(op: TracedOp, wanted: Wanted) -> Needs:
+def _reduction(op: TracedOp, region: Region) -> Needs:
     """A wanted element needs all of the dimensions that are reduced."""
     x, dims = op.inputs[0], op.arguments.get("dim")
     if dims is None or dims == []:
         return {id(op.outputs[0]): op.outputs[0]}
     listed = dims if isinstance(dims, (list, tuple)) else [dims]
     reduced = {d % len(x.shape) for d in listed} if x.shape else set()
-    kept = iter(wanted.box)
+    kept = iter(region.box)
     box: list[range | None] = []
     for d in range(len(x.shape)):
         if d in reduced and op.arguments.get("keepdim"):
             next(kept)
         box.append(None if d in reduced else next(kept))
-    return {id(x): sliced(x, box, _over(wanted.mask, reduced, op.arguments.get("keepdim")))}
+    return {id(x): sliced(x, box, _over(region.mask, reduced, op.arguments.get("keepdim")))}
 
 
 def _over(mask: Mask | None, reduced: set[int], keepdim: bool | None) -> Mask | None:
@@ -126,9 +126,9 @@ def _over(mask: Mask | None, reduced: set[int], keepdim: bool | None) -> Mask | 
 
 
 @rule("diagonal")
-def _trace(op: TracedOp, wanted: Wanted) -> Needs:
+def _trace(op: TracedOp, region: Region) -> Needs:
     """The diagonal."""
-    del wanted
+    del region
     x = op.inputs[0]
     return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}
 
@@ -137,9 +137,9 @@ _MAX_MASK = 1 << 24  # elements
 
 
 @rule("nll")
-def _nll_loss(op: TracedOp, wanted: Wanted) -> Needs:
+def _nll_loss(op: TracedOp, region: Region) -> Needs:
     """One class per target."""
-    del wanted
+    del region
     x, target = op.arguments["self"], op.arguments["target"]
     axis = 0 if len(x.shape) == 1 else 1
     first = [range(1) if d == axis else None for d in range(len(x.shape))]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Box, Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import sliced, whole
 from solkit.roofline.work.program import Mask, TracedOp
 
 
 @rule("cat")
-def _cat(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each part gives its overlap with the box."""
-    box = wanted.box
+def _cat(op: TracedOp, region: Region) -> Needs:
+    """Narrow each part to its overlap with the box."""
+    box = region.box
     dim = op.arguments.get("dim", 0) % len(box)
     needs, start = {}, 0
     for use in op.inputs:
@@ -20,21 +20,21 @@ def _cat(op: TracedOp, wanted: Wanted) -> Needs:
             continue
         size = use.shape[dim]
         part, places = _overlap(box[dim], start, start + size)
-        needs[id(use)] = sliced(use, _with(box, dim, part), _taken(wanted.mask, dim, places))
+        needs[id(use)] = sliced(use, _with(box, dim, part), _taken(region.mask, dim, places))
         start += size
     return needs
 
 
 @rule("stack")
-def _stack(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each part gives its place along the new dimension, or nothing."""
-    box = wanted.box
+def _stack(op: TracedOp, region: Region) -> Needs:
+    """Narrow each part to its place along the new dimension, or to nothing."""
+    box = region.box
     dim = op.arguments.get("dim", 0) % len(box)
     rest = [*box[:dim], *box[dim + 1 :]]
     needs = {}
     for place, use in enumerate(op.inputs):
         if place in box[dim]:
-            mask = _taken(wanted.mask, dim, slice(*[box[dim].index(place) + i for i in (0, 1)]))
+            mask = _taken(region.mask, dim, slice(*[box[dim].index(place) + i for i in (0, 1)]))
             flat = None if mask is None else mask.squeeze(dim)
             needs[id(use)] = sliced(use, rest, flat)
         else:
@@ -43,10 +43,10 @@ def _stack(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("pad")
-def _pad(op: TracedOp, wanted: Wanted) -> Needs:
+def _pad(op: TracedOp, region: Region) -> Needs:
     """The part of the box that lies inside; a margin may be negative."""
     x, pad = op.inputs[0], op.arguments["pad"]
-    box, mask = list(wanted.box), wanted.mask
+    box, mask = list(region.box), region.mask
     for axis, before in enumerate(pad[::2]):
         dim = len(box) - 1 - axis
         box[dim], places = _overlap(box[dim], before, before + x.shape[dim])
@@ -55,9 +55,9 @@ def _pad(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("flip")
-def _flip(op: TracedOp, wanted: Wanted) -> Needs:
+def _flip(op: TracedOp, region: Region) -> Needs:
     """The mirrored box."""
-    x, box, mask = op.inputs[0], list(wanted.box), wanted.mask
+    x, box, mask = op.inputs[0], list(region.box), region.mask
     for dim in (d % len(box) for d in op.arguments["dims"]):
         r, n = box[dim], x.shape[dim]
         if len(r):
@@ -67,31 +67,31 @@ def _flip(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("repeat")
-def _repeat(op: TracedOp, wanted: Wanted) -> Needs:
-    """Each element gives its copies; new dimensions come first."""
+def _repeat(op: TracedOp, region: Region) -> Needs:
+    """Narrow to elements with a live copy; new dimensions come first."""
     x = op.inputs[0]
-    if wanted.is_all_of(op.outputs[0]) or not x.shape or not all(x.shape):
+    if region.is_all_of(op.outputs[0]) or not x.shape or not all(x.shape):
         return {}
     mask = np.zeros(op.outputs[0].shape, dtype=bool)
-    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = (
-        True if wanted.mask is None else wanted.mask
+    mask[np.ix_(*(np.asarray(r) for r in region.box))] = (
+        True if region.mask is None else region.mask
     )
     new = mask.ndim - len(x.shape)
     copies = [part for n, m in zip(x.shape, mask.shape[new:]) for part in (m // n, n)]
     axes = tuple(new + 2 * d for d in range(len(x.shape)))
-    found = mask.reshape(*mask.shape[:new], *copies).any(axis=(*range(new), *axes))
-    return {id(x): sliced(x, whole(x), np.asarray(found))}
+    sources = mask.reshape(*mask.shape[:new], *copies).any(axis=(*range(new), *axes))
+    return {id(x): sliced(x, whole(x), np.asarray(sources))}
 
 
 @rule("roll")
-def _roll(op: TracedOp, wanted: Wanted) -> Needs:
+def _roll(op: TracedOp, region: Region) -> Needs:
     """The wanted part, moved back."""
     x, dims = op.inputs[0], op.arguments.get("dims") or []
-    if not dims or wanted.is_all_of(op.outputs[0]):
+    if not dims or region.is_all_of(op.outputs[0]):
         return {}
     mask = np.zeros(x.shape, dtype=bool)
-    part = True if wanted.mask is None else wanted.mask
-    mask[np.ix_(*(np.asarray(r) for r in wanted.box))] = part
+    part = True if region.mask is None else region.mask
+    mask[np.ix_(*(np.asarray(r) for r in region.box))] = part
     back = [-shift for shift in op.arguments["shifts"]]
     return {id(x): sliced(x, whole(x), np.roll(mask, back, dims))}
 
@@ -104,7 +104,7 @@ def _overlap(indices: range, start: int, stop: int) -> tuple[range, slice]:
 
 
 def _position(indices: range, edge: int) -> int:
-    """How many of `indices` lie below `edge`."""
+    """Count the `indices` below `edge`."""
     return min(max(0, -((indices.start - edge) // indices.step)), len(indices))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.roofline.work.liveness._base import Box, Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Box, Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import sliced, whole
 from solkit.roofline.work.masks import as_axis, both
 from solkit.roofline.work.program import Mask, TensorUse, TracedOp
@@ -15,15 +15,15 @@ from solkit.roofline.work.windows import Line, axis_line, meet, sources_of, wind
 
 
 @rule("convolution")
-def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
+def _convolution(op: TracedOp, region: Region) -> Needs:
     """Batches and channels as a box; along each axis, the positions and taps that meet."""
     x, weight, output = op.arguments["input"], op.arguments["weight"], op.outputs[0]
     bias: TensorUse | None = op.arguments.get("bias")
     transposed, groups = bool(op.arguments.get("transposed")), op.arguments["groups"]
     windows = windows_of(op)
     offset = len(output.shape) - len(windows)
-    out = sliced(output, [*wanted.box[:offset], *[None] * len(windows)], _spatial(wanted, output))
-    channels = wanted.box[offset - 1]
+    out = sliced(output, [*region.box[:offset], *[None] * len(windows)], _spatial(region, output))
+    channels = region.box[offset - 1]
     into, own = _channels(channels, output.shape[offset - 1], x.shape[offset - 1], groups)
     met = [
         meet(*((a, b) if not transposed else (b, a)), window)
@@ -31,7 +31,7 @@ def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
         for a, b in [(axis_line(out, offset + axis), axis_line(x, offset + axis))]
     ]
     touched = [m.narrow if transposed else m.wide for m in met]
-    batch = [wanted.box[0]] if offset == 2 else []
+    batch = [region.box[0]] if offset == 2 else []
     box = [*batch, into, *[None] * len(windows)]
     sides = [into, None] if transposed else [own, None]
     return {
@@ -45,12 +45,12 @@ def _convolution(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("convolution backward")
-def _convolution_backward(op: TracedOp, wanted: Wanted) -> Needs:
+def _convolution_backward(op: TracedOp, region: Region) -> Needs:
     """The input's gradient needs no input, the weight's no weight, the bias's neither.
 
     Of an input, the weight's gradient needs what some window touches.
     """
-    del wanted
+    del region
     grad, x, weight = (op.arguments[name] for name in ("grad_output", "input", "weight"))
     of_input, of_weight, _ = op.arguments["output_mask"]
     transposed = bool(op.arguments.get("transposed"))
@@ -67,24 +67,24 @@ def _convolution_backward(op: TracedOp, wanted: Wanted) -> Needs:
     }
 
 
-def _channels(wanted: range, out: int, into: int, groups: int) -> tuple[range, range]:
+def _channels(channels: range, out: int, into: int, groups: int) -> tuple[range, range]:
     """(input channels, output channels) that a range of output channels needs."""
     if groups == 1:
-        return range(into), wanted
+        return range(into), channels
     per_out, per_in = out // groups, into // groups
-    first, last = wanted.start // per_out, wanted[-1] // per_out + 1 if len(wanted) else 0
-    if wanted.step != 1 or wanted.start % per_out or len(wanted) % per_out:
+    first, last = channels.start // per_out, channels[-1] // per_out + 1 if len(channels) else 0
+    if channels.step != 1 or channels.start % per_out or len(channels) % per_out:
         return range(first * per_in, last * per_in), range(out)  # part of a group: all of it
-    return range(first * per_in, last * per_in), wanted
+    return range(first * per_in, last * per_in), channels
 
 
-def _spatial(wanted: Wanted, output: TensorUse) -> Mask | None:
+def _spatial(region: Region, output: TensorUse) -> Mask | None:
     """The wanted part as a mask, its spatial box included."""
     offset = 2
     lines = []
     for axis in range(offset, len(output.shape)):
         line = np.zeros(output.shape[axis], dtype=bool)
-        line[list(wanted.box[axis])] = True
+        line[list(region.box[axis])] = True
         lines.append(line)
     return both(_outer(lines, offset))
 
@@ -93,30 +93,30 @@ def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
     """The product of one line per axis, behind dimensions that stay whole."""
     if all(line.all() for line in lines):
         return None
-    found = np.ones((1,) * (leading + len(lines)), dtype=bool)
+    outer = np.ones((1,) * (leading + len(lines)), dtype=bool)
     for axis, line in enumerate(lines):
-        found = found & as_axis(line, leading + axis, found.ndim)
-    return found
+        outer = outer & as_axis(line, leading + axis, outer.ndim)
+    return outer
 
 
 @rule("pool")
-def _pool(op: TracedOp, wanted: Wanted) -> Needs:
+def _pool(op: TracedOp, region: Region) -> Needs:
     """Batches and channels as a box; along each axis, the positions under some window."""
     x, output = op.inputs[0], op.outputs[0]
     windows = windows_of(op)
     leading = len(output.shape) - len(windows)
-    box: list[Any] = [*wanted.box[:leading], *[None] * len(windows)]
+    box: list[Any] = [*region.box[:leading], *[None] * len(windows)]
     touched = [
-        meet(_line(wanted.box, leading + d, output), axis_line(x, leading + d), window).wide
+        meet(_line(region.box, leading + d, output), axis_line(x, leading + d), window).wide
         for d, window in enumerate(windows)
     ]
     return {id(x): sliced(x, box, _outer(touched, leading)), id(output): sliced(output, box)}
 
 
 @rule("windows")
-def _unfolded(op: TracedOp, wanted: Wanted) -> Needs:
+def _unfolded(op: TracedOp, region: Region) -> Needs:
     """Elements under some window: steps and dilations may leave others out."""
-    del wanted
+    del region
     x, windows = op.inputs[0], windows_of(op)
     leading = len(x.shape) - len(windows)
     lines = []
@@ -134,9 +134,9 @@ def _line(box: Box, axis: int, use: TensorUse) -> Line:
 
 
 @rule("nearest")
-def _nearest(op: TracedOp, wanted: Wanted) -> Needs:
+def _nearest(op: TracedOp, region: Region) -> Needs:
     """Output position o reads input position floor(o * size / output size)."""
-    del wanted
+    del region
     x, output = op.inputs[0], op.outputs[0]
     lines = []
     for n, m in zip(x.shape[2:], output.shape[2:]):
@@ -147,19 +147,19 @@ def _nearest(op: TracedOp, wanted: Wanted) -> Needs:
 
 
 @rule("linear", "cubic")
-def _interpolated(op: TracedOp, wanted: Wanted) -> Needs:
+def _interpolated(op: TracedOp, region: Region) -> Needs:
     """Batches and channels as a box; along each axis, the elements next to a result."""
     x, output = op.inputs[0], op.outputs[0]
     taps = np.arange(-1, 3) if op.operator.needs == "cubic" else np.arange(2)
     lines = []
     for axis, source in enumerate(sources_of(op), 2):
-        near = np.floor(source[list(wanted.box[axis])] + _ROUNDING)
-        between = np.abs(source[list(wanted.box[axis])] - near) > _ROUNDING
+        near = np.floor(source[list(region.box[axis])] + _ROUNDING)
+        between = np.abs(source[list(region.box[axis])] - near) > _ROUNDING
         reached = near[:, None] + taps * between[:, None]  # on an element, that one alone
         line = np.zeros(x.shape[axis], dtype=bool)
         line[np.clip(reached, 0, line.size - 1).astype(np.int64)] = True
         lines.append(line)
-    box = [*wanted.box[:2], *[None] * len(lines)]
+    box = [*region.box[:2], *[None] * len(lines)]
     return {id(x): sliced(x, box, _outer(lines, 2)), id(output): sliced(output, box)}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from solkit.roofline.work.liveness._base import Needs, Wanted, rule
+from solkit.roofline.work.liveness._base import Needs, Region, rule
 from solkit.roofline.work.liveness._geometry import broadcast, sliced, whole
 from solkit.roofline.work.liveness._lookups import along, at_indices, at_positions
 from solkit.roofline.work.masks import compact
@@ -23,24 +23,24 @@ __all__ = ["Write", "writing_rule_of"]
 
 @dataclass(frozen=True)
 class Write:
-    """What an in-place op does to its target.
+    """Effects of an in-place op on its target.
 
     Attributes:
         overwrites: the elements that it writes.
         reads: the elements whose old value it needs; ``None`` if none.
         operands: what it needs of other operands, by the `id` of their uses.
-        wanted: which elements of the target matter later; ``None`` if all do.
+        live: which elements of the target matter later; ``None`` if all do.
     """
 
     overwrites: TensorUse
     reads: TensorUse | None
     operands: Needs = field(default_factory=dict)
-    wanted: Mask | None = None
+    live: Mask | None = None
 
     @property
     def writes(self) -> TensorUse:
         """The elements that it has to write."""
-        return _masked(self.overwrites, self.wanted)
+        return _masked(self.overwrites, self.live)
 
 
 def _masked(use: TensorUse, mask: Mask | None) -> TensorUse:
@@ -58,28 +58,28 @@ def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | 
     writes = op.operator.writes if op.operator.in_place_of else ""  # not of what has an ``out=``
     if torch.Tag.pointwise in op.tags or writes == "in place":
         return _in_place
-    return (lambda op, wanted: _applied(_RULES[writes](op), wanted)) if writes else None
+    return (lambda op, live: _applied(_RULES[writes](op), live)) if writes else None
 
 
-def _applied(found: Write, wanted: Mask | None) -> Write:
+def _applied(write: Write, live: Mask | None) -> Write:
     """The wanted part narrows a write of the target's shape."""
-    if not found.overwrites.sure or wanted is None:
-        return found
-    reads = found.reads if found.reads is None else _masked(found.reads, wanted)
-    return replace(found, reads=reads, wanted=wanted)
+    if not write.overwrites.sure or live is None:
+        return write
+    reads = write.reads if write.reads is None else _masked(write.reads, live)
+    return replace(write, reads=reads, live=live)
 
 
-def _in_place(op: TracedOp, wanted: Mask | None) -> Write:
-    """Each element depends on its old value, if at all, and on the operands in the same place."""
+def _in_place(op: TracedOp, live: Mask | None) -> Write:
+    """Let elements depend on their old value, if at all, and on operands in the same place."""
     target = op.written[0]
-    reads = _masked(target, wanted) if any(use is target for use in op.inputs) else None
-    part = Wanted(whole(target), wanted)
+    reads = _masked(target, live) if any(use is target for use in op.inputs) else None
+    part = Region(whole(target), live)
     operands = [use for use in op.inputs if use is not target and _fits(use, target)]
-    return Write(target, reads, {id(use): broadcast(use, part) for use in operands}, wanted)
+    return Write(target, reads, {id(use): broadcast(use, part) for use in operands}, live)
 
 
 def _fits(use: TensorUse, target: TensorUse) -> bool:
-    """Whether an operand broadcasts to the target."""
+    """Tell whether an operand broadcasts to the target."""
     tail = zip(reversed(use.shape), reversed(target.shape))
     return len(use.shape) <= len(target.shape) and all(n in (1, m) for n, m in tail)
 
@@ -150,15 +150,15 @@ _RULES: dict[str, _Rule] = {
 
 
 @rule("into a copy")
-def _into_a_copy(op: TracedOp, wanted: Wanted) -> Needs:
+def _into_a_copy(op: TracedOp, region: Region) -> Needs:
     """The part of the original that is not overwritten."""
-    del wanted
-    found = _RULES[op.operator.writes](op)
+    del region
+    write = _RULES[op.operator.writes](op)
     target, output = op.arguments["self"], op.outputs[0]
-    needs = {**found.operands, id(output): output}
-    if found.reads is not None:
+    needs = {**write.operands, id(output): output}
+    if write.reads is not None:
         return needs
-    written = found.overwrites
+    written = write.overwrites
     if written.sure:
         mask = (
             np.zeros((1,) * len(target.shape), dtype=bool)
