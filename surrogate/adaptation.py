@@ -12,8 +12,8 @@ A GPU or a compiler that differs halves what family, kernel and cell share. So a
 kernel says much about its neighbours, little about other kernels, and nothing is forgotten. Times
 agree to 1 % or so, which is the noise of a new point; a stale one gets more.
 
-Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), equations 2.25 and 2.26;
-the leaf kernel: Davies and Ghahramani, "The Random Forest Kernel" (2014).
+The process: `solkit.surrogate.gaussian_process`. The leaf kernel: Davies and Ghahramani, "The
+Random Forest Kernel" (2014).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from solkit.surrogate.doubt import Scatter
 from solkit.surrogate.features import Array
+from solkit.surrogate.gaussian_process import GaussianProcess
 from solkit.surrogate.table import Table
 
 __all__ = ["MOST", "Known", "Memory"]
@@ -95,21 +96,13 @@ class Memory:
     residual: Array
     size: Array
     noise: Array
-    _factor: Array = field(init=False, repr=False)
-    _weights: Array = field(init=False, repr=False)
-    _surprise: Array = field(init=False, repr=False)
+    _process: GaussianProcess = field(init=False, repr=False)
+    _surprises: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        covariance = self._likeness(self.known, self.size)
-        covariance[np.diag_indices(len(covariance))] += self.noise
-        factor = np.linalg.cholesky(covariance)
-        inverse = np.linalg.inv(factor)
-        inverse = inverse.T @ inverse
-        weights = inverse @ self.residual
-        # each point as the others foretell it: Rasmussen and Williams, equations 5.10 to 5.12
-        surprise = np.square(weights) / np.diag(inverse)
-        for name, value in (("_factor", factor), ("_weights", weights), ("_surprise", surprise)):
-            object.__setattr__(self, name, value)
+        process = GaussianProcess(self._likeness(self.known, self.size), self.noise)
+        object.__setattr__(self, "_process", process)
+        object.__setattr__(self, "_surprises", process.surprises(self.residual))
 
     @staticmethod
     def of(
@@ -159,18 +152,18 @@ class Memory:
             The expected residual in log2, (rows,); and how much smaller errors are than those of an
             unknown row, (rows,): above 1 where points like it were off by more than expected.
         """
-        across = self._likeness(asked, size)
-        explained = np.square(np.linalg.solve(self._factor, across.T)).sum(axis=0)
-        each = self.scatter
-        own = each.family + each.kernel + each.cell + each.rest
+        scatter = self.scatter
+        own = scatter.family + scatter.kernel + scatter.cell + scatter.rest
         prior = _EVERYWHERE + _ALIKE + own * np.square(size)
-        left = np.sqrt(np.maximum(1 - explained / prior, 0.0)) * self._wider(asked)
-        return across @ self._weights, np.maximum(left, _LEAST_NARROWING)
+        cross = self._likeness(asked, size).T
+        mean, variance = self._process.posterior(self.residual, cross, prior)
+        narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._wider(asked)
+        return mean, np.maximum(narrower, _LEAST_NARROWING)
 
     def _wider(self, asked: Known) -> Array:
         """How much larger errors are than expected, by the points of the same family, (rows,)."""
         like = asked.about["family"][:, None] == self.known.about["family"][None, :]
-        doubt = _DOUBTED + like @ self._surprise
+        doubt = _DOUBTED + like @ self._surprises
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
     def _likeness(self, rows: Known, size: Array) -> Array:

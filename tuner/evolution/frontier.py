@@ -36,6 +36,7 @@ import numpy as np
 
 from solkit.core import Configuration, Order, canonical
 from solkit.extras import library
+from solkit.surrogate.gaussian_process import GaussianProcess
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,11 +204,10 @@ class Frontier:
         if not known:
             return mean, sd
         residual = np.array([math.log2(self._times[each.key]) - each.mean for each in known])
-        inner = self._likeness(known, known) + _NOISE_LOG2**2 * np.eye(len(known))
-        across = self._likeness(points, known)
-        weights = np.linalg.solve(inner, across.T)
-        variance = sd**2 - np.sum(across.T * weights, axis=0)
-        return mean + weights.T @ residual, np.sqrt(np.maximum(variance, 1e-12))
+        process = GaussianProcess(self._likeness(known, known), _NOISE_LOG2**2)
+        cross = self._likeness(points, known).T
+        shift, variance = process.posterior(residual, cross, sd**2)
+        return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 
     # ------------------------------------------------------------------------------------- choice
 

@@ -10,9 +10,9 @@ import math
 import numpy as np
 
 from solkit.core import Params
+from solkit.surrogate.gaussian_process import Inputs
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior
-from solkit.tuner.search.process import Inputs
 from solkit.tuner.search.scale import Scale
 
 __all__ = ["Known"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from solkit.surrogate.gaussian_process import Hyperparameters, Inputs, Matern, PoolProcess, fit
 from solkit.tuner.search.belief import Known
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
-from solkit.tuner.search.process import Hyper, Inputs, Posterior, fitted
 from solkit.tuner.search.scale import Scale
 
 __all__ = ["Model", "Rows"]
@@ -86,10 +86,10 @@ class Model:
         self.known = known
         self._encoding, self._candidates, self._rows = encoding, candidates, rows
         self._most, self._slow = considered, slow
-        self._hyper = Hyper.default(known.scales, known.terms)
+        self._hyper = Hyperparameters.default(known.scales, known.terms)
         self._fit_due = _FIT_FROM if known.scale is not None else 2 * _FIT_FROM
         self._inputs, self._expected_given = known.inputs(self._taken())
-        self._posterior: Posterior | None = None
+        self._process: PoolProcess | None = None
         self.places: Places = self._taken()
         self.free: Array = np.zeros(0, bool)
         self._keys: Array = np.zeros(0, np.uint64)
@@ -102,28 +102,28 @@ class Model:
         """Rows has another row."""
         place = self._rows.places[-1][None]
         inputs, expected = self.known.inputs(place)
-        self._inputs = self._inputs.joined(inputs)
+        self._inputs = self._inputs + inputs
         self._expected_given = np.append(self._expected_given, expected)
-        if self._posterior is not None:
-            self._posterior.add(inputs)
+        if self._process is not None:
+            self._process.add(inputs)
             self.free &= self._keys != self._encoding.keys(place)[0]
 
     def improved(self) -> None:
         """Rows has a new best time: its neighbourhood joins the pool."""
-        if self._posterior is None or self._candidates.left <= self.free.sum():
+        if self._process is None or self._candidates.left <= self.free.sum():
             return
         best = self._rows.best
         centre = self._rows.places[-1 if best is None else best]
         near = self._candidates.around(centre[None], self._most // 8)
         near = near[~np.isin(self._encoding.keys(near), self._keys)]
         if len(near):
-            self._posterior.widen(self._joined(near))
+            self._process.widen(self._joined(near))
 
     def renewed(self) -> None:
         """Fit if it is due, and make another pool if there is none that fits."""
         told = int(np.isfinite(self._rows.times).sum())
         due = told >= self._fit_due
-        if not (due or self._posterior is None or not self.free.any()):
+        if not (due or self._process is None or not self.free.any()):
             return
         if due:
             self._fit()
@@ -132,13 +132,14 @@ class Model:
         self._keys, self._expected = np.zeros(0, np.uint64), np.zeros(0)
         self._prior_fails = np.zeros(0)
         pool = self._joined(self._considered())
-        self._posterior = Posterior(self._hyper, self.known.by_scale, self._inputs, pool)
+        kernel = Matern(self._hyper, self.known.by_scale)
+        self._process = PoolProcess(kernel, self._inputs, pool)
 
     def _fit(self) -> None:
         times = self._rows.times
         run = np.isfinite(times)
         z = self.scale.targets(times) - self._expected_given
-        self._hyper = fitted(self._inputs[run], z[run], self.known.by_scale, self._hyper)
+        self._hyper = fit(self._inputs[run], z[run], self.known.by_scale, self._hyper)
 
     def _joined(self, places: Places) -> Inputs:
         """Points that join the pool."""
@@ -181,16 +182,16 @@ class Model:
 
         The sd includes σ²: it is what a point has of its own, rather than noise of the timing.
         """
-        posterior = self._given()
-        mean = posterior.mean(self._residuals(posterior)) + self._expected
-        return mean, np.sqrt(posterior.sd**2 + self._hyper.noise)
+        process = self._conditioned()
+        mean = process.mean(self._residuals(process)) + self._expected
+        return mean, np.sqrt(process.variance + self._hyper.noise)
 
     def at(self, places: Places) -> tuple[Array, Array]:
         """Mean and sd of log2 ms at any points."""
-        posterior = self._given()
+        process = self._conditioned()
         inputs, expected = self.known.inputs(places)
-        mean, sd = posterior.at(inputs, self._residuals(posterior))
-        return self.log2_ms(mean + expected, np.sqrt(sd**2 + self._hyper.noise))
+        mean, variance = process.at(inputs, self._residuals(process))
+        return self.log2_ms(mean + expected, np.sqrt(variance + self._hyper.noise))
 
     def log2_ms(self, mean: Array, sd: Array) -> tuple[Array, Array]:
         """Of targets, as log2 ms."""
@@ -204,7 +205,7 @@ class Model:
         if not failed.any():
             return self._prior_fails
         told = np.isfinite(self._rows.times) | (failed > 0)
-        near = self._given().nearness * told[:, None]
+        near = self._conditioned().nearness * told[:, None]
         seen = (failed @ near + _SEEN * failed.mean()) / (near.sum(0) + _SEEN)
         return np.maximum(self._prior_fails, seen)
 
@@ -214,21 +215,21 @@ class Model:
         known = np.isfinite(costs)
         if known.sum() < 2 or not (spread := float(np.nanstd(costs))):
             return np.ones(len(self.places))
-        posterior = self._given()
-        centred = posterior.believed((costs - np.nanmean(costs)) / spread)
-        return np.exp(np.clip(posterior.mean(centred), -3, 3) * spread)
+        process = self._conditioned()
+        centred = process.impute((costs - np.nanmean(costs)) / spread)
+        return np.exp(np.clip(process.mean(centred), -3, 3) * spread)
 
-    def _residuals(self, posterior: Posterior) -> Array:
+    def _residuals(self, process: PoolProcess) -> Array:
         """What the process learns from: targets without what the prior expects, for each row.
 
         A failure counts as the slowest; what is pending, as what the others lead to expect.
         """
         targets = self.scale.targets(self._rows.times)
         targets = np.where(self._rows.failed, np.nanmax(targets), targets)
-        return posterior.believed(targets - self._expected_given)
+        return process.impute(targets - self._expected_given)
 
-    def _given(self) -> Posterior:
-        if self._posterior is None:
+    def _conditioned(self) -> PoolProcess:
+        if self._process is None:
             self.renewed()
-        assert self._posterior is not None
-        return self._posterior
+        assert self._process is not None
+        return self._process
