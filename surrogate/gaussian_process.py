@@ -105,7 +105,7 @@ class GaussianProcess:
     def surprises(self, targets: Array) -> Array:
         """Squared error of each target, as the others foretell it, over its variance: (n,)."""
         inverse = self._inverse()
-        return np.square(inverse @ targets) / np.diag(inverse)
+        return np.asarray(np.square(inverse @ targets) / np.diag(inverse))
 
     def log_likelihood(self, targets: Array) -> tuple[float, Array]:
         """Log density of the targets but for a constant, and its derivative by K, (n, n)."""
@@ -218,7 +218,7 @@ class Matern:
 
     def variance(self, points: Inputs) -> Array:
         """k(x, x) of each point, (points,)."""
-        return self.hyper.signal + (points.u**2).sum(1)
+        return np.asarray(self.hyper.signal + (points.u**2).sum(1))
 
 
 def _matern(squared: Array) -> tuple[Array, Array]:
@@ -346,7 +346,7 @@ class PoolProcess(GaussianProcess):
     @property
     def variance(self) -> Array:
         """The posterior variance at the pool, (m,)."""
-        return np.maximum(self._variance, 1e-8)
+        return np.asarray(np.maximum(self._variance, 1e-8))
 
     def at(self, points: Inputs, targets: Array) -> tuple[Array, Array]:
         """The posterior mean and variance at points outside the pool."""
@@ -362,4 +362,4 @@ class PoolProcess(GaussianProcess):
 
 
 def _squares(halves: Array) -> Array:
-    return np.einsum("ij,ij->j", halves, halves)
+    return np.asarray(np.einsum("ij,ij->j", halves, halves))

@@ -217,7 +217,7 @@ class Model:
             return np.ones(len(self.places))
         process = self._conditioned()
         centred = process.impute((costs - np.nanmean(costs)) / spread)
-        return np.exp(np.clip(process.mean(centred), -3, 3) * spread)
+        return np.asarray(np.exp(np.clip(process.mean(centred), -3, 3) * spread))
 
     def _residuals(self, process: PoolProcess) -> Array:
         """What the process learns from: targets without what the prior expects, for each row.
