@@ -207,7 +207,7 @@ class Model:
         told = np.isfinite(self._rows.times) | (failed > 0)
         near = self._conditioned().nearness * told[:, None]
         seen = (failed @ near + _SEEN * failed.mean()) / (near.sum(0) + _SEEN)
-        return np.maximum(self._prior_fails, seen)
+        return np.asarray(np.maximum(self._prior_fails, seen))
 
     def cost(self) -> Array:
         """What measuring each point of the pool is expected to cost, relative to the mean."""
