@@ -47,10 +47,10 @@ def calibrate(device: Device, *, quick: bool = False) -> Calibration:
 
 def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
     gpu = _gpu_of(device).model_dump(mode="json")
-    asked = {"gpu": gpu, "quick": quick, "start_s": time.monotonic()}
+    request = {"gpu": gpu, "quick": quick, "start_s": time.monotonic()}
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
-        command = [*python(_CODE.format(path=sys.path)), json.dumps(asked), str(answer)]
+        command = [*python(_CODE.format(path=sys.path)), json.dumps(request), str(answer)]
         ended = _run(command, {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": uuid})
         if not answer.exists():
             raise WorkerError(f"the calibrating process ended with code {ended} and no answer")
@@ -87,12 +87,12 @@ def _run(command: list[str], env: dict[str, str]) -> int:
 
 
 def _conclude(answer: str) -> Calibration:
-    told = json.loads(answer)
-    if "error" in told:
-        kind: type[SolkitError] = getattr(solkit.errors, told["error"])
-        raise kind(told["message"])
+    reply = json.loads(answer)
+    if "error" in reply:
+        kind: type[SolkitError] = getattr(solkit.errors, reply["error"])
+        raise kind(reply["message"])
     try:
-        return Calibration.model_validate(told)
+        return Calibration.model_validate(reply)
     except ValidationError as error:
         raise WorkerError(
             f"the answer of the calibrating process makes no sense: {error}"

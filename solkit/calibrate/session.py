@@ -117,7 +117,7 @@ class _Session:
         """The fastest burst of any size, and the fastest size sustained."""
         sizes = list(probes.tensor(name))
         bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
-        yield max(bursts, key=lambda each: each.value)
+        yield max(bursts, key=lambda reading: reading.value)
         fastest = self._stopwatch.fastest(sizes)
         yield self._stopwatch.sustained(fastest, self._effort.sustained_s)
 
@@ -241,11 +241,11 @@ def _software() -> Software:
 
 def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
     """Avoidable reasons that lowered the clock: heat, hardware, locked clocks."""
-    for each in readings:
-        reasons = (each.conditions or Conditions(samples=0)).reasons
+    for measured in readings:
+        reasons = (measured.conditions or Conditions(samples=0)).reasons
         held = [f"{name} ({share:.0%})" for name, share in reasons.items() if name not in _EXPECTED]
         if held:
-            yield f"{each.name}, {each.regime.value}: held down by {', '.join(held)}."
+            yield f"{measured.name}, {measured.regime.value}: held down by {', '.join(held)}."
     clocks = [r.sm_clock_mhz for r in readings if r.regime is Regime.SUSTAINED and r.sm_clock_mhz]
     if clocks and max(clocks) < _NEAR_MAXIMUM * gpu.max_sm_clock_mhz:
         yield (
@@ -257,10 +257,12 @@ def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
 def main(request: str, answer: str) -> None:
     """The child's entry: reads a request (``gpu``, ``quick``, ``start_s``), writes the answer."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="solkit: %(message)s")
-    asked = json.loads(request)
+    settings = json.loads(request)
     try:
-        found = _calibrate(Gpu.model_validate(asked["gpu"]), asked["quick"], asked["start_s"])
-        text = found.model_dump_json(by_alias=True)
+        calibration = _calibrate(
+            Gpu.model_validate(settings["gpu"]), settings["quick"], settings["start_s"]
+        )
+        text = calibration.model_dump_json(by_alias=True)
     except SolkitError as error:
         text = json.dumps({"error": type(error).__name__, "message": str(error)})
     Path(answer).write_text(text, encoding="utf-8")

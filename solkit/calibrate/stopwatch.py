@@ -76,11 +76,11 @@ class Probe:
         )
 
 
-def reading(samples: Sequence[float], **known: Any) -> Reading:
+def reading(samples: Sequence[float], **fields: Any) -> Reading:
     """The record of samples, with their median and its interval."""
-    found = median_interval(samples)
-    spread: dict[str, Any] = {"value": found.median, "low": found.low, "high": found.high}
-    return Reading(samples=len(samples), **spread, **known)
+    interval = median_interval(samples)
+    spread: dict[str, Any] = {"value": interval.median, "low": interval.low, "high": interval.high}
+    return Reading(samples=len(samples), **spread, **fields)
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,12 @@ def surveyed(
     Yields:
         A cell, or ``None`` while none is known yet.
     """
-    left = _buildable(kernels, toolchain.missing({**os.environ, **ahead.environment}), tell)
-    random.Random(0).shuffle(left)
+    remaining = _buildable(kernels, toolchain.missing({**os.environ, **ahead.environment}), tell)
+    random.Random(0).shuffle(remaining)
     surveys: list[tuple[Kernel, Future[list[dict[str, Any]]]]] = []
-    while left or surveys:
-        while left and sum(not each.builds_extension for each, _ in surveys) < _SURVEYED:
-            kernel = left.pop()
+    while remaining or surveys:
+        while remaining and sum(not other.builds_extension for other, _ in surveys) < _SURVEYED:
+            kernel = remaining.pop()
             surveys.append((kernel, ahead.space(kernel)))
         ready = next((n for n, (_, survey) in enumerate(surveys) if survey.done()), None)
         if ready is None:
@@ -59,9 +59,9 @@ def surveyed(
         except WorkerError as error:
             tell(f"{kernel.name}: {error}")
             continue
-        for found in shapes:
-            if found["valid"]:
-                yield _cell(kernel, found)
+        for entry in shapes:
+            if entry["valid"]:
+                yield _cell(kernel, entry)
 
 
 def _buildable(
@@ -74,19 +74,19 @@ def _buildable(
     return [kernel for kernel in kernels if kernel not in left_out]
 
 
-def _cell(kernel: Kernel, found: dict[str, Any]) -> Cell:
-    path, shape = str(kernel.path), found["shape"]
-    default = Configuration(path, kernel.entry_point, shape, found["default"])
-    problem, space = kernel.problem_id(shape), Space.of_points(found["valid"])
+def _cell(kernel: Kernel, entry: dict[str, Any]) -> Cell:
+    path, shape = str(kernel.path), entry["shape"]
+    default = Configuration(path, kernel.entry_point, shape, entry["default"])
+    problem, space = kernel.problem_id(shape), Space.of_points(entry["valid"])
     return Cell(kernel.kernel_id, problem, kernel.name, default, space)
 
 
 def recorded(outcomes: Iterable[Outcome]) -> Iterator[Cell]:
     """Every kernel and shape of a recording; the default is the first configuration recorded."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in outcomes:
-        found.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
-    for (kernel, _), rows in found.items():
+        cells.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
+    for (kernel, _), rows in cells.items():
         first = configuration_of(rows[0])
         space = Space.of_points(row.params for row in rows)
         yield Cell(kernel, rows[0].problem_id, rows[0].implementation or kernel, first, space)

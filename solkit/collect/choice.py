@@ -41,9 +41,9 @@ class Chooser:
 
     def __init__(self, space: Space, default: Params, seed: str) -> None:
         points = space.walk() if space.size <= _MOST_WEIGHED else space.shuffled(seed)
-        found = Space.of_points(itertools.islice(points, _MOST_WEIGHED))
-        self._params = {canonical(params): params for params in found.walk()}
-        places = [found.places(params) for params in self._params.values()]
+        weighed = Space.of_points(itertools.islice(points, _MOST_WEIGHED))
+        self._params = {canonical(params): params for params in weighed.walk()}
+        places = [weighed.places(params) for params in self._params.values()]
         self._name = dict(zip(places, self._params, strict=True))
         self._sizes = [1 + max(column) for column in zip(*places)]
         self._number = {name: number for number, name in enumerate(self._params)}
@@ -82,18 +82,18 @@ class Chooser:
         G. S. Watson, 1964). The weight of each is exp(-d / reach). The distance d sums over the
         parameters the steps between two values, divided by the root of the number of steps.
         """
-        left = [number for name, number in self._number.items() if name in self._left]
-        if not left or not self._times_ms:
+        untried = [number for name, number in self._number.items() if name in self._left]
+        if not untried or not self._times_ms:
             return []
-        known = [self._number[name] for name in self._times_ms]
+        measured = [self._number[name] for name in self._times_ms]
         log_times = np.log(list(self._times_ms.values()))
         over_best = np.minimum(log_times - log_times.min(), _MOST_LOG)
-        far = self._far(left, known)
+        far = self._far(untried, measured)
         weights = np.exp(-far / _REACH)
         expected = (weights @ over_best) / weights.sum(axis=1)
         order = np.lexsort((far[:, over_best.argmin()], expected.round(9)))
         names = list(self._params)
-        return [self._take(names[left[place]], NEAR_BEST) for place in order[:count]]
+        return [self._take(names[untried[place]], NEAR_BEST) for place in order[:count]]
 
     def _far(self, some: Sequence[int], others: Sequence[int]) -> np.ndarray[Any, Any]:
         """The distance of each of `some` from each of `others`."""
@@ -112,15 +112,15 @@ class Chooser:
             yield default, DEFAULT
         rest = [name for name in self._params if name != default]
         chance.shuffle(rest)
-        left = dict.fromkeys(rest)
-        while left:
+        untried = dict.fromkeys(rest)
+        while untried:
             for place in self._hypercube(chance):
                 name = self._name.get(place, "")
-                if name in left:
-                    del left[name]
+                if name in untried:
+                    del untried[name]
                     yield name, LATIN_HYPERCUBE
-            for name in itertools.islice(list(left), _DRAWN):
-                del left[name]
+            for name in itertools.islice(list(untried), _DRAWN):
+                del untried[name]
                 yield name, RANDOM
 
     def _hypercube(self, chance: random.Random) -> Iterator[_Place]:

@@ -175,8 +175,8 @@ def collect(
         SolkitError: the bench failed.
     """
     earlier = [row for row in earlier if row.device == bench.device.key] if earlier else ()
-    known = _Known(earlier, run_id, limits.repeats)
-    return _Collector(cells, bench, known, limits, show).run()
+    history = _Known(earlier, run_id, limits.repeats)
+    return _Collector(cells, bench, history, limits, show).run()
 
 
 class _Known:
@@ -202,10 +202,10 @@ class _Known:
         chooser = Chooser(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
         count = len({canonical(row.params) for row in rows})
         problem = self._problems[cell.problem_id]
-        found = _Tried(cell, problem, chooser, self._again(cell, rows), count)
+        tried = _Tried(cell, problem, chooser, self._again(cell, rows), count)
         for row in rows:
-            found.note(row)
-        return found
+            tried.note(row)
+        return tried
 
     def _again(self, cell: Cell, rows: Sequence[Outcome]) -> list[Params]:
         """Random correct configurations of other runs that this run has not yet repeated.
@@ -214,12 +214,12 @@ class _Known:
         """
         ours = {canonical(row.params) for row in rows if row.run_id == self._run_id}
         others = [r for r in rows if r.run_id != self._run_id and r.verdict.is_right]
-        found = {canonical(row.params): row.params for row in others}
+        by_name = {canonical(row.params): row.params for row in others}
         chance = random.Random(f"{self._run_id} {cell.kernel_id} {cell.problem_id}")
-        names = chance.sample(sorted(found), len(found))
+        names = chance.sample(sorted(by_name), len(by_name))
         handfuls = [names[at : at + HANDFUL] for at in range(0, len(names), HANDFUL)]
-        drawn = [name for each in handfuls if chance.random() < self._share for name in each]
-        return [found[name] for name in drawn if name not in ours]
+        drawn = [name for handful in handfuls if chance.random() < self._share for name in handful]
+        return [by_name[name] for name in drawn if name not in ours]
 
 
 def _good(outcome: Outcome) -> float | None:
@@ -239,11 +239,11 @@ class _Collector:
         self,
         cells: Iterator[Cell | None],
         bench: Bench,
-        known: _Known,
+        history: _Known,
         limits: Limits,
         show: Callable[[Progress], None],
     ) -> None:
-        self._cells, self._bench, self._known = cells, bench, known
+        self._cells, self._bench, self._known = cells, bench, history
         self._limits, self._show = limits, show
         self._by_place: dict[tuple[str, str], _Tried] = {}
         self._orders = self._chosen()
@@ -322,15 +322,15 @@ class _Collector:
     ) -> Iterator[Sequence[Configuration] | None]:
         """A handful of each wanted cell, then another; late cells catch up first."""
         most, per_cell = HANDFUL, self._limits.per_cell
-        while left := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
+        while due := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
             served = False
-            for cell in filter(is_wanted, left):  # checked again at its turn
+            for cell in filter(is_wanted, due):  # checked again at its turn
                 for order in self._served(cell, most):
                     served = True
                     yield order
             if served:
                 continue
-            if 2 * sum(cell.awaited > 0 for cell in left) > len(left):
+            if 2 * sum(cell.awaited > 0 for cell in due) > len(due):
                 yield None
             else:  # a few that take long to compile do not delay the others
                 most += HANDFUL

@@ -84,13 +84,13 @@ def refill(
         TraceError: the log could not be written; what it holds is safe.
     """
     progress = Progress()
-    known = {each.id for each in held.facts}
+    facts_ids = {entry.id for entry in held.facts}
     with tempfile.TemporaryDirectory(prefix="solkit-refill-") as folder:
         groups = groups_of(rows, sources, Path(folder), progress, held.facts_of, depth)
-        kept = [(group, None) for group in groups if group.facts_id in known]
+        kept = [(group, None) for group in groups if group.facts_id in facts_ids]
         _write(log, kept, progress)
         batch: list[tuple[Group, str | None]] = []
-        unknown = [group for group in groups if group.facts_id not in known]
+        unknown = [group for group in groups if group.facts_id not in facts_ids]
         for group, text, why in fresh_facts(unknown, workers, depth):
             if text is None:
                 progress.failed += len(group.rows)
@@ -123,7 +123,7 @@ def groups_of(
     files = _Files(sources, folder)
     triton, torch = (importlib.metadata.version(name) for name in ("triton", "torch"))
     cuda = nvrtc_release()
-    found: dict[str, Group] = {}
+    groups: dict[str, Group] = {}
     for row in rows:
         file, on = files.of(row), _with_target(row)
         if file is None or on is None or row.triton_version != triton:
@@ -138,12 +138,14 @@ def groups_of(
         if key in (row.facts_id, held.get((row.run_id, row.sequence))):
             continue
         progress.total += 1
-        if key not in found:
+        if key not in groups:
             entry_point = row.entry_point or "kernel"
-            asked = Configuration(file.path, entry_point, row.shape, row.params, file.reference)
-            found[key] = Group(asked, row.device, key, [], reached(file.text, depth))
-        found[key].rows.append((row.run_id, row.sequence))
-    return _in_rounds(found.values())
+            configuration = Configuration(
+                file.path, entry_point, row.shape, row.params, file.reference
+            )
+            groups[key] = Group(configuration, row.device, key, [], reached(file.text, depth))
+        groups[key].rows.append((row.run_id, row.sequence))
+    return _in_rounds(groups.values())
 
 
 def _in_rounds(groups: Iterable[Group]) -> list[Group]:
@@ -154,7 +156,7 @@ def _in_rounds(groups: Iterable[Group]) -> list[Group]:
         (place // _ROUND, group) for cell in cells.values() for place, group in enumerate(cell)
     ]
     return [
-        group for _, group in sorted(placed, key=lambda each: (each[0], each[1].configuration.path))
+        group for _, group in sorted(placed, key=lambda pair: (pair[0], pair[1].configuration.path))
     ]
 
 
@@ -177,17 +179,17 @@ def fresh_facts(
         for name, those in by_device.items():
             of = {id(group.configuration): group for group in those}
             with Analyser(name, workers=workers, cache=False, env=env) as analyser:
-                asked = (group.configuration for group in those)
-                for number, found in enumerate(analyser.analysed(asked, depth), 1):
+                configurations = (group.configuration for group in those)
+                for number, analysed in enumerate(analyser.analysed(configurations, depth), 1):
                     if number % _TRIMMED_EVERY == 0:
                         _trim(Path(folder))
-                    yield of[id(found.configuration)], *_told(found)
+                    yield of[id(analysed.configuration)], *_told(analysed)
 
 
-def _told(found: Analysed) -> tuple[str | None, str]:
-    analysis = found.analysis
+def _told(analysed: Analysed) -> tuple[str | None, str]:
+    analysis = analysed.analysis
     if analysis is None:
-        return None, str(found.error)
+        return None, str(analysed.error)
     if not (analysis.is_whole and analysis.kernels):
         return None, " ".join(analysis.notes)
     for facts in (kernel.facts for kernel in analysis.kernels):
@@ -236,8 +238,8 @@ def _write(
 
 
 def _name(group: Group) -> str:
-    asked = group.configuration
-    return f"{Path(asked.path).name} {dict(asked.params)} at {dict(asked.shape)}"
+    config = group.configuration
+    return f"{Path(config.path).name} {dict(config.params)} at {dict(config.shape)}"
 
 
 @dataclass(frozen=True)

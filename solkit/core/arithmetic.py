@@ -31,7 +31,9 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 def _plus(left: Any, right: Any) -> Any:
-    lists = [_listed(each) if isinstance(each, range) else each for each in (left, right)]
+    lists = [
+        _listed(operand) if isinstance(operand, range) else operand for operand in (left, right)
+    ]
     return operator.add(*lists)
 
 
@@ -47,12 +49,12 @@ def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 
 
 def _listed(items: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
+    result: list[Any] = []
     for item in items:
-        if len(found) == _MOST_ITEMS:
+        if len(result) == _MOST_ITEMS:
             raise OverflowError(f"a list has more than {_MOST_ITEMS:,} items")
-        found.append(item)
-    return found
+        result.append(item)
+    return result
 
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -131,10 +133,10 @@ class Expression:
             value = _compiled(body)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise ValueError(f"{text!r}: {error}") from error
-        names = [each for each in ast.walk(body) if isinstance(each, ast.Name)]
-        bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
-        known = bound | {*_CALLED, *_CONSTANTS}
-        return cls(text, tuple(dict.fromkeys(n.id for n in names if n.id not in known)), value)
+        names = [node for node in ast.walk(body) if isinstance(node, ast.Name)]
+        bound = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        defined = bound | {*_CALLED, *_CONSTANTS}
+        return cls(text, tuple(dict.fromkeys(n.id for n in names if n.id not in defined)), value)
 
 
 def _compiled(node: ast.expr) -> _Function:
@@ -174,15 +176,15 @@ def _binary(node: Any) -> _Function:
 
 
 def _bool(node: Any) -> _Function:
-    parts = [_compiled(each) for each in node.values]
+    parts = [_compiled(value) for value in node.values]
     if isinstance(node.op, ast.And):
         return lambda names: all(part(names) for part in parts)
     return lambda names: any(part(names) for part in parts)
 
 
 def _compare(node: Any) -> _Function:
-    functions = [_operator(_COMPARED, each) for each in node.ops]
-    first, *others = (_compiled(each) for each in (node.left, *node.comparators))
+    functions = [_operator(_COMPARED, op) for op in node.ops]
+    first, *others = (_compiled(operand) for operand in (node.left, *node.comparators))
 
     def compared(names: Names) -> bool:
         left = first(names)
@@ -205,12 +207,12 @@ def _call(node: Any) -> _Function:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name not in _CALLED or node.keywords:
         raise SyntaxError(f"{ast.unparse(node)}: may call only {', '.join(_CALLED)}")
-    function, arguments = _CALLED[name], [_compiled(each) for each in node.args]
-    return lambda names: function(*(each(names) for each in arguments))
+    function, arguments = _CALLED[name], [_compiled(arg) for arg in node.args]
+    return lambda names: function(*(argument(names) for argument in arguments))
 
 
 def _list(node: Any) -> _Function:
-    items = [_compiled(each) for each in node.elts]
+    items = [_compiled(element) for element in node.elts]
     return lambda names: [item(names) for item in items]
 
 
@@ -219,7 +221,7 @@ def _comprehension(node: Any) -> _Function:
     if more or loop.is_async or not isinstance(loop.target, ast.Name):
         raise SyntaxError(f"{ast.unparse(node)} has more than one variable")
     name, items = loop.target.id, _compiled(loop.iter)
-    tests = [_compiled(each) for each in loop.ifs]
+    tests = [_compiled(condition) for condition in loop.ifs]
 
     def listed(names: Names) -> list[Any]:
         scopes = ({**names, name: value} for value in items(names))
@@ -228,10 +230,10 @@ def _comprehension(node: Any) -> _Function:
     return listed
 
 
-def _operator(known: Mapping[Any, Callable[..., Any]], node: ast.AST) -> Callable[..., Any]:
-    if type(node) not in known:
+def _operator(operators: Mapping[Any, Callable[..., Any]], node: ast.AST) -> Callable[..., Any]:
+    if type(node) not in operators:
         raise SyntaxError(f"{type(node).__name__} is not an arithmetic operator")
-    return known[type(node)]
+    return operators[type(node)]
 
 
 _NODES: dict[type[ast.expr], Callable[[Any], _Function]] = {

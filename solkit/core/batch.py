@@ -202,9 +202,9 @@ class Batch:
     @property
     def saved_ms(self) -> float:
         """What all calls of all kernels save."""
-        return sum(each.saved_ms for each in self.items)
+        return sum(item.saved_ms for item in self.items)
 
     @property
     def before_ms(self) -> float:
         """All calls with the parameters that were in use, as far as they were measured."""
-        return sum(each.calls * (each.tuned.default.time_ms or 0.0) for each in self.items)
+        return sum(item.calls * (item.tuned.default.time_ms or 0.0) for item in self.items)

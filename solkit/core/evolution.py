@@ -45,12 +45,12 @@ class Order(str, enum.Enum):
 _Word = TypeVar("_Word", bound=enum.Enum)
 
 
-def _one_of(kind: type[_Word], told: object, name: str) -> _Word:
+def _one_of(kind: type[_Word], value: object, name: str) -> _Word:
     try:
-        return kind(told)
+        return kind(value)
     except ValueError:
-        valid = ", ".join(str(each.value) for each in kind)
-        raise InputError(f"{name} is {told!r}; expected one of: {valid}") from None
+        valid = ", ".join(str(member.value) for member in kind)
+        raise InputError(f"{name} is {value!r}; expected one of: {valid}") from None
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Finalist:
     @property
     def loss(self) -> float:
         """The largest ratio that was found; 0 if none was."""
-        return max((each.loss for each in self.practised), default=0.0)
+        return max((trial.loss for trial in self.practised), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -309,9 +309,9 @@ class Evolved:
         Raises:
             KeyError: there is none.
         """
-        for each in self.variants:
-            if each.variant.id == name:
-                return each
+        for bred in self.variants:
+            if bred.variant.id == name:
+                return bred
         raise KeyError(name)
 
     @property

@@ -135,11 +135,11 @@ class InstructionMix:
     @property
     def total(self) -> int:
         """All instructions that can be reached."""
-        return sum(each.count for each in self.counts)
+        return sum(count.count for count in self.counts)
 
     def of(self, *kinds: str) -> int:
         """Number of instructions of these kinds."""
-        return sum(each.count for each in self.counts if each.kind in kinds)
+        return sum(count.count for count in self.counts if count.kind in kinds)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class MeasureSettings:
         Raises:
             InputError: `on` does not name a GPU.
         """
-        found = re.fullmatch(r"cuda(?::(\d+))?", self.on or "cuda")
-        if found is None:
+        match = re.fullmatch(r"cuda(?::(\d+))?", self.on or "cuda")
+        if match is None:
             raise InputError(f"on: expected a GPU such as 'cuda:1', got {self.on!r}")
-        return int(found[1] or 0)
+        return int(match[1] or 0)

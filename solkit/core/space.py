@@ -112,10 +112,10 @@ class Space:
         Raises:
             ParamsError: two points have different parameters.
         """
-        found = {_key(point): dict(point) for point in points}
-        first = next(iter(found.values()), {})
+        unique = {_key(point): dict(point) for point in points}
+        first = next(iter(unique.values()), {})
         levels: dict[str, dict[Any, Value]] = {name: {} for name in first}
-        for point in found.values():
+        for point in unique.values():
             if point.keys() != first.keys():
                 raise ParamsError(
                     f"points of one space have the same parameters: {_told(point)} "
@@ -123,8 +123,8 @@ class Space:
                 )
             for name, value in point.items():
                 levels[name][type(value), value] = value
-        values = {name: sorted(each.values(), key=_rank) for name, each in levels.items()}
-        return cls(values, (), tuple(found.values()))
+        values = {name: sorted(level.values(), key=_rank) for name, level in levels.items()}
+        return cls(values, (), tuple(unique.values()))
 
     def where(
         self, text: str, holds: Callable[[Params], Any], names: Sequence[str] | None = None
@@ -203,8 +203,8 @@ class Space:
             ParamsError: it is not a point of the space.
         """
         if params.keys() != self.values.keys():
-            named, known = ", ".join(params) or "none", ", ".join(self.values) or "none"
-            raise ParamsError(f"the point has the parameters {named}; the space has {known}")
+            named, valid = ", ".join(params) or "none", ", ".join(self.values) or "none"
+            raise ParamsError(f"the point has the parameters {named}; the space has {valid}")
         places = self.places(params)
         if self.points is None:
             return sum(place * weight for place, (_, _, weight) in zip(places, self._digits))
@@ -301,25 +301,25 @@ class Space:
         """
         chance = random.Random(seed)
         seen: set[int] = set()
-        found = 0
+        legal = 0
         while 2 * len(seen) < self.size:
-            if len(seen) * LEAST_ACCEPTANCE > _PATIENCE * (found + 1):
-                raise InputError(self._refusal(len(seen), found))
+            if len(seen) * LEAST_ACCEPTANCE > _PATIENCE * (legal + 1):
+                raise InputError(self._refusal(len(seen), legal))
             place = chance.randrange(self.size)
             if place in seen:
                 continue
             seen.add(place)
             if self.is_legal(point := self.point(place)):
-                found += 1
+                legal += 1
                 yield point
         rest = [place for place in range(self.size) if place not in seen]
         chance.shuffle(rest)
         yield from filter(self.is_legal, map(self.point, rest))
 
-    def _refusal(self, drawn: int, found: int) -> str:
+    def _refusal(self, drawn: int, legal: int) -> str:
         texts = "; ".join(repr(constraint.text) for constraint in self.constraints)
         return (
-            f"{found} of {drawn:,} points drawn are legal, fewer than 1 in "
+            f"{legal} of {drawn:,} points drawn are legal, fewer than 1 in "
             f"{round(1 / LEAST_ACCEPTANCE):,}: the space cannot be sampled. Remove values that are "
             f"never legal from {', '.join(self.values)}, or loosen: {texts}"
         )
@@ -409,8 +409,8 @@ class Space:
     def _check_names(self, names: Iterable[str], where: str) -> None:
         for name in names:
             if name not in self.values:
-                known = ", ".join(self.values) or "none"
-                raise ParamsError(f"{where} names {name!r}; the parameters are: {known}")
+                valid = ", ".join(self.values) or "none"
+                raise ParamsError(f"{where} names {name!r}; the parameters are: {valid}")
 
 
 def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:

@@ -21,12 +21,12 @@ def imports(nodes: Iterable[ast.AST]) -> Meanings:
 
     A name may mean ``math`` in one function and ``torch`` elsewhere, so all of them count.
     """
-    found: dict[str, set[str]] = defaultdict(set)
+    full_names: dict[str, set[str]] = defaultdict(set)
     for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for name, full in _bound_by_import(node):
-                found[name].add(full)
-    return dict(found)
+                full_names[name].add(full)
+    return dict(full_names)
 
 
 def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -48,7 +48,7 @@ def dotted(node: ast.AST, imported: Meanings) -> list[str]:
         node = node.value
     if not isinstance(node, ast.Name):
         return []
-    return [".".join([each, *reversed(parts)]) for each in imported.get(node.id, (node.id,))]
+    return [".".join([prefix, *reversed(parts)]) for prefix in imported.get(node.id, (node.id,))]
 
 
 def root(node: ast.AST) -> str:
@@ -88,7 +88,7 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
 
 def used_by(node: ast.AST) -> set[str]:
     """The names that occur in a piece of code."""
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def is_main_guard(statement: ast.stmt) -> bool:
@@ -108,11 +108,11 @@ def is_main_guard(statement: ast.stmt) -> bool:
 
 def jitted(tree: ast.Module) -> set[str]:
     """The names of the functions that Triton compiles."""
-    known = imports(ast.walk(tree))
-    found = set()
+    imported = imports(ast.walk(tree))
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             kinds = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-            if any(full in _JITS for kind in kinds for full in dotted(kind, known)):
-                found.add(node.name)
-    return found
+            if any(full in _JITS for kind in kinds for full in dotted(kind, imported)):
+                names.add(node.name)
+    return names

@@ -77,8 +77,8 @@ class TuneSettings:
         if not 0 <= self.least_gain < 1:
             raise InputError(f"least_gain is {self.least_gain!r}; expected a share, 0 to 1")
         places = {"on": self.on, "gpus": self.gpus, "ray": self.ray}
-        if len(given := [name for name, place in places.items() if place is not None]) > 1:
-            raise InputError(f"{' and '.join(given)} name GPUs in different ways: give one of them")
+        if len(named := [name for name, place in places.items() if place is not None]) > 1:
+            raise InputError(f"{' and '.join(named)} name GPUs in different ways: give one of them")
         if self.resume and self.log is None:
             raise InputError("resume: name the log of the run to go on with")
 

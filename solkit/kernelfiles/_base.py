@@ -68,8 +68,8 @@ class Workload:
         """The same workload with its destinations made, outside of the candidate's time."""
         if self.destinations is None:
             return self
-        made = self.destinations()
-        return replace(self, destinations=lambda: made)
+        destinations = self.destinations()
+        return replace(self, destinations=lambda: destinations)
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
         """The same workload on other inputs."""
@@ -112,14 +112,14 @@ class Workload:
 def _places(function: Function, count: int) -> list[str]:
     """Names of a function's first arguments."""
     owner = getattr(function, "model", function)  # of a function that calls a module
-    told = owner.forward if isinstance(owner, torch.nn.Module) else owner
+    callee = owner.forward if isinstance(owner, torch.nn.Module) else owner
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
-        parameters = list(inspect.signature(told).parameters.values())
+        parameters = list(inspect.signature(callee).parameters.values())
     except (TypeError, ValueError):  # of C code
         parameters = []
-    known = [each.name for each in parameters if each.kind in kinds][:count]
-    return [*known, *(f"argument {n}" for n in range(len(known) + 1, count + 1))]
+    names = [parameter.name for parameter in parameters if parameter.kind in kinds][:count]
+    return [*names, *(f"argument {n}" for n in range(len(names) + 1, count + 1))]
 
 
 class LoadedKernel(abc.ABC):
@@ -192,10 +192,10 @@ class LoadedKernel(abc.ABC):
         problem = self.description.problem
         for name, value in shape.items():
             if name not in problem.sizes:
-                known = ", ".join(problem.sizes) or "none"
+                valid = ", ".join(problem.sizes) or "none"
                 raise ShapeError(
                     f"{problem.path} has no size {name!r} (given as {name}={value}); "
-                    f"its sizes are: {known}"
+                    f"its sizes are: {valid}"
                 )
         numbers = {
             name: value

@@ -133,14 +133,14 @@ def load(path: str, solution: str | None) -> FlashInferBenchKernel:
     )
 
 
-def _definition_file(path: Path, wanted: str | None) -> Path:
+def _definition_file(path: Path, name: str | None) -> Path:
     if path.suffix == ".json":
         return path
     files = sorted((path / "definitions").rglob("*.json"))
-    if wanted is not None:
-        named = [file for file in files if file.stem == wanted or _name_in(file) == wanted]
+    if name is not None:
+        named = [file for file in files if file.stem == name or _name_in(file) == name]
         if not named:
-            raise KernelFileError(f"has no definition {wanted!r}", str(path))
+            raise KernelFileError(f"has no definition {name!r}", str(path))
         return named[0]
     if len(files) == 1:
         return files[0]
@@ -224,9 +224,9 @@ def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, share: float
         return
     error = (got - want).abs()
     close = (error <= _TOLERANCE.atol) | (error <= _TOLERANCE.rtol * (want.abs() + 1e-8))
-    found = int(close.sum()) / close.numel()
-    assert found >= share, (
-        f"{100 * found:.4g} % of {name} is within {_TOLERANCE.atol:g} or {_TOLERANCE.rtol:g} "
+    matching = int(close.sum()) / close.numel()
+    assert matching >= share, (
+        f"{100 * matching:.4g} % of {name} is within {_TOLERANCE.atol:g} or {_TOLERANCE.rtol:g} "
         f"relative, of which {100 * share:g} % must be; the largest error is "
         f"{float(error.max()):.4g}"
     )

@@ -136,14 +136,14 @@ class NativeKernel(LoadedKernel):
         self, shape: Mapping[str, Value], device: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         path = self.description.problem.path
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             name: _as_torch(name, value, path) for name, value in shape.items()
         }
         if "device" in inspect.signature(self._inputs).parameters:
-            given["device"] = device
+            arguments["device"] = device
         with blaming(path, "calling inputs()"):
-            made = self._inputs(**given)
-        return _split(made)
+            inputs = self._inputs(**arguments)
+        return _split(inputs)
 
     def _bind(self, params: dict[str, Value]) -> Callable[..., Any] | None:
         if self._kernel is None or self.description.candidate is None:
@@ -154,10 +154,10 @@ class NativeKernel(LoadedKernel):
         own = _accepted(self._kernel, params)
         for name in params:
             if name not in own and name not in tuned:
-                known = ", ".join(self.description.candidate.params) or "none"
+                valid = ", ".join(self.description.candidate.params) or "none"
                 raise ParamsError(
                     f"{file_of(self._module)}: kernel() takes no parameter {name!r} "
-                    f"(given as {name}={params[name]}); its parameters are: {known}"
+                    f"(given as {name}={params[name]}); its parameters are: {valid}"
                 )
         defaults = inspect.signature(self._kernel).parameters
         bound: dict[str, Any] = {
@@ -174,10 +174,10 @@ class NativeKernel(LoadedKernel):
 
 
 def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any]:
-    found = getattr(module, name, None)
-    if not callable(found):
+    function = getattr(module, name, None)
+    if not callable(function):
         raise KernelFileError(f"has no {name}(); expected {expected}", file_of(module))
-    return found  # type: ignore[no-any-return]  # callable() narrows Any no further
+    return function  # type: ignore[no-any-return]  # callable() narrows Any no further
 
 
 def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
@@ -231,14 +231,14 @@ def to_dtype(name: str, path: str) -> torch.dtype:
     return dtype
 
 
-def _split(made: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _split(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """What ``inputs`` returned, as (args, kwargs)."""
-    pair = isinstance(made, (tuple, list)) and len(made) == 2
-    if pair and isinstance(made[0], (tuple, list)) and isinstance(made[1], dict):
-        return tuple(made[0]), dict(made[1])
-    if isinstance(made, dict):
-        return (), dict(made)
-    return (tuple(made), {}) if isinstance(made, (tuple, list)) else ((made,), {})
+    pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
+    if pair and isinstance(inputs[0], (tuple, list)) and isinstance(inputs[1], dict):
+        return tuple(inputs[0]), dict(inputs[1])
+    if isinstance(inputs, dict):
+        return (), dict(inputs)
+    return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
 
 
 def _shapes(
@@ -248,8 +248,8 @@ def _shapes(
     if not isinstance(listed, (list, tuple)):
         raise KernelFileError(f"{name} is {listed!r}; expected a list of dicts", file_of(module))
     for shape in listed:
-        known = isinstance(shape, dict) and set(shape) <= set(sizes)
-        if not known or not all(map(_is_plain, shape.values())):
+        is_valid = isinstance(shape, dict) and set(shape) <= set(sizes)
+        if not is_valid or not all(map(_is_plain, shape.values())):
             raise KernelFileError(
                 f"{name} has {shape!r}; expected a dict over the sizes of inputs(): "
                 f"{', '.join(sizes) or 'none'}, with numbers, words and dtypes for values",
@@ -293,11 +293,11 @@ def space_of(module: ModuleType) -> Space:
 def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ...]:
     listed = getattr(module, "OUTPUTS", ())
     named = (listed,) if isinstance(listed, str) else tuple(listed)
-    known = inspect.signature(reference).parameters
+    names = inspect.signature(reference).parameters
     for name in named:
-        if name not in known:
+        if name not in names:
             raise KernelFileError(
-                f"OUTPUTS names {name!r}; expected an argument of reference(): {', '.join(known)}",
+                f"OUTPUTS names {name!r}; expected an argument of reference(): {', '.join(names)}",
                 file_of(module),
                 definition_line(reference),
             )

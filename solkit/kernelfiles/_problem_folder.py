@@ -183,17 +183,17 @@ class ProblemFolderKernel(LoadedKernel):
             raise ShapeError(f"{self._files.path}: {name}={value} is not a valid size of an axis")
         return value
 
-    def _all_axes(self, others: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+    def _all_axes(self, others: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
         """Given sizes, those that follow from them, and the rest from a workload."""
-        axes = self._with_derived({**others, **self._with_derived(given)})
+        axes = self._with_derived({**others, **self._with_derived(sizes)})
         missing = self._missing(axes)
         if missing:
             raise ShapeError(
                 f"{self._files.path}: no workload gives {', '.join(missing)} a size; "
                 f"give it with --shape {','.join(f'{name}=<size>' for name in missing)}"
             )
-        wanted = dict.fromkeys((*self._definition.var_axes, *others))
-        return {name: axes[name] for name in wanted}
+        names = dict.fromkeys((*self._definition.var_axes, *others))
+        return {name: axes[name] for name in names}
 
     def _missing(self, axes: Mapping[str, int]) -> list[str]:
         """Axes without a size, except those whose size follows from earlier ones."""
@@ -207,11 +207,11 @@ class ProblemFolderKernel(LoadedKernel):
     def _with_derived(self, sizes: Mapping[str, int]) -> dict[str, int]:
         """Sizes with those of constant axes, expressions and constraints (``a == b + 1``)."""
         axes = self._definition.axes.items()
-        known = {**{name: axis.value for name, axis in axes if axis.type == "const"}, **sizes}
+        values = {**{name: axis.value for name, axis in axes if axis.type == "const"}, **sizes}
         for name, expression in self._formulas():
             with contextlib.suppress(ValueError):  # a size is missing, or it is not arithmetic
-                known.setdefault(name, int(evaluate(expression, known)))
-        return known
+                values.setdefault(name, int(evaluate(expression, values)))
+        return values
 
     def _formulas(self) -> list[tuple[str, str]]:
         axes = self._definition.axes
@@ -231,9 +231,9 @@ class ProblemFolderKernel(LoadedKernel):
         axes = self._with_derived(record.axes)
         for name, expression in self._formulas():
             if name not in axes:
-                known = ", ".join(axes)
+                names = ", ".join(axes)
                 raise KernelFileError(
-                    f"axis {name} is {expression!r}, which cannot be computed from {known}",
+                    f"axis {name} is {expression!r}, which cannot be computed from {names}",
                     self._files.path,
                 )
         return axes
@@ -251,8 +251,8 @@ class ProblemFolderKernel(LoadedKernel):
         record = self._record(shape)
         kernel = self._kernel(dict(params or {}), device)
         inputs = _Inputs(self, record, device)
-        made = inputs.make()
-        args = tuple(made.values())
+        tensors = inputs.make()
+        args = tuple(tensors.values())
         check_call(self._run, "run", args, {}, self._text_name, "the definition")
         solution = self._files.solution
         writes = solution is not None and solution.destination_passing
@@ -261,7 +261,7 @@ class ProblemFolderKernel(LoadedKernel):
             kwargs={},
             reference=self._reference(device),
             kernel=kernel,
-            check=self._check(record, made),
+            check=self._check(record, tensors),
             tolerance=self._tolerance(record),
             assumptions=tuple(inputs.assumptions),
             destinations=(lambda: self._destinations(record, device)) if writes else None,
@@ -287,9 +287,9 @@ class ProblemFolderKernel(LoadedKernel):
                 raise ParamsError(f"{self._files.path}: there is no solution to give {params} to")
             return None
         function, module = solution.load(device)
-        known = restrict_autotuners(module, params) if module is not None else set()
-        if set(params) - known:
-            unknown = ", ".join(sorted(set(params) - known))
+        tuned = restrict_autotuners(module, params) if module is not None else set()
+        if set(params) - tuned:
+            unknown = ", ".join(sorted(set(params) - tuned))
             raise ParamsError(f"{solution.path}: no autotuned kernel has a parameter {unknown}")
         if solution.destination_passing:
             return function
@@ -370,8 +370,8 @@ class _Inputs:
     def _from_custom(self, name: str) -> Any:
         if name not in self._customs:
             path = self._kernel._text_name
-            made = ", ".join(self._customs) or "nothing"
-            raise KernelFileError(f"the inputs' function makes no {name!r}; it makes {made}", path)
+            valid = ", ".join(self._customs) or "nothing"
+            raise KernelFileError(f"the inputs' function makes no {name!r}; it makes {valid}", path)
         value = self._customs[name]
         return value.to(self._device) if isinstance(value, torch.Tensor) else value
 
@@ -383,11 +383,11 @@ class _Inputs:
             if not self._is_fake:
                 raise KernelFileError(f"is not here, and holds input {name}", str(path))
             return self._stand_in(name, shape, spec, f"{path.name} is not here")
-        found = read_tensor(path, source.tensor_key)
-        if tuple(found.shape) == shape and found.dtype == to_torch_dtype(spec.dtype):
-            return found.to(self._device)
+        tensor = read_tensor(path, source.tensor_key)
+        if tuple(tensor.shape) == shape and tensor.dtype == to_torch_dtype(spec.dtype):
+            return tensor.to(self._device)
         problem = (
-            f"{source.tensor_key} is {found.dtype} {tuple(found.shape)}, where input {name} is "
+            f"{source.tensor_key} is {tensor.dtype} {tuple(tensor.shape)}, where input {name} is "
             f"{spec.dtype} {shape}"
         )
         if not self._is_fake:
@@ -398,12 +398,12 @@ class _Inputs:
         self, name: str, shape: tuple[int, ...], spec: TensorSpec, why: str
     ) -> torch.Tensor:
         """Well-formed data in place of missing data."""
-        made = structured(name, shape, self._axes)
-        if made is None:
+        stand_in = structured(name, shape, self._axes)
+        if stand_in is None:
             words = "is drawn at random"
             tensor = self._kernel._random(name, shape, self._device)
         else:
-            words, values = made
+            words, values = stand_in
             tensor = values.to(to_torch_dtype(spec.dtype)).to(self._device)
         self.assumptions.append(f"Input {name} {words}: {why}.")
         return tensor
@@ -413,8 +413,8 @@ def _resolve(path: str, roots: Sequence[Path]) -> Path:
     """A path below one of the roots; the path may repeat the root's last folders."""
     parts = Path(path).parts
     tails = [Path(*parts[start:]) for start in range(len(parts))]
-    found = (root / tail for root in roots for tail in tails if (root / tail).is_file())
-    return next(found, roots[0] / path)
+    files = (root / tail for root in roots for tail in tails if (root / tail).is_file())
+    return next(files, roots[0] / path)
 
 
 def _sizes(spec: TensorSpec, axes: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -429,7 +429,7 @@ def _size_of(axis: str, axes: Mapping[str, int]) -> int:
 
 def outputs_that_agree(*outputs: Any) -> list[Sequence[torch.Tensor]]:
     """Outputs as lists; raises `AssertionError` if they differ in number, shape or dtype."""
-    listed = [[each] if isinstance(each, torch.Tensor) else each for each in outputs]
-    given, wanted = ([(tuple(t.shape), t.dtype) for t in each] for each in listed)
-    assert given == wanted, f"outputs are {given} where the reference has {wanted}"
+    listed = [[output] if isinstance(output, torch.Tensor) else output for output in outputs]
+    actual, expected = ([(tuple(t.shape), t.dtype) for t in tensors] for tensors in listed)
+    assert actual == expected, f"outputs are {actual} where the reference has {expected}"
     return listed

@@ -112,8 +112,8 @@ class Definition(Record):
         for name, spec in {**self.inputs, **self.outputs}.items():
             for axis in spec.shape or ():
                 if not self.axes.keys() >= set(_NAME.findall(axis)):
-                    known = ", ".join(self.axes)
-                    raise ValueError(f"{name} has axis {axis!r}; the axes are: {known}")
+                    valid = ", ".join(self.axes)
+                    raise ValueError(f"{name} has axis {axis!r}; the axes are: {valid}")
         return self
 
     @property
@@ -261,8 +261,8 @@ def _explained(error: ValidationError) -> str:
     """The first fault, and the number of others."""
     first, *others = error.errors()
     place = ".".join(map(str, first["loc"]))
-    given = first["input"]
-    shown = f", got {given!r}" if isinstance(given, (str, int, float, bool)) else ""
+    value = first["input"]
+    shown = f", got {value!r}" if isinstance(value, (str, int, float, bool)) else ""
     if len(shown) > 200:
         shown = ""
     more = f" (and {len(others)} more)" if others else ""

@@ -59,8 +59,8 @@ def read_tensor(path: Path, key: str) -> torch.Tensor:
         data = bytearray(file.read(last - first))
     dtype = _DTYPES.get(entry["dtype"])
     if dtype is None:
-        known = ", ".join(_DTYPES)
-        raise KernelFileError(f"{key} has dtype {entry['dtype']!r}; known: {known}", str(path))
+        valid = ", ".join(_DTYPES)
+        raise KernelFileError(f"{key} has dtype {entry['dtype']!r}; known: {valid}", str(path))
     flat = torch.frombuffer(data, dtype=dtype) if data else torch.empty(0, dtype=dtype)
     return flat.reshape(entry["shape"])
 

@@ -93,12 +93,12 @@ class _Spec(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_before_languages(cls, given: Any) -> Any:
+    def _of_before_languages(cls, data: Any) -> Any:
         """Some of the benchmark's own files have `language` in place of `languages`."""
-        if isinstance(given, dict) and "languages" not in given and "language" in given:
-            language = given["language"]
-            return {**given, "languages": ["pytorch" if language == "python" else language]}
-        return given
+        if isinstance(data, dict) and "languages" not in data and "language" in data:
+            language = data["language"]
+            return {**data, "languages": ["pytorch" if language == "python" else language]}
+        return data
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> _Spec:

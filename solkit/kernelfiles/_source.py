@@ -190,34 +190,34 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
     Raises:
         ParamsError: autotuners know the parameters, but none has a matching configuration.
     """
-    known: set[str] = set()
+    restricted: set[str] = set()
     lacking: list[str] = []
     matched = False
     own = _autotuners(module)
     for tuner in elsewhere(own.values()):  # a launch says which of these are used, and what is odd
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         every = [(config, config.all_kwargs()) for config in tuner.configs]
-        wanted = {key: params[key] for key in params if any(key in kw for _, kw in every)}
-        kept = [c for c, kw in every if all(kw.get(k) == v for k, v in wanted.items())]
-        known |= set(wanted)
+        selected = {key: params[key] for key in params if any(key in kw for _, kw in every)}
+        kept = [c for c, kw in every if all(kw.get(k) == v for k, v in selected.items())]
+        restricted |= set(selected)
         tuner.configs = kept or tuner.configs
     for name, tuner in own.items():
         tuner.configs = vars(tuner).setdefault("every_config", tuner.configs)
         configs = [(config, config.all_kwargs()) for config in tuner.configs]
-        wanted = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
-        kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in wanted.items())]
-        known |= set(wanted)
-        matched |= bool(wanted and kept)
+        selected = {key: params[key] for key in params if any(key in kw for _, kw in configs)}
+        kept = [c for c, kw in configs if all(kw.get(k) == v for k, v in selected.items())]
+        restricted |= set(selected)
+        matched |= bool(selected and kept)
         tuner.configs = kept or tuner.configs
         if not kept:
             listed = "; ".join(str(kw) for _, kw in configs[:8])
             lacking.append(
                 f"{file_of(module)}: autotuned kernel {name} has no configuration with "
-                f"{wanted}; it has: {listed}{' …' if len(configs) > 8 else ''}"
+                f"{selected}; it has: {listed}{' …' if len(configs) > 8 else ''}"
             )
     if lacking and not matched:
         raise ParamsError(lacking[0])
-    return known
+    return restricted
 
 
 def autotuned_space(module: ModuleType) -> Space:
@@ -237,7 +237,7 @@ def space_of_tuners(tuners: Iterable[Any]) -> Space:
         listed = _points(tuner)
         if len(points) * len(listed) > _MOST_COMBINED:
             return Space()
-        pairs = ((left, right) for left in points for right in listed)
+        pairs = ((point, right) for point in points for right in listed)
         points = [{**a, **b} for a, b in pairs if all(a[key] == b[key] for key in a.keys() & b)]
     return Space.of_points(points) if points != [{}] else Space()
 
@@ -254,9 +254,9 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
     """By name, the autotuners of a module and of modules imported from its folder."""
     names = _names_in(str(Path(file_of(module)).resolve().parent), len(sys.modules))
     beside = [sys.modules[name] for name in names if name in sys.modules]
-    named = [item for each in (module, *beside) for item in list(vars(each).items())]
-    found = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
-    return dict(found.values())
+    named = [item for owner in (module, *beside) for item in list(vars(owner).items())]
+    tuners = {id(tuner): (name, tuner) for name, value in named if (tuner := autotuner_of(value))}
+    return dict(tuners.values())
 
 
 def elsewhere(own: Iterable[Any]) -> list[Any]:
@@ -269,13 +269,13 @@ def elsewhere(own: Iterable[Any]) -> list[Any]:
 @functools.lru_cache(maxsize=1)
 def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
     """Repeated only if the number of modules changed, as `_names_in`."""
-    found: dict[int, Any] = {}
+    tuners: dict[int, Any] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] not in ("torch", "triton", "solkit"):
             for value in list(getattr(module, "__dict__", {}).values()):
                 if type(value).__name__ in ("Autotuner", "Heuristics"):
-                    found[id(value)] = autotuner_of(value)
-    return tuple({id(tuner): tuner for tuner in found.values() if tuner is not None}.values())
+                    tuners[id(value)] = autotuner_of(value)
+    return tuple({id(tuner): tuner for tuner in tuners.values() if tuner is not None}.values())
 
 
 @functools.lru_cache(maxsize=16)

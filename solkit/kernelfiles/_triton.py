@@ -143,9 +143,9 @@ class TritonKernel(LoadedKernel):
         return name, kernels[name]
 
     def _check_names(self) -> None:
-        known = set(inspect.signature(_innermost(self._jit)).parameters)
+        names = set(inspect.signature(_innermost(self._jit)).parameters)
         for name in [*self._launch["args"], *self._outputs]:
-            if name not in known:
+            if name not in names:
                 raise KernelFileError(
                     f"the launch description names {name!r}; {self._name} takes: "
                     f"{', '.join(inspect.signature(_innermost(self._jit)).parameters)}",
@@ -162,30 +162,30 @@ class TritonKernel(LoadedKernel):
         sizes = self.full_shape(shape)
         constants = self._constants(dict(params or {}), sizes)
         specs = {k: v for k, v in self._launch["args"].items() if k not in self._outputs}
-        made = {name: self._make(name, spec, sizes, device) for name, spec in specs.items()}
+        tensors = {name: self._make(name, spec, sizes, device) for name, spec in specs.items()}
         if self._reference is not None:
-            args = tuple(made.values())
+            args = tuple(tensors.values())
             path = self.description.problem.path
             check_call(self._reference, "reference", args, {}, path, "the launch description")
         return Workload(
-            args=tuple(made.values()),
+            args=tuple(tensors.values()),
             kwargs={},
             reference=self._reference,
-            kernel=self._launcher(tuple(made), sizes, constants, device),
+            kernel=self._launcher(tuple(tensors), sizes, constants, device),
         )
 
     def _constants(self, params: dict[str, Value], sizes: Mapping[str, Value]) -> dict[str, Value]:
-        known = dict(self._launch.get("constants", {}))
+        constants = dict(self._launch.get("constants", {}))
         options = {"num_warps", "num_stages", "num_ctas", "maxnreg"}
         tuned = restrict_autotuners(self._module, params)
         for name in params:
-            if name not in known and name not in options and name not in tuned:
+            if name not in constants and name not in options and name not in tuned:
                 raise ParamsError(
                     f"{self._path}: the launch description has no constant {name!r}; "
-                    f"it has: {', '.join(known) or 'none'}"
+                    f"it has: {', '.join(constants) or 'none'}"
                 )
-        given = {k: v for k, v in params.items() if k not in tuned}  # the tuner passes the others
-        listed = {**known, **given}
+        passed = {k: v for k, v in params.items() if k not in tuned}  # the tuner passes the others
+        listed = {**constants, **passed}
         return {name: self._constant(value, sizes, listed) for name, value in listed.items()}
 
     def _constant(
@@ -195,8 +195,8 @@ class TritonKernel(LoadedKernel):
         scope = {**{k: v for k, v in constants.items() if not isinstance(v, str)}, **sizes}
         if not isinstance(value, str) or not names_in(value) & scope.keys():
             return value
-        found: Value = _evaluate(value, scope, self._path)
-        return found
+        constant: Value = _evaluate(value, scope, self._path)
+        return constant
 
     def _launcher(
         self,
@@ -205,8 +205,8 @@ class TritonKernel(LoadedKernel):
         constants: dict[str, Value],
         device: str,
     ) -> Callable[..., Any]:
-        wanted = self._launch["grid"]
-        listed = [wanted] if isinstance(wanted, (str, int)) else list(wanted)
+        axes = self._launch["grid"]
+        listed = [axes] if isinstance(axes, (str, int)) else list(axes)
 
         def grid(meta: Mapping[str, Any]) -> tuple[int, ...]:
             scope = {**meta, **sizes, **constants}

@@ -87,7 +87,7 @@ class _Model:
         torch.manual_seed(request["seed"] % _MOST_SEED)
         is_sampled = request["temperature"] > 0
         with torch.inference_mode():
-            made = self._model.generate(
+            generated = self._model.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=min(request["max_tokens"], room),
@@ -96,7 +96,7 @@ class _Model:
                 stopping_criteria=self._criteria([clock]),
                 pad_token_id=self._tokenizer.pad_token_id or self._tokenizer.eos_token_id,
             )
-        new = made[0, ids.shape[1] :]
+        new = generated[0, ids.shape[1] :]
         return {
             "text": self._tokenizer.decode(new, skip_special_tokens=True),
             "tokens_in": int(ids.shape[1]),
@@ -118,7 +118,7 @@ class _Model:
                 messages, tokenize=False, add_generation_prompt=True
             )
             return self._tokenizer(text, return_tensors="pt", add_special_tokens=False).input_ids
-        text = "\n\n".join(each["content"] for each in messages) + "\n\n"
+        text = "\n\n".join(message["content"] for message in messages) + "\n\n"
         return self._tokenizer(text, return_tensors="pt").input_ids
 
 

@@ -165,12 +165,12 @@ class Asking:
     def _read(
         self, request: Request, reply: Reply, spent: Spent, read: Callable[[str], Read[T] | Unread]
     ) -> T | None:
-        found = read(reply.text)
-        if isinstance(found, Read):
+        reading = read(reply.text)
+        if isinstance(reading, Read):
             self._record(request, reply, spent)
-            return found.value
-        self._record(request, reply, spent, f"{found.reason}: {found.why}")
-        self._tell(f"An answer of {self.name} is refused: {found.why}")
+            return reading.value
+        self._record(request, reply, spent, f"{reading.reason}: {reading.why}")
+        self._tell(f"An answer of {self.name} is refused: {reading.why}")
         return None
 
     def _record(

@@ -69,7 +69,7 @@ class Request:
     @property
     def most_tokens_in(self) -> int:
         """No tokenizer makes more tokens of it: each has at least one byte of the text."""
-        sizes = (len(each.content.encode()) + _TOKENS_A_MESSAGE for each in self.messages)
+        sizes = (len(message.content.encode()) + _TOKENS_A_MESSAGE for message in self.messages)
         return sum(sizes) + _TOKENS_A_MESSAGE
 
 
@@ -164,5 +164,5 @@ def is_here(host: str) -> bool:
 def without_thought(text: str) -> str:
     """An answer without the thoughts that some models write ahead of it."""
     start, end = _THOUGHT
-    head, found, rest = text.partition(end)
-    return rest if found and head.lstrip().startswith(start) else text
+    head, separator, rest = text.partition(end)
+    return rest if separator and head.lstrip().startswith(start) else text

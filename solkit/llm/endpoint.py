@@ -246,25 +246,25 @@ class _Completion(BaseModel):
 def _reply_in(body: str, mask: Callable[[str], str]) -> Answered:
     """A completion's text; a failure if the body is not one."""
     try:
-        found = _Completion.model_validate_json(body)
+        completion = _Completion.model_validate_json(body)
     except (ValidationError, RecursionError) as error:
         why = _short(mask(_first(error)))
         return Failure(Trouble.NONSENSE, f"the answer is no chat completion: {why}")
-    usage = _usage_in(found.usage)
-    choice = found.choices[0]
+    usage = _usage_in(completion.usage)
+    choice = completion.choices[0]
     return Reply(
         text=mask(choice.message.content),
         tokens_in=None if usage is None else usage.prompt_tokens,
         tokens_out=None if usage is None else usage.completion_tokens,
-        model=_short(mask(found.model)),
+        model=_short(mask(completion.model)),
         finish=_short(mask(choice.finish_reason or "")),
     )
 
 
-def _usage_in(given: Any) -> _Usage | None:
+def _usage_in(usage: Any) -> _Usage | None:
     """Reported tokens; ``None`` if they are missing or absurd, and must be estimated."""
     try:
-        return _Usage.model_validate(given)
+        return _Usage.model_validate(usage)
     except ValidationError:
         return None
 
@@ -276,9 +276,9 @@ def _short(text: str) -> str:
 def _first(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return type(error).__name__
-    found = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(map(str, found["loc"]))
-    return f"{place}: {found['msg']}" if place else str(found["msg"])
+    first = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
 def _cause(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:

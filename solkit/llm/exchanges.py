@@ -85,14 +85,14 @@ def read_exchanges(path: str | Path) -> tuple[Exchange, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot read the exchanges: {error}") from error
     *whole, _cut = text.split("\n")
-    found = []
+    exchanges = []
     for number, line in enumerate(whole, 1):
         try:
-            found.append(Exchange.model_validate_json(line))
+            exchanges.append(Exchange.model_validate_json(line))
         except ValidationError as error:
             why = error.errors(include_input=False, include_url=False)[0]["msg"]
             raise InputError(f"{path}:{number}: not an exchange: {why}") from error
-    return tuple(found)
+    return tuple(exchanges)
 
 
 class Replayed:
@@ -111,8 +111,8 @@ class Replayed:
         self._path = path
         self._answers: dict[str, deque[Answered]] = {}
         every = read_exchanges(path)
-        for each in every:
-            self._answers.setdefault(each.digest, deque()).append(each.answer)
+        for exchange in every:
+            self._answers.setdefault(exchange.digest, deque()).append(exchange.answer)
         self.name = every[0].request.model if every else ""
         self.host = ""
 
@@ -122,11 +122,11 @@ class Replayed:
         Raises:
             InputError: there is none.
         """
-        left = self._answers.get(request.digest)
-        if not left:
-            known = "all its answers were given" if left is not None else "it was never asked"
-            raise InputError(f"{self._path}: no answer to request {request.digest[:12]}: {known}")
-        return left.popleft()
+        answers = self._answers.get(request.digest)
+        if not answers:
+            reason = "all its answers were given" if answers is not None else "it was never asked"
+            raise InputError(f"{self._path}: no answer to request {request.digest[:12]}: {reason}")
+        return answers.popleft()
 
     def close(self) -> None:
         """Nothing to free."""

@@ -52,10 +52,10 @@ def read_once(path: str) -> Iterator[None]:
         return
     gguf = importlib.import_module("gguf")
     slow = {name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")}
-    for name, each in slow.items():
-        setattr(gguf, name, functools.cache(each))
+    for name, function in slow.items():
+        setattr(gguf, name, functools.cache(function))
     try:
         yield
     finally:  # what was read is forgotten, since the file may be another the next time
-        for name, each in slow.items():
-            setattr(gguf, name, each)
+        for name, function in slow.items():
+            setattr(gguf, name, function)

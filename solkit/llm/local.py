@@ -72,9 +72,9 @@ class LocalModel:
             UnsupportedError: transformers is missing, or the model cannot be loaded.
         """
         channel = self._channel or self._started()
-        asked = {**asdict(request), "limit_s": self._limit_s}
+        message = {**asdict(request), "limit_s": self._limit_s}
         try:
-            channel.send(asked, timeout_s=_GRACE_S)
+            channel.send(message, timeout_s=_GRACE_S)
             answer = channel.receive(self._limit_s + _GRACE_S).header
         except TimeoutError:
             self.close()

@@ -77,19 +77,19 @@ def profile(
             file, arguments, trace, calls=skip + calls, time_limit_s=time_limit_s
         )
         try:
-            found = _of_trace(trace, device, precision, skip)
+            result = _of_trace(trace, device, precision, skip)
         except InputError as error:
             raise InputError(f"{failure}; {error}" if failure else str(error)) from error
-    return replace(found, path=file, failure=failure)
+    return replace(result, path=file, failure=failure)
 
 
 def _check_for_gpu(file: str) -> None:
     """Raise `UnsupportedError` if this machine has no GPU."""
     try:
-        found = bool(nvml.live_devices())
+        has_gpu = bool(nvml.live_devices())
     except UnknownDeviceError:  # there is a GPU: --device may name a similar one
-        found = True
-    if not found:
+        has_gpu = True
+    if not has_gpu:
         raise UnsupportedError(
             f"profiling {file} needs a GPU, and this machine has none; a trace saved on another "
             "machine can be read here: solkit profile trace.json"
@@ -133,11 +133,11 @@ def _busiest(recording: Recording) -> tuple[int, list[int]]:
     return first, others
 
 
-def _device(asked: str | Device | None, gpu: Gpu | None, path: str) -> Device:
-    if isinstance(asked, Device):
-        return asked
-    if asked is not None:
-        return calibrated(catalogue.find(asked))
+def _device(requested: str | Device | None, gpu: Gpu | None, path: str) -> Device:
+    if isinstance(requested, Device):
+        return requested
+    if requested is not None:
+        return calibrated(catalogue.find(requested))
     if gpu is None or not gpu.name:
         raise UnknownDeviceError(f"{path} names no GPU: say which it was recorded on with --device")
     try:

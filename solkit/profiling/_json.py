@@ -95,9 +95,9 @@ class _Window:
         self._at += 1
 
     def _expect(self, character: str) -> None:
-        found = self._peek()
-        if found != character:
-            wrong = f"expected {character!r}, found {found!r}"
+        actual = self._peek()
+        if actual != character:
+            wrong = f"expected {character!r}, found {actual!r}"
             raise InputError(f"{self._path}: {wrong}{self._where()}")
         self._at += 1
 

@@ -99,8 +99,8 @@ def main(trace: str, limit: int, script: str, *arguments: str) -> None:
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     steps = _Steps(limit)
-    wanted = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    activities = [each for each in wanted if each in supported_activities()]
+    kinds = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    activities = [kind for kind in kinds if kind in supported_activities()]
     session = profile(
         activities=activities,
         record_shapes=True,

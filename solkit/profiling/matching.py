@@ -42,7 +42,8 @@ class Matching:
 def match(recording: Recording, device: int) -> Matching:
     """Match what ran on a GPU; `device` is its `Activity.device`."""
     activities = sorted(
-        (each for each in recording.activities if each.device == device), key=lambda a: a.start_us
+        (activity for activity in recording.activities if activity.device == device),
+        key=lambda a: a.start_us,
     )
     threads = _threads(recording.ops)
     parents = _parents(recording.ops, threads)
@@ -52,12 +53,12 @@ def match(recording: Recording, device: int) -> Matching:
     ops = []
     for activity, index in zip(activities, calls):
         call = recording.calls[index] if index != NONE else None
-        found = by_id.get(activity.external_id or (call.external_id if call else 0), NONE)
+        op = by_id.get(activity.external_id or (call.external_id if call else 0), NONE)
         if call and is_graph_launch(call):
-            found = NONE
-        elif call and not (found != NONE and _is_open(recording.ops[found], call)):
-            found = _around(call, recording.ops, threads.get(call.thread, ()), parents)
-        ops.append(found)
+            op = NONE
+        elif call and not (op != NONE and _is_open(recording.ops[op], call)):
+            op = _around(call, recording.ops, threads.get(call.thread, ()), parents)
+        ops.append(op)
     return Matching(recording, tuple(activities), tuple(calls), tuple(ops), parents)
 
 

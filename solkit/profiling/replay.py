@@ -29,10 +29,10 @@ from solkit.roofline.work import work_of, work_of_arguments
 __all__ = ["replay"]
 
 
-def replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
+def replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
     """Replay ops: the innermost possible one of each list whose operations are all modelled.
 
-    If there is none, the bytes of the innermost one that can be replayed. Each list in `asked`
+    If there is none, the bytes of the innermost one that can be replayed. Each list in `requests`
     holds an op that launched kernels, followed by those around it.
     """
     fake(device)
@@ -44,19 +44,19 @@ def replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
         return called[op]
 
     with fake_cuda.fake_tensors():
-        return [_innermost([lambda op=op: once(op) for op in ops]) for ops in asked]  # type: ignore[misc]
+        return [_innermost([lambda op=op: once(op) for op in ops]) for ops in requests]  # type: ignore[misc]
 
 
 def _innermost(attempts: Sequence[Callable[[], Replayed]]) -> Replayed:
     bytes_alone: Replayed | None = None
     first: Replayed | None = None
     for level, attempt in enumerate(attempts):
-        found = replace(attempt(), level=level)
-        first = first or found
-        if found.work is not None and not found.work.unmodelled:
-            return found
-        if found.work is not None:
-            bytes_alone = bytes_alone or found
+        replayed = replace(attempt(), level=level)
+        first = first or replayed
+        if replayed.work is not None and not replayed.work.unmodelled:
+            return replayed
+        if replayed.work is not None:
+            bytes_alone = bytes_alone or replayed
     return bytes_alone or replace(first or Replayed(), level=0)
 
 
@@ -106,11 +106,15 @@ def _returning(
     Both cost the same, but the bytes read of an input are known only for the former.
     """
     packet, arguments = overload.overloadpacket, overload._schema.arguments
-    inputs = [(each.name, str(each.real_type)) for each in arguments if not each.is_out]
+    inputs = [
+        (argument.name, str(argument.real_type)) for argument in arguments if not argument.is_out
+    ]
     if len(inputs) == len(arguments):
         return overload, positional, named
     for other in (getattr(packet, name) for name in packet.overloads()):
-        if [(each.name, str(each.real_type)) for each in other._schema.arguments] == inputs:
+        if [
+            (argument.name, str(argument.real_type)) for argument in other._schema.arguments
+        ] == inputs:
             kept = {name for name, _ in inputs}
             return other, positional, {k: v for k, v in named.items() if k in kept}
     return overload, positional, named
@@ -120,9 +124,9 @@ def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Repl
     outputs: list[torch.Tensor] = []
 
     def run() -> list[torch.Tensor]:
-        made = overload(*positional, **named)
-        found = [*_tensors(made), *_tensors(_mutated(overload, positional, named))]
-        outputs.extend({id(tensor): tensor for tensor in found}.values())
+        result = overload(*positional, **named)
+        tensors = [*_tensors(result), *_tensors(_mutated(overload, positional, named))]
+        outputs.extend({id(tensor): tensor for tensor in tensors}.values())
         return outputs
 
     work = work_of(run)
@@ -131,7 +135,7 @@ def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Repl
     if not work.dram_bytes and not work.operations:
         raise _Unknown("on fake tensors it neither computes nor moves anything")
     tolerances = (default_tolerance(tensor.dtype) for tensor in outputs)
-    return Replayed(work=work, tolerance=min(tolerances, key=lambda each: each.rtol))
+    return Replayed(work=work, tolerance=min(tolerances, key=lambda tolerance: tolerance.rtol))
 
 
 def _mutated(overload: Any, positional: list[Any], named: dict[str, Any]) -> Iterator[Any]:
@@ -167,9 +171,9 @@ def _overloads(signature: Signature) -> Iterator[Any]:
     namespace, _, name = signature.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
     for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
-        found = getattr(packet, overload)
-        if len(found._schema.arguments) == len(signature.types):
-            yield found
+        candidate = getattr(packet, overload)
+        if len(candidate._schema.arguments) == len(signature.types):
+            yield candidate
 
 
 def _arguments(
@@ -197,13 +201,13 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
         return _tensor(shape, recorded, stride)
     if recorded == "TensorList" and kind == "List[Tensor]":
         dtype = _list_type(kernels)
-        return [_tensor(each, dtype, _at(stride, i)) for i, each in enumerate(shape)]
+        return [_tensor(size, dtype, _at(stride, i)) for i, size in enumerate(shape)]
     if recorded in ("Scalar", "ScalarList") and "Tensor" not in kind and value:
         return _scalar(kind, value)
     if recorded in ("", "None"):
         return _absent(argument, kind)
-    found = f"recorded as {recorded}, not {kind}" if value or shape else "not in the trace"
-    raise _Unknown(f"its argument {argument.name!r} is {found}")
+    problem = f"recorded as {recorded}, not {kind}" if value or shape else "not in the trace"
+    raise _Unknown(f"its argument {argument.name!r} is {problem}")
 
 
 def _absent(argument: Any, kind: str) -> Any:
@@ -248,10 +252,10 @@ def _list_type(kernels: Sequence[str]) -> str:
     """
     functors = {name for kernel in kernels for name in _FUNCTOR.findall(kernel)}
     opaque = {_OPAQUE[int(n)] for kernel in kernels for n in _OPAQUE_TYPE.findall(kernel)}
-    found = (functors & _DTYPES.keys()) | opaque
-    if len(found) != 1:
+    types = (functors & _DTYPES.keys()) | opaque
+    if len(types) != 1:
         raise _Unknown("the dtypes of its list of tensors are not in the trace")
-    return found.pop()
+    return types.pop()
 
 
 _FUNCTOR = re.compile(r"multi_tensor_apply_kernel<.*?Functor<([^,<>]+)")
@@ -311,9 +315,9 @@ def _as_attention(signature: Signature, *, backward: bool) -> Signature:
     if overload is None:
         raise _Unknown(_NO_OP)
     names = [argument.name.removesuffix("_") for argument in overload._schema.arguments]
-    wanted = ["query", "key", "value", "attn_bias", "is_causal"]
-    wanted = ["grad_out", *wanted] if backward else wanted
-    places = [names.index(name) if name in names else None for name in wanted]
+    roles = ["query", "key", "value", "attn_bias", "is_causal"]
+    roles = ["grad_out", *roles] if backward else roles
+    places = [names.index(name) if name in names else None for name in roles]
 
     def column(recorded: Sequence[Any], missing: Any) -> tuple[Any, ...]:
         return tuple(missing if place is None else _at(recorded, place) for place in places)

@@ -32,12 +32,12 @@ class Run:
         Raises:
             InputError: an unknown precision.
         """
-        found = self._by_signature()
+        groups = self._by_signature()
         rows = [
             self._row(signature, parts, self._bound(signature, device, precision))
-            for signature, parts in found.items()
+            for signature, parts in groups.items()
         ]
-        order = {signature: i for i, signature in enumerate(found)}
+        order = {signature: i for i, signature in enumerate(groups)}
         saved_us, all_us = self._savings(order, [row.target_ms * 1e3 for row in rows])
         rows = [replace(row, saving_ms=us / 1e3) for row, us in zip(rows, saved_us)]
         return tuple(sorted(rows, key=_standing)), all_us
@@ -45,16 +45,16 @@ class Run:
     def unbounded(self) -> Iterator[ProfiledKernel]:
         """Activities without a bound, by name, op and reason."""
         ops = (self.within.matching.ops[i] for i in self.within.indices)
-        found = zip(self.within.activities, ops, self.costs.units, self.costs.reasons)
-        return _by_name((a, self._name(op), why) for a, op, unit, why in found if unit == NONE)
+        rows = zip(self.within.activities, ops, self.costs.units, self.costs.reasons)
+        return _by_name((a, self._name(op), why) for a, op, unit, why in rows if unit == NONE)
 
     def _by_signature(self) -> dict[Signature, list[tuple[Activity, int]]]:
         """The activities of all units of one kind, each with its unit."""
-        found: dict[Signature, list[tuple[Activity, int]]] = defaultdict(list)
+        groups: dict[Signature, list[tuple[Activity, int]]] = defaultdict(list)
         for activity, unit in zip(self.within.activities, self.costs.units):
             if unit != NONE:
-                found[self._signature(unit)].append((activity, unit))
-        return found
+                groups[self._signature(unit)].append((activity, unit))
+        return groups
 
     def _signature(self, op: int) -> Signature:
         return self.within.matching.recording.ops[op].signature
@@ -63,9 +63,9 @@ class Run:
         return self._signature(op).name if op != NONE else ""
 
     def _bound(self, signature: Signature, device: Device, precision: str) -> Bound:
-        found = self.costs.replayed[signature]
-        assert found.work is not None  # as in every unit
-        return bound_of(found.work, device, precision=precision, tolerance=found.tolerance)
+        replayed = self.costs.replayed[signature]
+        assert replayed.work is not None  # as in every unit
+        return bound_of(replayed.work, device, precision=precision, tolerance=replayed.tolerance)
 
     def _row(
         self, signature: Signature, parts: Sequence[tuple[Activity, int]], bound: Bound
@@ -99,13 +99,13 @@ class Run:
         return saved.tolist(), together
 
 
-def _by_name(found: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
+def _by_name(rows: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
     """Activities of one name, op and reason together, the longest first."""
     times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for activity, op, reason in found:
+    for activity, op, reason in rows:
         times[activity.name, op, reason].append(activity.duration_us)
-    for (name, op, reason), each in sorted(times.items(), key=lambda item: -sum(item[1])):
-        yield ProfiledKernel(name, len(each), sum(each) / 1e3, op, reason)
+    for (name, op, reason), durations in sorted(times.items(), key=lambda item: -sum(item[1])):
+        yield ProfiledKernel(name, len(durations), sum(durations) / 1e3, op, reason)
 
 
 def _standing(row: ProfiledOp) -> tuple[float, float]:

@@ -86,8 +86,8 @@ def _launched_within(
         return list(range(len(activities)))
     start, end = steps[0].start_us, steps[-1].end_us
     inside = [time is not None and start <= time <= end for time in launched]
-    known = [a.start_us for a, is_inside in zip(activities, inside) if is_inside]
-    since = min(known, default=start)
+    starts_us = [a.start_us for a, is_inside in zip(activities, inside) if is_inside]
+    since = min(starts_us, default=start)
     return [
         i
         for i, activity in enumerate(activities)

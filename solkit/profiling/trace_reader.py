@@ -75,13 +75,13 @@ class Signature:
     def tensors(self) -> tuple[str, ...]:
         """Its tensors for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
         columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
-        return tuple(_described(*each) for each in zip(*columns) if each[1] not in _SCALARS)
+        return tuple(_described(*row) for row in zip(*columns) if row[1] not in _SCALARS)
 
 
 def _described(shape: Any, kind: str, stride: Any) -> str:
     if kind == "TensorList":
         strides = stride or ((),) * len(shape)
-        listed = [f"{_sizes(each)}{_layout(each, step)}" for each, step in zip(shape, strides)]
+        listed = [f"{_sizes(sizes)}{_layout(sizes, step)}" for sizes, step in zip(shape, strides)]
         more = f", {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
         return f"({', '.join(listed[:_LISTED])}{more})"
     return f"{_SHORT.get(kind, kind)}{_sizes(shape)}{_layout(shape, stride)}"
@@ -242,12 +242,12 @@ def _external_id(args: Mapping[str, Any]) -> int:
 
 
 def _op(
-    name: str, event: Mapping[str, Any], args: Mapping[str, Any], known: dict[str, Signature]
+    name: str, event: Mapping[str, Any], args: Mapping[str, Any], signatures: dict[str, Signature]
 ) -> Op:
     key = json.dumps([name, *(args.get(part) for part in _INPUTS)])
-    if key not in known:
-        known[key] = _signature(name, args)
-    return Op(known[key], _thread(event), *_times(event), _external_id(args))
+    if key not in signatures:
+        signatures[key] = _signature(name, args)
+    return Op(signatures[key], _thread(event), *_times(event), _external_id(args))
 
 
 def _signature(name: str, args: Mapping[str, Any]) -> Signature:

@@ -56,7 +56,9 @@ def costs(within: Window, device: Device) -> Costs:
     ops = [matching.ops[i] if not reason else NONE for i, reason in zip(within.indices, reasons)]
     around = {op: list(matching.enclosing(op)) for op in dict.fromkeys(ops) if op != NONE}
     answers = _answers(within, device, ops, around)
-    units = {around[op][found.level] for op, found in answers.items() if found.work is not None}
+    units = {
+        around[op][replayed.level] for op, replayed in answers.items() if replayed.work is not None
+    }
     owners = {op: _outermost(enclosing, units) for op, enclosing in around.items()}
     return Costs(
         units=tuple(owners.get(op, NONE) for op in ops),
@@ -64,9 +66,9 @@ def costs(within: Window, device: Device) -> Costs:
             answers[op].reason if op != NONE else reason for op, reason in zip(ops, reasons)
         ),
         replayed={
-            matching.recording.ops[around[op][found.level]].signature: found
-            for op, found in answers.items()
-            if found.work is not None
+            matching.recording.ops[around[op][replayed.level]].signature: replayed
+            for op, replayed in answers.items()
+            if replayed.work is not None
         },
     )
 
@@ -98,11 +100,11 @@ def _answers(
         for enclosing in around.get(op, ()):
             kernels[signatures[enclosing]].add(activity.name)
     chains = {op: tuple(signatures[i] for i in around[op]) for op in around}
-    asked = [
+    requests = [
         [(signature, tuple(sorted(kernels[signature]))) for signature in chain]
         for chain in dict.fromkeys(chains.values())
     ]
-    answers = dict(zip(dict.fromkeys(chains.values()), _replay(device, asked)))
+    answers = dict(zip(dict.fromkeys(chains.values()), _replay(device, requests)))
     return {op: answers[chain] for op, chain in chains.items()}
 
 
@@ -111,17 +113,17 @@ def _outermost(enclosing: Sequence[int], units: set[int]) -> int:
     return next((i for i in reversed(enclosing) if i in units), NONE)
 
 
-def _replay(device: Device, asked: Sequence[Sequence[Asked]]) -> list[Replayed]:
+def _replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed]:
     """Replay in a child; if an op ends or hangs it, halve the list until that op is alone."""
-    if not asked:
+    if not requests:
         return []
     try:
-        found: list[Replayed] = worker.call(
-            "solkit.profiling.replay:replay", device, asked, timeout_s=_LIMIT_S
+        replayed: list[Replayed] = worker.call(
+            "solkit.profiling.replay:replay", device, requests, timeout_s=_LIMIT_S
         )
     except JobDiedError as death:
-        if len(asked) == 1:
+        if len(requests) == 1:
             return [Replayed(reason=f"replaying it failed: {death}")]
-        half = len(asked) // 2
-        return [*_replay(device, asked[:half]), *_replay(device, asked[half:])]
-    return found
+        half = len(requests) // 2
+        return [*_replay(device, requests[:half]), *_replay(device, requests[half:])]
+    return replayed
