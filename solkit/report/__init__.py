@@ -1,1 +1,1 @@
-"""How a `solkit.core.Report` is shown: as JSON (`schema`), as a page (`terminal`), as advice."""
+"""Views of a `solkit.core.Report`: as JSON (`schema`), as a page (`terminal`), as advice."""

@@ -47,7 +47,7 @@ _NOT_MEASURED = (
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do next.
+    """Next thing to do.
 
     Attributes:
         text: the evidence and the remedy.
@@ -65,7 +65,7 @@ Rule = Callable[["_Case"], Iterator["str | Advice"]]
 
 def advise(result: Result, device: Device) -> tuple[str, ...]:
     """The texts of `advised`."""
-    return tuple(each.text for each in advised(result, device))
+    return tuple(advice.text for advice in advised(result, device))
 
 
 def advised(result: Result, device: Device) -> tuple[Advice, ...]:
@@ -73,13 +73,13 @@ def advised(result: Result, device: Device) -> tuple[Advice, ...]:
     case = _Case(result, device)
     tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
     rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
-    found = itertools.chain.from_iterable(rule(case) for rule in rules)
-    first = tuple(itertools.islice(found, _MOST)) or (_last(case),)
-    return tuple(Advice(each) if isinstance(each, str) else each for each in first)
+    pieces = itertools.chain.from_iterable(rule(case) for rule in rules)
+    first = tuple(itertools.islice(pieces, _MOST)) or (_last(case),)
+    return tuple(Advice(piece) if isinstance(piece, str) else piece for piece in first)
 
 
 def _last(case: _Case) -> str:
-    """What to do where no rule knows."""
+    """Return what to do where no rule applies."""
     if case.result.verdict is Verdict.NOT_MEASURED and case.device.vendor == "NVIDIA":
         return _NOT_MEASURED
     return _no_cause(case)
@@ -105,31 +105,31 @@ def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:
 
 
 def launch_limited(bound: Bound) -> bool:
-    """Whether a kernel's launch is known to take longer than the problem's bound."""
+    """Tell whether a kernel's launch is known to take longer than the problem's bound."""
     floor_ms = bound.at.launch_floor_ms
     return floor_ms is not None and bound.time_ms < floor_ms
 
 
 def out_of_resources(kernel: KernelAnalysis) -> bool:
-    """Whether a launch compiles, but needs more than a block may have (as Triton words it)."""
+    """Tell whether a launch compiles, but needs more than a block may have (in Triton's words)."""
     return kernel.error is not None and "out of resource" in kernel.error
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What the rules look at."""
+    """Result and device that the rules look at."""
 
     result: Result
     device: Device
 
     @property
     def near(self) -> bool:
-        """Whether the gap is too small to work on."""
+        """True if the gap is too small to work on."""
         return self.result.score is not None and self.result.score.gap < _NEAR
 
     @property
     def tiny(self) -> bool:
-        """Whether the problem is too small to fill a GPU."""
+        """True if the problem is too small to fill a GPU."""
         bound = self.result.bound
         return bound.time_ms < (bound.at.launch_floor_ms or LAUNCH_US / 1e3)
 
@@ -204,13 +204,15 @@ def _unwritten(case: _Case) -> Iterator[str]:
 
 def _outside(case: _Case) -> Iterator[str]:
     """Accesses that are known to leave the memory of their tensor."""
-    told: dict[tuple[str, str, str], int] = {}
+    outside_bytes: dict[tuple[str, str, str], int] = {}
     for kernel in kernels_seen(case.result):
         for access in kernel.demand.accesses if kernel.demand else ():
             if access.outside_bytes:
                 place = access.line or kernel.launch.name
-                told.setdefault((place, access.kind, access.argument), access.outside_bytes)
-    for (place, kind, argument), reached in told.items():
+                outside_bytes.setdefault(
+                    (place, access.kind, access.argument), access.outside_bytes
+                )
+    for (place, kind, argument), reached in outside_bytes.items():
         yield (
             f"{place}: this {kind} reaches {reached:,} bytes outside of the memory of {argument}: "
             "mask what lies there."
@@ -258,7 +260,7 @@ def _near(case: _Case) -> Iterator[str]:
 
 
 def _gap(case: _Case) -> Iterator[Advice]:
-    """What the factors of the gap say, each advice once, first what saves most.
+    """Yield the advice of the gap's factors, each once, first what saves most.
 
     Causes that save nothing alone, as something else takes as long, come last and without a figure.
     No advice leads below the speed of light.
@@ -267,13 +269,13 @@ def _gap(case: _Case) -> Iterator[Advice]:
     if gap is None or case.tiny:
         return
     whole = max(gap.time_ms / gap.sol_ms, 1.0)
-    found: dict[str, float] = {}
-    for each in gap.factors:
-        if each.cause:
-            text = advice_on(each.cause)
-            alone = each.factor if each.speedup is None else each.speedup
-            found[text] = found.get(text, 1.0) * alone
-    for text, product in sorted(found.items(), key=lambda item: -item[1]):
+    products: dict[str, float] = {}
+    for factor in gap.factors:
+        if factor.cause:
+            text = advice_on(factor.cause)
+            alone = factor.factor if factor.speedup is None else factor.speedup
+            products[text] = products.get(text, 1.0) * alone
+    for text, product in sorted(products.items(), key=lambda item: -item[1]):
         speedup = min(product, whole)
         if speedup < _SAVES:
             yield Advice(text)
@@ -288,7 +290,7 @@ def _operators(case: _Case) -> Iterator[str]:
     share = sum(ms for ms, _ in theirs) / (sum(times) or 1.0)
     if share < _MOSTLY or case.result.gap is None or _names_an_operator(case.result.gap):
         return
-    most = max(theirs, key=lambda each: each[0])[1].launch
+    most = max(theirs, key=lambda timed: timed[0])[1].launch
     at = f" ({most.line})" if most.line else ""
     if len(theirs) == len(kernels):
         yield f"Only PyTorch's operators run, most of the time {most.name}{at}."
@@ -300,7 +302,7 @@ def _operators(case: _Case) -> Iterator[str]:
 
 
 def _names_an_operator(gap: Gap) -> bool:
-    """Whether a cause of the gap names one already."""
+    """Tell whether a cause of the gap names one already."""
     causes = (factor.cause for factor in gap.factors)
     return any(cause.name.startswith("library") for cause in causes if cause)
 

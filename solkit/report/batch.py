@@ -1,4 +1,4 @@
-"""What `solkit batch` found: as a page, and as JSON ``solkit.batch/1``.
+"""Result of `solkit batch`: as a page, and as JSON ``solkit.batch/1``.
 
 ::
 
@@ -44,8 +44,8 @@ def as_json(batch: Batch) -> dict[str, Any]:
         "schema": SCHEMA,
         "manifest": batch.manifest,
         "device": batch.device,
-        "triage": [_triaged(each) for each in batch.triage],
-        "results": [_item(each) for each in batch.items],
+        "triage": [_triaged(kernel) for kernel in batch.triage],
+        "results": [_item(item) for item in batch.items],
         "before_ms": batch.before_ms,
         "saved_ms": batch.saved_ms,
         "budget_s": batch.budget_s,
@@ -58,42 +58,42 @@ def as_json(batch: Batch) -> dict[str, Any]:
     }
 
 
-def _triaged(each: Triaged) -> dict[str, Any]:
+def _triaged(triaged: Triaged) -> dict[str, Any]:
     return {
-        "kernel": each.kernel,
-        "shape": dict(each.shape),
-        "calls": each.calls,
-        "worth": each.worth.value,
-        "why": each.why,
-        "sol_ms": each.sol_ms,
-        "now_ms": each.now_ms,
-        "source": each.source,
-        "reachable_ms": each.reachable_ms,
-        "saving_ms": each.saving_ms,
+        "kernel": triaged.kernel,
+        "shape": dict(triaged.shape),
+        "calls": triaged.calls,
+        "worth": triaged.worth.value,
+        "why": triaged.why,
+        "sol_ms": triaged.sol_ms,
+        "now_ms": triaged.now_ms,
+        "source": triaged.source,
+        "reachable_ms": triaged.reachable_ms,
+        "saving_ms": triaged.saving_ms,
     }
 
 
 def _item(item: BatchItem) -> dict[str, Any]:
-    told = tuning.as_json(item.tuned)
+    tuned = tuning.as_json(item.tuned)
     return {
-        **{name: value for name, value in told.items() if name not in ("schema", "versions")},
+        **{name: value for name, value in tuned.items() if name not in ("schema", "versions")},
         "calls": item.calls,
         "saved_ms": item.saved_ms,
-        "held_out": [_held(each) for each in item.held_out],
+        "held_out": [_held(held) for held in item.held_out],
         "emitted": list(item.emitted),
     }
 
 
-def _held(each: HeldOut) -> dict[str, Any]:
-    ratio = each.ratio
+def _held(held: HeldOut) -> dict[str, Any]:
+    ratio = held.ratio
     return {
-        "shape": dict(each.shape),
-        "passed": each.passed,
-        "difference": each.difference.value,
+        "shape": dict(held.shape),
+        "passed": held.passed,
+        "difference": held.difference.value,
         "ratio": None if ratio is None else ratio.value,
         "low": None if ratio is None else ratio.low,
         "high": None if ratio is None else ratio.high,
-        "why": each.why,
+        "why": held.why,
     }
 
 
@@ -108,45 +108,46 @@ def render(batch: Batch, console: Console) -> None:
     if batch.items:
         console.print()
         console.print(_results(batch.items))
-        for told in _summary(batch):
-            console.print(told)
+        for sentence in _summary(batch):
+            console.print(sentence)
     for note in batch.notes:
         console.print(note)
 
 
 def _triage(triage: tuple[Triaged, ...]) -> Table:
     table = Table("could save", "calls", "now", "SOL", "reachable", "kernel", "", box=None)
-    for each in triage:
-        doubt = " ?" if each.source in ("surrogate", "kernel model") else ""
+    for triaged in triage:
+        doubt = " ?" if triaged.source in ("surrogate", "kernel model") else ""
         table.add_row(
-            _time(each.saving_ms),
-            f"{each.calls:g}",
-            _time(each.now_ms) + doubt,
-            _time(each.sol_ms),
-            _time(each.reachable_ms),
-            _named(each.kernel, each.shape),
-            f"{_WORTH[each.worth]}: {each.why}",
+            _time(triaged.saving_ms),
+            f"{triaged.calls:g}",
+            _time(triaged.now_ms) + doubt,
+            _time(triaged.sol_ms),
+            _time(triaged.reachable_ms),
+            _named(triaged.kernel, triaged.shape),
+            f"{_WORTH[triaged.worth]}: {triaged.why}",
         )
     return table
 
 
 def _could_be_saved(triage: tuple[Triaged, ...]) -> str:
-    known = [each.saving_ms for each in triage if each.saving_ms is not None]
+    savings_ms = [triaged.saving_ms for triaged in triage if triaged.saving_ms is not None]
     counts = ", ".join(
-        f"{sum(each.worth is worth for each in triage)} {words}" for worth, words in _WORTH.items()
+        f"{sum(triaged.worth is worth for triaged in triage)} {words}"
+        for worth, words in _WORTH.items()
     )
-    if not known:
+    if not savings_ms:
         return f"{counts}. What could be saved is not known."
     guess = (
         ". `?`: forecast" if any(e.source in ("surrogate", "kernel model") for e in triage) else ""
     )
-    return f"{counts}. {duration(sum(known))} could be saved in all{guess}."
+    return f"{counts}. {duration(sum(savings_ms))} could be saved in all{guess}."
 
 
 def _results(items: tuple[BatchItem, ...]) -> Table:
     table = Table("saved", "speed-up", "95 %", "tried", "kernel", "parameters", box=None)
-    for each in items:
-        tuned = each.tuned
+    for item in items:
+        tuned = item.tuned
         final = tuned.final
         ratio = final.ratio if final is not None and tuned.verdict is TuneVerdict.FASTER else None
         speedup, interval = "kept", ""
@@ -155,10 +156,10 @@ def _results(items: tuple[BatchItem, ...]) -> Table:
             interval = f"{1 / ratio.high:.3f} to {1 / ratio.low:.3f}"
         elif tuned.verdict is TuneVerdict.FASTER:
             speedup = "now runs"
-        elif any(not held.passed for held in each.held_out):
+        elif any(not held.passed for held in item.held_out):
             speedup = "taken back"
         table.add_row(
-            duration(each.saved_ms) if each.saved_ms else "-",
+            duration(item.saved_ms) if item.saved_ms else "-",
             speedup,
             interval,
             str(tuned.measured),
@@ -169,18 +170,18 @@ def _results(items: tuple[BatchItem, ...]) -> Table:
 
 
 def _summary(batch: Batch) -> Iterator[str]:
-    changed = sum(each.tuned.verdict is TuneVerdict.FASTER for each in batch.items)
+    changed = sum(item.tuned.verdict is TuneVerdict.FASTER for item in batch.items)
     share = f" of {duration(batch.before_ms)}" if batch.before_ms else ""
     yield (
         f"{changed} of {len(batch.items)} changed, the others kept: all calls save "
         f"{duration(batch.saved_ms)}{share}. {batch.gpu_s:.0f} of {batch.budget_s:.0f} GPU s."
     )
-    for each in batch.items:
-        for held in each.held_out:
+    for item in batch.items:
+        for held in item.held_out:
             if not held.passed:
-                name = _named(each.tuned.kernel, each.tuned.shape)
+                name = _named(item.tuned.kernel, item.tuned.shape)
                 yield f"{name}: the winner was taken back at {shape_words(held.shape)}. {held.why}"
-        yield from (f"Written: {path}" for path in each.emitted)
+        yield from (f"Written: {path}" for path in item.emitted)
     if batch.interrupted:
         yield "It was interrupted; --resume goes on."
     if batch.log:
@@ -188,18 +189,18 @@ def _summary(batch: Batch) -> Iterator[str]:
 
 
 def line(status: BatchStatus) -> str:
-    """How far a batch is, in a line."""
-    told = [status.stage if not status.now else f"{status.stage} {status.now}"]
+    """Return how far a batch is, in a line."""
+    phrases = [status.stage if not status.now else f"{status.stage} {status.now}"]
     if status.budget_s:
         left_s = max(status.budget_s - status.gpu_s, 0.0)
-        told.append(f"{left_s:.0f} of {status.budget_s:.0f} s left")
+        phrases.append(f"{left_s:.0f} of {status.budget_s:.0f} s left")
     if status.tasks:
-        told.append(f"{status.open} of {status.tasks} open")
+        phrases.append(f"{status.open} of {status.tasks} open")
     if status.measured:
-        told.append(f"{status.measured} measured")
+        phrases.append(f"{status.measured} measured")
     if status.saved_ms:
-        told.append(f"{duration(status.saved_ms)} saved by the search's times")
-    return "; ".join(told)
+        phrases.append(f"{duration(status.saved_ms)} saved by the search's times")
+    return "; ".join(phrases)
 
 
 def _named(kernel: str, shape: Any) -> str:

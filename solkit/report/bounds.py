@@ -155,17 +155,17 @@ def _shape(result: Result, device: Device) -> ShapeJson:
         work=schema.work_model(result.work, result.bound),
         bound=schema.bound_model(result.bound, slack(result.work, result.bound, device)),
         fusion=schema.fusion_model(levels) if levels else None,
-        unfused=[_part(each) for each in levels.unfused] if levels else [],
-        grouped=[_part(each) for each in levels.grouped] if levels else [],
+        unfused=[_part(part) for part in levels.unfused] if levels else [],
+        grouped=[_part(part) for part in levels.grouped] if levels else [],
     )
 
 
-def _part(each: PartBound) -> PartJson:
+def _part(part_bound: PartBound) -> PartJson:
     return PartJson(
-        positions=list(each.part.positions),
-        names=list(each.part.names),
-        line=each.part.line,
-        time_ms=each.bound.time_ms,
-        limiter=each.bound.limiter,
-        dram_bytes=each.part.work.dram_bytes,
+        positions=list(part_bound.part.positions),
+        names=list(part_bound.part.names),
+        line=part_bound.part.line,
+        time_ms=part_bound.bound.time_ms,
+        limiter=part_bound.bound.limiter,
+        dram_bytes=part_bound.part.work.dram_bytes,
     )

@@ -35,8 +35,8 @@ def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
     table = columns(["key"], names, ["measured", "driver", "from"], style="bold")
     for calibration, origin in calibrations:
         rates = [_highest(calibration, ceiling) for ceiling in _OVERVIEW]
-        made = f"{calibration.created:%Y-%m-%d}" + (" (quick)" if calibration.quick else "")
-        table.add_row(calibration.gpu.key, *rates, made, calibration.software.driver, origin)
+        created = f"{calibration.created:%Y-%m-%d}" + (" (quick)" if calibration.quick else "")
+        table.add_row(calibration.gpu.key, *rates, created, calibration.software.driver, origin)
     return table
 
 
@@ -46,11 +46,11 @@ def _highest(calibration: Calibration, ceiling: str) -> str:
 
 
 def _page(calibration: Calibration, device: Device) -> Iterator[RenderableType]:
-    gpu, made = calibration.gpu, calibration.software
+    gpu, software = calibration.gpu, calibration.software
     yield Text.assemble((gpu.name, "bold"), f"  {' '.join(gpu.notes)}")
     yield Text(
         f"{calibration.created:%Y-%m-%d %H:%M} UTC · {calibration.seconds:.0f} s · driver "
-        f"{made.driver} · torch {made.torch} · triton {made.triton}\n",
+        f"{software.driver} · torch {software.torch} · triton {software.triton}\n",
         style="dim",
     )
     yield _ceilings(calibration, device)
@@ -80,8 +80,8 @@ def _row(burst: Reading | None, sustained: Reading | None, device: Device) -> li
     either = burst or sustained
     assert either is not None
     assert either.ceiling is not None
-    known = device.ceilings.get(either.ceiling)
-    peak = known.value if known else None
+    ceiling = device.ceilings.get(either.ceiling)
+    peak = ceiling.value if ceiling else None
     seen = sustained.conditions if sustained else None
     reasons = seen.reasons if seen else {}
     return [

@@ -52,13 +52,13 @@ class Group:
 
 def compare(reports: Sequence[NamedReport]) -> list[Group]:
     """Every shape that at least two reports share, in the order of the first."""
-    one_kernel = len(reports) == 2 and len({each.report.kernel.name for each in reports}) == 1
-    found: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
-    for each in reports:
-        for result in each.report.results:
+    one_kernel = len(reports) == 2 and len({named.report.kernel.name for named in reports}) == 1
+    members_by_key: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
+    for named in reports:
+        for result in named.report.results:
             key = _key(result, strict=not one_kernel)
-            found.setdefault(key, []).append((each, result))
-    return [_group(members) for members in found.values() if len(members) > 1]
+            members_by_key.setdefault(key, []).append((named, result))
+    return [_group(members) for members in members_by_key.values() if len(members) > 1]
 
 
 def source_diff(one: ReportJson, other: ReportJson) -> str:
@@ -86,18 +86,18 @@ def _group(members: Sequence[tuple[NamedReport, ResultJson]]) -> Group:
     return Group(
         shape=first[1].shape,
         sol_ms=first[1].bound.time_ms or 0.0,
-        entries=tuple(_entry(first, each) for each in members),
+        entries=tuple(_entry(first, member) for member in members),
     )
 
 
-def _entry(first: tuple[NamedReport, ResultJson], each: tuple[NamedReport, ResultJson]) -> Entry:
-    named, result = each
+def _entry(first: tuple[NamedReport, ResultJson], member: tuple[NamedReport, ResultJson]) -> Entry:
+    named, result = member
     base, time = time_of(first[1]), time_of(result)
-    if each is first:
+    if member is first:
         return Entry(named.name, result, time, 1.0 if time else None, "", ())
     ratio = time.median_ms / base.median_ms if base and time else None
     judgement = _judgement(first[1], base, result, time)
-    return Entry(named.name, result, time, ratio, judgement, tuple(_changes(first, each)))
+    return Entry(named.name, result, time, ratio, judgement, tuple(_changes(first, member)))
 
 
 def _judgement(one: ResultJson, base: Time | None, other: ResultJson, time: Time | None) -> str:
@@ -125,9 +125,9 @@ def _how(result: ResultJson) -> str:
 
 
 def _changes(
-    first: tuple[NamedReport, ResultJson], each: tuple[NamedReport, ResultJson]
+    first: tuple[NamedReport, ResultJson], member: tuple[NamedReport, ResultJson]
 ) -> Iterator[str]:
-    (one, before), (other, after) = first, each
+    (one, before), (other, after) = first, member
     pairs = {
         "verdict": (before.verdict.value, after.verdict.value),
         "GPU": (one.report.device.name, other.report.device.name),

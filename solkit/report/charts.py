@@ -1,4 +1,4 @@
-"""What each figure shows, as numbers.
+"""Content of the figures, as numbers.
 
 `solkit.report.figures` draws them as PNG and SVG, `solkit.report.html` on a page.
 
@@ -73,7 +73,7 @@ class Roof:
 
     @property
     def is_memory(self) -> bool:
-        """Whether it is the roof of a memory, which slants."""
+        """True if it is the roof of a memory, which slants."""
         return self.unit == "B/s"
 
 
@@ -239,7 +239,7 @@ def _roofs(device: DeviceJson, used: Mapping[str, ResourceJson]) -> Iterator[Roo
 
 
 def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
-    """How often operands pass through a pipe for the precision: three times for exact tf32."""
+    """Return how often operands pass through a pipe for the precision: 3 for exact tf32."""
     if not (resource and resource.ceiling and ceiling and ceiling.value):
         return 1
     return max(1, round(ceiling.value / resource.ceiling))
@@ -291,7 +291,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     decades = math.log10(high / low)
     steps: tuple[float, ...] = (1,)
     if decades < 0.15:
-        steps = tuple(each / 100 for each in range(100, 1000, 2 if decades < 0.05 else 5))
+        steps = tuple(
+            hundredths / 100 for hundredths in range(100, 1000, 2 if decades < 0.05 else 5)
+        )
     elif decades < 0.7:
         steps = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7)
     elif decades < 3:
@@ -313,13 +315,23 @@ def gap_of(result: ResultJson) -> Gap | None:
     if gap is None or not gap.sol_ms or gap.time_ms is None:
         return None
     steps, product = [], 1.0
-    for each in gap.factors:
-        factor = each.factor if each.factor else 1.0
+    for factor_row in gap.factors:
+        factor = factor_row.factor if factor_row.factor else 1.0
         if abs(factor - 1) < TELLING:
             continue
         end = product * factor
         cost_ms = gap.sol_ms * (end - product)
-        steps.append(Step(each.name, factor, product, end, cost_ms, each.evidence, each.advice))
+        steps.append(
+            Step(
+                factor_row.name,
+                factor,
+                product,
+                end,
+                cost_ms,
+                factor_row.evidence,
+                factor_row.advice,
+            )
+        )
         product = end
     return Gap(gap.sol_ms, gap.time_ms, gap.measured, tuple(steps))
 

@@ -57,18 +57,20 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
 
 def _table(report: ComparisonReport) -> Table:
     """A row per comparison; shapes are named by the sizes that differ."""
-    names = parts.differing_sizes([each.base for each in report.comparisons])
+    names = parts.differing_sizes([comparison.base for comparison in report.comparisons])
     table = columns(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
-    for each in report.comparisons:
-        shape = {name: each.base.shape[name] for name in names if name in each.base.shape}
+    for comparison in report.comparisons:
+        shape = {
+            name: comparison.base.shape[name] for name in names if name in comparison.base.shape
+        }
         table.add_row(
             Text(units.shape_words(shape)),
-            Text(_name(each)),
-            units.duration(each.base_ms),
-            units.duration(each.candidate_ms),
-            Text(f"{each.ratio.value:.4f}" if each.ratio else "-", style="bold"),
-            _interval(each.ratio),
-            Text(_words(each.difference), style=_STYLES[each.difference]),
+            Text(_name(comparison)),
+            units.duration(comparison.base_ms),
+            units.duration(comparison.candidate_ms),
+            Text(f"{comparison.ratio.value:.4f}" if comparison.ratio else "-", style="bold"),
+            _interval(comparison.ratio),
+            Text(_words(comparison.difference), style=_STYLES[comparison.difference]),
         )
     return table
 
@@ -89,22 +91,29 @@ def _words(difference: Difference) -> str:
 
 
 def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
-    """How the times were measured, what limits the ratios, or why there are none."""
-    timed = next((each for each in report.comparisons if each.protocol and each.ratio), None)
+    """Yield how the times were measured, what limits the ratios, or why there are none."""
+    timed = next(
+        (
+            comparison
+            for comparison in report.comparisons
+            if comparison.protocol and comparison.ratio
+        ),
+        None,
+    )
     if timed is not None and timed.protocol is not None and timed.ratio is not None:
         protocol = timed.protocol
         how = f"{protocol.method}, {protocol.l2} L2 ({protocol.flush}), {protocol.launched}"
         yield "timing", Text(f"{how} · called in turns, in random order")
-    for each in report.comparisons:
-        place = f"{units.shape_words(each.base.shape)}: "
-        if each.ratio is not None:
-            limit = f"differences under {each.ratio.resolution:.1%} cannot be shown"
-            yield "ratio", Text(f"{place}{each.ratio.turns} turns · {limit}")
-        for role, result in (("base", each.base), ("candidate", each.candidate)):
+    for comparison in report.comparisons:
+        place = f"{units.shape_words(comparison.base.shape)}: "
+        if comparison.ratio is not None:
+            limit = f"differences under {comparison.ratio.resolution:.1%} cannot be shown"
+            yield "ratio", Text(f"{place}{comparison.ratio.turns} turns · {limit}")
+        for role, result in (("base", comparison.base), ("candidate", comparison.candidate)):
             if result.verdict is not Verdict.CORRECT:
                 first = f": {result.errors[0]}" if result.errors else ""
                 yield role, Text(f"{place}{result.verdict.value}{first}", style="yellow")
-        yield from (("evidence", Text(f"{place}{error}")) for error in each.errors)
+        yield from (("evidence", Text(f"{place}{error}")) for error in comparison.errors)
 
 
 # --------------------------------------------------------------------------------------- JSON
@@ -167,25 +176,27 @@ def dumps(report: ComparisonReport) -> str:
         environment=dict(report.environment),
         device=schema.device_model(report.device),
         base=schema.kernel_model(report.base),
-        candidates=[schema.kernel_model(each) for each in report.candidates],
-        comparisons=[_comparison(each) for each in report.comparisons],
+        candidates=[schema.kernel_model(candidate) for candidate in report.candidates],
+        comparisons=[_comparison(comparison) for comparison in report.comparisons],
         failed=schema.failed_models(report.failed),
     )
     return schema.text_of(model)
 
 
-def _comparison(each: Comparison) -> ComparisonJson:
+def _comparison(comparison: Comparison) -> ComparisonJson:
     return ComparisonJson(
-        shape=dict(each.base.shape),
-        candidate_path=each.kernel.path,
-        base=_rival(each.base),
-        candidate=_rival(each.candidate),
-        difference=each.difference,
-        ratio=RatioJson.model_validate(each.ratio) if each.ratio else None,
-        base_ms=each.base_ms,
-        candidate_ms=each.candidate_ms,
-        protocol=schema.ProtocolJson.model_validate(each.protocol) if each.protocol else None,
-        errors=list(each.errors),
+        shape=dict(comparison.base.shape),
+        candidate_path=comparison.kernel.path,
+        base=_rival(comparison.base),
+        candidate=_rival(comparison.candidate),
+        difference=comparison.difference,
+        ratio=RatioJson.model_validate(comparison.ratio) if comparison.ratio else None,
+        base_ms=comparison.base_ms,
+        candidate_ms=comparison.candidate_ms,
+        protocol=schema.ProtocolJson.model_validate(comparison.protocol)
+        if comparison.protocol
+        else None,
+        errors=list(comparison.errors),
     )
 
 

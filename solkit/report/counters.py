@@ -21,7 +21,7 @@ _NO_STALL = ("selected", "not_selected")
 
 
 def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
-    """For each counted launch, a table and what its warps waited for."""
+    """Yield a table and what warps waited for, for each counted launch."""
     for kernel in kernels:
         if kernel.counters is not None:
             yield Text()
@@ -33,10 +33,13 @@ def tables(kernels: Sequence[KernelAnalysis]) -> Iterator[RenderableType]:
 
 def _table(kernel: KernelAnalysis) -> Table:
     table = columns([kernel.launch.name], ["modelled", "counted", "ratio"], [""])
-    for each in compared(kernel):
-        mark = Text("the model disagrees", style="yellow") if each.disagrees else Text()
-        modelled, counted = in_unit(each.modelled, each.unit), in_unit(each.counted, each.unit)
-        table.add_row(each.name, modelled, counted, units.ratio(each.ratio), mark)
+    for counter in compared(kernel):
+        mark = Text("the model disagrees", style="yellow") if counter.disagrees else Text()
+        modelled, counted = (
+            in_unit(counter.modelled, counter.unit),
+            in_unit(counter.counted, counter.unit),
+        )
+        table.add_row(counter.name, modelled, counted, units.ratio(counter.ratio), mark)
     return table
 
 
@@ -54,7 +57,7 @@ def in_unit(value: float, unit: str) -> str:
 def remarks(
     stalls: Mapping[str, float | None], achieved_occupancy: float | None, missing: Sequence[str]
 ) -> str:
-    """What warps waited for, how many there were, and what could not be counted."""
+    """Return what warps waited for, how many there were, and what could not be counted."""
     whole = sum(n or 0.0 for n in stalls.values())
     held = {name: n for name, n in stalls.items() if name not in _NO_STALL and n}
     stall_shares = [f"{name.replace('_', ' ')} {100 * n / whole:.0f} %" for name, n in held.items()]

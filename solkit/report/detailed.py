@@ -40,7 +40,7 @@ def section(
     yield labelled(_breakdown(result, kernels), label)
     yield from counters.tables(kernels[:_LAUNCHES])
     yield labelled(_remarks(result, device, assumed, kernels), label)
-    rows = (("next", short.advice_words(each)) for each in advised(result, device))
+    rows = (("next", short.advice_words(advice)) for advice in advised(result, device))
     yield labelled(rows, label)
 
 
@@ -52,27 +52,31 @@ def _breakdown(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Ro
             time = (units.duration(kernel.model.time_ms), "bold")
             count = kernel.launch.count
             times = f" ({count} times)" if count > 1 else ""
-            told = f" {kernel.launch.name}{times}: {', '.join(terms)}"
-            yield "modelled", Text.assemble(time, told)
+            words = f" {kernel.launch.name}{times}: {', '.join(terms)}"
+            yield "modelled", Text.assemble(time, words)
     yield from _moved(result, kernels)
     if result.gap:
         yield from factor_rows((f.name, f.factor, f.evidence) for f in result.gap.factors)
 
 
 def _moved(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
-    """What all launches move from and to DRAM, beside what the problem needs."""
+    """Yield what all launches move from and to DRAM, next to what the problem needs."""
     seen = [(kernel.demand, kernel.launch.count) for kernel in kernels]
     demands = [(demand, count) for demand, count in seen if demand is not None]
     if not demands or len(demands) < len(seen):
         return
     work = result.work
-    told = []
+    amounts = []
     for verb, moved, needed in (
-        ("read", sum(n * each.dram_read_bytes for each, n in demands), work.dram_read_bytes),
-        ("written", sum(n * each.dram_write_bytes for each, n in demands), work.dram_write_bytes),
+        ("read", sum(n * demand.dram_read_bytes for demand, n in demands), work.dram_read_bytes),
+        (
+            "written",
+            sum(n * demand.dram_write_bytes for demand, n in demands),
+            work.dram_write_bytes,
+        ),
     ):
-        told.append(f"{units.amount(moved, 'B')} {verb} ({units.amount(needed, 'B')} needed)")
-    yield "bytes", Text(", ".join(told))
+        amounts.append(f"{units.amount(moved, 'B')} {verb} ({units.amount(needed, 'B')} needed)")
+    yield "bytes", Text(", ".join(amounts))
 
 
 def _remarks(

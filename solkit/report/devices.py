@@ -36,7 +36,7 @@ _LEGEND = (
 
 
 def render(
-    known: Sequence[Device], live: Sequence[Device], console: Console, measured: Measured = ()
+    catalogue: Sequence[Device], live: Sequence[Device], console: Console, measured: Measured = ()
 ) -> None:
     """Print the GPUs of this machine, the catalogue, and calibrations with their origins."""
     wide = console.width >= _WIDE
@@ -47,38 +47,41 @@ def render(
         here,
         *notes,
         Text("\nCatalogue", style="bold"),
-        _table(known, wide),
+        _table(catalogue, wide),
         Text(f"\n{_LEGEND}", style="dim"),
-        *_calibrations(measured, known),
+        *_calibrations(measured, catalogue),
     )
     print_plainly(Group(*page), console)
 
 
-def dumps(known: Sequence[Device], live: Sequence[Device], measured: Measured = ()) -> str:
+def dumps(catalogue: Sequence[Device], live: Sequence[Device], measured: Measured = ()) -> str:
     """The same as JSON text in ASCII; each device with its aliases and ceilings."""
-    lists = {"machine": live, "catalogue": known}
+    lists = {"machine": live, "catalogue": catalogue}
     described = {name: [_described(d) for d in some] for name, some in lists.items()}
     described["calibrations"] = [
-        {"from": origin, **each.model_dump(mode="json", by_alias=True)} for each, origin in measured
+        {"from": origin, **calibrated.model_dump(mode="json", by_alias=True)}
+        for calibrated, origin in measured
     ]
     return json.dumps({"schema": "solkit.devices/1", **described}, indent=2, allow_nan=False)
 
 
-def _calibrations(measured: Measured, known: Sequence[Device]) -> Iterator[RenderableType]:
+def _calibrations(measured: Measured, catalogue: Sequence[Device]) -> Iterator[RenderableType]:
     if measured:
         yield Text("\nCalibrations", style="bold")
         yield calibration.overview(measured)
-        yield from (Text(doubt, style="yellow") for doubt in _doubts(measured, known))
+        yield from (Text(doubt, style="yellow") for doubt in _doubts(measured, catalogue))
         yield Text(f"\n{_MEASURED}", style="dim")
 
 
-def _doubts(measured: Measured, known: Sequence[Device]) -> Iterator[str]:
+def _doubts(measured: Measured, catalogue: Sequence[Device]) -> Iterator[str]:
     """Errors of the catalogue that calibrations show: rates above its ceilings."""
-    by_key = {device.key: device for device in known}
-    for each, _ in measured:
-        if each.gpu.key in by_key:
-            found = doubts(each, by_key[each.gpu.key])
-            yield from (f"{each.gpu.key} {each.created:%Y-%m-%d}: {doubt}" for doubt in found)
+    by_key = {device.key: device for device in catalogue}
+    for calibrated, _ in measured:
+        if calibrated.gpu.key in by_key:
+            excesses = doubts(calibrated, by_key[calibrated.gpu.key])
+            yield from (
+                f"{calibrated.gpu.key} {calibrated.created:%Y-%m-%d}: {doubt}" for doubt in excesses
+            )
 
 
 def _table(devices: Iterable[Device], wide: bool) -> Table:

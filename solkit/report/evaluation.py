@@ -1,4 +1,4 @@
-"""How well forecasters rank and forecast: as a table, and as JSON ``solkit.evaluate/1``."""
+"""Figures of forecasters, ranking and times: as a table, and as JSON ``solkit.evaluate/1``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Evaluations = Mapping[str, Mapping[str, Evaluation]]
 
 @dataclass(frozen=True)
 class About:
-    """What was evaluated.
+    """Circumstances of an evaluation.
 
     Attributes:
         depth: ``"captured"``, ``"lowered"`` or ``"compiled"``.
@@ -38,37 +38,39 @@ class About:
     points: int = 0
 
 
-def dumps(found: Evaluations, about: About) -> str:
+def dumps(evaluations: Evaluations, about: About) -> str:
     """The figures as JSON; shares and errors are fractions, unknown ones null."""
-    told = {
+    document = {
         "schema": SCHEMA,
         "depth": about.depth,
         "members": about.members,
-        "splits": _splits(found[""]),
+        "splits": _splits(evaluations[""]),
         "baselines": {
-            name: _splits(each) for name, each in found.items() if name not in ("", UPDATED)
+            name: _splits(by_split)
+            for name, by_split in evaluations.items()
+            if name not in ("", UPDATED)
         },
     }
-    if UPDATED in found:
-        told[UPDATED] = {"points": about.points, "splits": _splits(found[UPDATED])}
-    return json.dumps(told, indent=2, allow_nan=False)
+    if UPDATED in evaluations:
+        document[UPDATED] = {"points": about.points, "splits": _splits(evaluations[UPDATED])}
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _splits(found: Mapping[str, Evaluation]) -> dict[str, Any]:
-    return {split: _figures(each) for split, each in found.items()}
+def _splits(by_split: Mapping[str, Evaluation]) -> dict[str, Any]:
+    return {split: _figures(evaluation) for split, evaluation in by_split.items()}
 
 
-def _figures(each: Evaluation) -> dict[str, Any]:
+def _figures(evaluation: Evaluation) -> dict[str, Any]:
     return {
-        "rows": each.rows,
-        "pools": {kind: _pools(figures) for kind, figures in each.pools.items()},
-        "time_error_median": _known(each.time_error),
-        "coverage_90": _known(each.coverage.share),
-        "coverage_90_families_p10": _known(each.coverage.p10),
-        "coverage_90_families_worst": _known(each.coverage.worst),
-        "abstains": _known(each.abstaining.share),
-        "abstains_error_ratio": _known(each.abstaining.error_ratio),
-        "pairs_right": {apart: _known(pairs.right) for apart, pairs in each.pairs.items()},
+        "rows": evaluation.rows,
+        "pools": {kind: _pools(figures) for kind, figures in evaluation.pools.items()},
+        "time_error_median": _known(evaluation.time_error),
+        "coverage_90": _known(evaluation.coverage.share),
+        "coverage_90_families_p10": _known(evaluation.coverage.p10),
+        "coverage_90_families_worst": _known(evaluation.coverage.worst),
+        "abstains": _known(evaluation.abstaining.share),
+        "abstains_error_ratio": _known(evaluation.abstaining.error_ratio),
+        "pairs_right": {apart: _known(pairs.right) for apart, pairs in evaluation.pairs.items()},
     }
 
 
@@ -88,12 +90,12 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def render(found: Evaluations, about: About, console: Console) -> None:
+def render(evaluations: Evaluations, about: About, console: Console) -> None:
     """Print two tables for each split: how it ranks, and how far it can be trusted."""
-    for split in found[""]:
+    for split in evaluations[""]:
         of_split = {
             _named(name, about): by_split[split]
-            for name, by_split in found.items()
+            for name, by_split in evaluations.items()
             if split in by_split
         }
         what = "all rows, as forecast by the model" if split == "all" else f"left out: {split}"
@@ -113,9 +115,9 @@ def _ranking(of_split: Mapping[str, Evaluation], title: str) -> Table:
     regret = "regret, % " + "/".join(map(str, FIRST))
     heads = ("problems: Spearman", regret, "kernels: Spearman", regret, "time error, %")
     table = _table(("", "rows", *heads), title)
-    for name, each in of_split.items():
-        pools = [text for kind in ("problem", "kernel") for text in _ranked(each.pools[kind])]
-        table.add_row(name, f"{each.rows:,}", *pools, _percent(each.time_error))
+    for name, evaluation in of_split.items():
+        pools = [text for kind in ("problem", "kernel") for text in _ranked(evaluation.pools[kind])]
+        table.add_row(name, f"{evaluation.rows:,}", *pools, _percent(evaluation.time_error))
     return table
 
 
@@ -130,12 +132,16 @@ def _trust(of_split: Mapping[str, Evaluation]) -> Table:
         "error there, ratio",
     )
     table = _table(("", *heads), None)
-    for name, each in of_split.items():
-        kernel, coverage, abstaining = each.pools["kernel"], each.coverage, each.abstaining
+    for name, evaluation in of_split.items():
+        kernel, coverage, abstaining = (
+            evaluation.pools["kernel"],
+            evaluation.coverage,
+            evaluation.abstaining,
+        )
         families = f"{_percent(coverage.p10)}/{_percent(coverage.worst)}"
         table.add_row(
             name,
-            *(_percent(each.pairs[apart].right) for apart in APART),
+            *(_percent(evaluation.pairs[apart].right) for apart in APART),
             ", ".join(str(number or "-") for number in (kernel.k_90, kernel.k_90_of_48)),
             _percent(coverage.share),
             families if coverage.families else "",

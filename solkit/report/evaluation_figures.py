@@ -33,12 +33,12 @@ Told = Mapping[str, Mapping[str, Forecasts]]
 """By forecaster, then by split. The surrogate's own name is empty."""
 
 
-def write(table: Table, told: Told, folder: Path | str, seed: int = 0) -> list[Path]:
+def write(table: Table, forecasts: Told, folder: Path | str, seed: int = 0) -> list[Path]:
     """Write every figure of an evaluation into a folder.
 
     Args:
         table: configurations with their times.
-        told: what was forecast of each; NaN for rows that were not left out.
+        forecasts: what was forecast of each; NaN for rows that were not left out.
         folder: created if missing.
         seed: of the pools.
 
@@ -54,7 +54,7 @@ def write(table: Table, told: Told, folder: Path | str, seed: int = 0) -> list[P
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with matplotlib.rc_context(STYLE):
-            for name, figure in _figures(table, told, seed):
+            for name, figure in _figures(table, forecasts, seed):
                 figure.savefig(path := Path(folder) / f"{name}.png", dpi=160)
                 written.append(path)
     except OSError as error:
@@ -62,13 +62,15 @@ def write(table: Table, told: Told, folder: Path | str, seed: int = 0) -> list[P
     return written
 
 
-def _figures(table: Table, told: Told, seed: int) -> Iterator[tuple[str, Figure]]:
-    for split, ours in told[""].items():
+def _figures(table: Table, forecasts: Told, seed: int) -> Iterator[tuple[str, Figure]]:
+    for split, ours in forecasts[""].items():
         rows = np.flatnonzero(~np.isnan(ours.time_ms))
         if not len(rows):
             continue
         yield f"{split}-truth", truth(table[rows], ours[rows], _title(split))
-        of_split = {name: each[split] for name, each in told.items() if split in each}
+        of_split = {
+            name: by_split[split] for name, by_split in forecasts.items() if split in by_split
+        }
         for kind in KINDS:
             figure = regret(table, of_split, kind, _title(split), seed)
             if figure is not None:
@@ -103,19 +105,22 @@ def truth(table: Table, forecasts: Forecasts, title: str) -> Figure:
 
 
 def regret(
-    table: Table, told: Mapping[str, Forecasts], kind: str, title: str, seed: int = 0
+    table: Table, by_forecaster: Mapping[str, Forecasts], kind: str, title: str, seed: int = 0
 ) -> Figure | None:
     """Mean regret of each forecaster by how many are measured; ``None`` if there are no pools."""
     figure, axes = _axes(6.4, 4.2, f"{title}, pools of one {kind}")
     first = range(1, _MOST_MEASURED + 1)
     drawn = False
-    for mark, (name, forecasts) in enumerate(told.items()):
+    for mark, (name, forecasts) in enumerate(by_forecaster.items()):
         rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
         pools = list(pools_of(table, kind, rows, seed))
         if not pools:
             continue
         drawn = True
-        lost = [100 * each for each in regret_curve(table, pools, forecasts.time_ms, first)]
+        lost = [
+            100 * regret_share
+            for regret_share in regret_curve(table, pools, forecasts.time_ms, first)
+        ]
         colour = LIGHT["sol"] if not name else None
         axes.plot(
             first, lost, marker=_MARKS[mark % len(_MARKS)], markersize=3.5, color=colour,
@@ -132,7 +137,7 @@ def regret(
 
 def coverage(shares: Mapping[str, tuple[float, int]], title: str) -> Figure:
     """Share of rows in their 90 % interval, by family, the poorest first; of many, these."""
-    poorest = sorted(shares.items(), key=lambda each: (each[1][0], each[0]))[:_MOST_FAMILIES]
+    poorest = sorted(shares.items(), key=lambda family: (family[1][0], family[0]))[:_MOST_FAMILIES]
     figure, axes = _axes(6.4, 1.2 + 0.16 * len(poorest), title)
     names = [f"{family} ({rows:,})" for family, (_, rows) in poorest]
     places = range(len(poorest))

@@ -1,4 +1,4 @@
-"""What `solkit evolve` found: as a page, and as JSON ``solkit.evolve/1``."""
+"""Result of `solkit evolve`: as a page, and as JSON ``solkit.evolve/1``."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
         "verdict": evolved.verdict.value,
         "speedup": None if evolved.gate is None else speedup_json(evolved.gate.final),
         "gate": _gate(evolved.gate),
-        "finalists": [_finalist(each) for each in evolved.finalists],
-        "variants": [_variant(each) for each in evolved.variants],
+        "finalists": [_finalist(finalist) for finalist in evolved.finalists],
+        "variants": [_variant(variant) for variant in evolved.variants],
         "rounds": evolved.rounds,
         "measured": evolved.measured,
         "failed": evolved.failed,
@@ -62,8 +62,8 @@ def as_json(evolved: Evolved) -> dict[str, Any]:
     }
 
 
-def _timed(each: TimedParams) -> dict[str, Any]:
-    return {"params": dict(each.params), "time_ms": each.time_ms, "message": each.message}
+def _timed(timed: TimedParams) -> dict[str, Any]:
+    return {"params": dict(timed.params), "time_ms": timed.time_ms, "message": timed.message}
 
 
 def _gate(gate: Gate | None) -> dict[str, Any] | None:
@@ -74,35 +74,35 @@ def _gate(gate: Gate | None) -> dict[str, Any] | None:
         "single_shape": gate.single_shape,
         "why": gate.why,
         "final": final_json(gate.final),
-        "held_out": [_held(each) for each in gate.held_out],
+        "held_out": [_held(held) for held in gate.held_out],
     }
 
 
-def _finalist(each: Finalist) -> dict[str, Any]:
+def _finalist(finalist: Finalist) -> dict[str, Any]:
     return {
-        "id": each.id,
-        "params": dict(each.params),
-        "time_ms": each.time_ms,
-        "taken": each.taken,
+        "id": finalist.id,
+        "params": dict(finalist.params),
+        "time_ms": finalist.time_ms,
+        "taken": finalist.taken,
         "practice": [
             {"shape": dict(at.shape), "verdict": at.verdict.value, "ratio": at.ratio}
-            for at in each.practised
+            for at in finalist.practised
         ],
     }
 
 
-def _held(each: HeldOut) -> dict[str, Any]:
+def _held(held: HeldOut) -> dict[str, Any]:
     return {
-        "shape": dict(each.shape),
-        "passed": each.passed,
-        "difference": each.difference.value,
-        "ratio": None if each.ratio is None else each.ratio.value,
-        "why": each.why,
+        "shape": dict(held.shape),
+        "passed": held.passed,
+        "difference": held.difference.value,
+        "ratio": None if held.ratio is None else held.ratio.value,
+        "why": held.why,
     }
 
 
-def _variant(each: Bred) -> dict[str, Any]:
-    variant = each.variant
+def _variant(bred: Bred) -> dict[str, Any]:
+    variant = bred.variant
     return {
         "id": variant.id,
         "parent": variant.parent,
@@ -110,14 +110,14 @@ def _variant(each: Bred) -> dict[str, Any]:
         "intent": variant.intent,
         "proposer": variant.proposer,
         "checked": variant.checked.value,
-        "verdict": each.verdict.value,
-        "params": dict(each.params),
-        "time_ms": each.time_ms,
-        "gap": each.gap,
-        "forecast_ms": each.forecast_ms,
-        "measured": each.measured,
-        "behaviour": list(each.behaviour),
-        "why": each.why or variant.why,
+        "verdict": bred.verdict.value,
+        "params": dict(bred.params),
+        "time_ms": bred.time_ms,
+        "gap": bred.gap,
+        "forecast_ms": bred.forecast_ms,
+        "measured": bred.measured,
+        "behaviour": list(bred.behaviour),
+        "why": bred.why or variant.why,
         "source": variant.source,
     }
 
@@ -146,25 +146,25 @@ def render(evolved: Evolved, console: Console) -> None:
         console.print(f"  Written: {evolved.out}")
 
 
-def _told(each: TimedParams, sol_ms: float | None) -> str:
-    params = f"  ({settings(each.params)})" if each.params else ""
-    if each.time_ms is None:
-        why = f"fails: {each.message}" if each.message else "was not measured"
+def _told(timed: TimedParams, sol_ms: float | None) -> str:
+    params = f"  ({settings(timed.params)})" if timed.params else ""
+    if timed.time_ms is None:
+        why = f"fails: {timed.message}" if timed.message else "was not measured"
         return why + params
-    gap = f", {each.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
-    return f"{duration(each.time_ms)}{gap}{params}"
+    gap = f", {timed.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
+    return f"{duration(timed.time_ms)}{gap}{params}"
 
 
 def _answer(evolved: Evolved) -> str:
     gate = evolved.gate
     if gate is None:
         return "Keep what you have: nothing was faster."
-    told = ""
+    comparison = ""
     if (speedup := speedup_json(gate.final)) is not None:
         high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"
-        told = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
+        comparison = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
     if gate.passed:
-        return f"Use the best: {told}. {gate.why}"
+        return f"Use the best: {comparison}. {gate.why}"
     return f"Keep what you have. The best did not pass the gate: {gate.why}"
 
 
@@ -173,38 +173,40 @@ def _tree(evolved: Evolved) -> Tree:
     first = evolved.variants[0]
     tree = Tree(_leaf(first, evolved))
     places = {first.variant.id: tree}
-    shown = [each for each in evolved.variants[1:] if each.measured][:_MOST_SHOWN]
-    for each in shown:
-        above = places.get(each.variant.parent or "", tree)
-        places[each.variant.id] = above.add(_leaf(each, evolved))
+    shown = [bred for bred in evolved.variants[1:] if bred.measured][:_MOST_SHOWN]
+    for bred in shown:
+        above = places.get(bred.variant.parent or "", tree)
+        places[bred.variant.id] = above.add(_leaf(bred, evolved))
     if (more := len(evolved.variants) - 1 - len(shown)) > 0:
         tree.add(f"{more} more, not shown: most were not measured")
     return tree
 
 
-def _leaf(each: Bred, evolved: Evolved) -> str:
-    told = [each.variant.kind]
-    if each.time_ms is not None:
-        gap = "" if each.gap is None else f", gap {each.gap:.2f}"
-        told.append(f"{duration(each.time_ms)}{gap}")
-    elif each.measured:
-        told.append(each.verdict.value)
-    if each.variant.id == evolved.best:
-        told.append("◄")
-    return "  ".join(told)
+def _leaf(bred: Bred, evolved: Evolved) -> str:
+    phrases = [bred.variant.kind]
+    if bred.time_ms is not None:
+        gap = "" if bred.gap is None else f", gap {bred.gap:.2f}"
+        phrases.append(f"{duration(bred.time_ms)}{gap}")
+    elif bred.measured:
+        phrases.append(bred.verdict.value)
+    if bred.variant.id == evolved.best:
+        phrases.append("◄")
+    return "  ".join(phrases)
 
 
 def line(status: EvolveStatus) -> str:
-    """How far a run is, in a line."""
-    told = [status.stage]
+    """Return how far a run is, in a line."""
+    phrases = [status.stage]
     if status.budget_s:
-        told.append(f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left")
+        phrases.append(
+            f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left"
+        )
     if status.proposed:
-        told.append(f"{status.proposed} proposed")
+        phrases.append(f"{status.proposed} proposed")
     if status.measured:
         failed = f" ({status.failed} failed)" if status.failed else ""
-        told.append(f"{status.measured} measured{failed}")
+        phrases.append(f"{status.measured} measured{failed}")
     if status.best_ms is not None:
         gap = "" if status.gap is None else f", {status.gap:.2f} times the speed of light"
-        told.append(f"best {duration(status.best_ms)}{gap} ({status.best_kind})")
-    return "; ".join(told)
+        phrases.append(f"best {duration(status.best_ms)}{gap} ({status.best_kind})")
+    return "; ".join(phrases)

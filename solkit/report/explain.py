@@ -1,4 +1,4 @@
-"""Where a bound comes from: the ops behind each resource, and each ceiling's source."""
+"""Origin of a bound: the ops behind each resource, and each ceiling's source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def contributors(bound: Bound, file: str) -> Table:
 
 
 def ceilings(bound: Bound) -> Iterator[tuple[str, Text]]:
-    """Each resource with its rate and the rate's source."""
+    """Yield each resource with its rate and the rate's source."""
     for resource in bound.resources:
         rate = units.rate(resource.ceiling, resource.unit)
         yield resource.name, Text(f"{rate} = {resource.source}", style="dim")

@@ -21,7 +21,7 @@ _RESOURCES = {
     "tensor": "tensor core time",
     "time_us": "time",
 }
-"""What the kernel model says."""
+"""Terms of the kernel model, in words."""
 
 _WHOLE = {
     "problem.intensity": "operations per byte of the problem",

@@ -80,15 +80,15 @@ def _save(figure: Figure, path: Path) -> Path:
 
 def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
     """Every figure with its file name."""
-    for each in reports:
-        name = file_name(each.name)
-        chart = charts.roofline_of(each.report)
+    for named in reports:
+        name = file_name(named.name)
+        chart = charts.roofline_of(named.report)
         if chart.points:
-            yield f"{name}-roofline", roofline(chart, each.name)
-        for i, result in enumerate(each.report.results, 1):
+            yield f"{name}-roofline", roofline(chart, named.name)
+        for i, result in enumerate(named.report.results, 1):
             steps = charts.gap_of(result)
             if steps:
-                title = f"{each.name}, {units.shape_words(result.shape)}"
+                title = f"{named.name}, {units.shape_words(result.shape)}"
                 yield f"{name}-gap-{i}", gap(steps, title)
     for i, group in enumerate(compare(reports), 1):
         chosen = charts.times_of(group)
@@ -127,8 +127,8 @@ def roofline(chart: charts.Roofline, title: str) -> Figure:
 def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, high: float) -> None:
     xs, ys = charts.span(roof, chart, low, high)
     colour = "ink" if roof.rates == "roofline" else roof.rates
-    known = axes.get_legend_handles_labels()[1]
-    label = "_" if roof.rates in known else roof.rates  # the legend leaves out names with _
+    labels = axes.get_legend_handles_labels()[1]
+    label = "_" if roof.rates in labels else roof.rates  # the legend leaves out names with _
     axes.plot(xs, ys, _DASHES[roof.rates], color=LIGHT[colour], linewidth=1.2, label=label)
     if roof.rates == "roofline":
         words = f"{roof.name}, {units.rate(roof.value, roof.unit.removesuffix('/s'))}"

@@ -29,24 +29,24 @@ def summary(fusion: Fusion) -> str:
 
 def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
     """The requested kernels, else one per op; then the totals; lines of `file` do not name it."""
-    found = columns(["op", "kernel", "line"], ["time", "bytes"], ["limiter"])
-    for each in fusion.grouped or fusion.unfused:
-        found.add_row(*_row(each, file))
-    found.add_section()
-    found.add_row("", Text("one kernel", "bold"), "", units.duration(fusion.fused_ms))
+    rows = columns(["op", "kernel", "line"], ["time", "bytes"], ["limiter"])
+    for part in fusion.grouped or fusion.unfused:
+        rows.add_row(*_row(part, file))
+    rows.add_section()
+    rows.add_row("", Text("one kernel", "bold"), "", units.duration(fusion.fused_ms))
     if fusion.grouped:
-        found.add_row(*_total("groups", fusion.grouped, fusion.grouped_ms, launch_us))
-    found.add_row(*_total("one per op", fusion.unfused, fusion.unfused_ms, launch_us))
-    return found
+        rows.add_row(*_total("groups", fusion.grouped, fusion.grouped_ms, launch_us))
+    rows.add_row(*_total("one per op", fusion.unfused, fusion.unfused_ms, launch_us))
+    return rows
 
 
-def _row(each: PartBound, file: str) -> tuple[Text | str, ...]:
-    part, bound = each.part, each.bound
+def _row(part_bound: PartBound, file: str) -> tuple[Text | str, ...]:
+    part, bound = part_bound.part, part_bound.bound
     return (
         numbers(part.positions),
         Text(_named(part.names)),
         Text(place(part.line, file)),
-        units.duration(each.time_ms),
+        units.duration(part_bound.time_ms),
         units.amount(part.work.dram_bytes, "B"),
         bound.limiter,
     )
@@ -56,7 +56,7 @@ def _total(
     name: str, parts: Sequence[PartBound], time_ms: float, launch_us: float | None
 ) -> tuple[Text | str, ...]:
     launches = f", each launched in {units.duration(launch_us / 1e3)}" if launch_us else ""
-    moved = sum(each.part.work.dram_bytes for each in parts)
+    moved = sum(part.part.work.dram_bytes for part in parts)
     label = Text.assemble(
         (name, "bold"), f": {len(parts)} kernel{'s' * (len(parts) > 1)}{launches}"
     )

@@ -265,7 +265,7 @@ def launch_model(kernel: KernelAnalysis) -> LaunchJson:
         model=KernelModelJson.model_validate(kernel.model) if kernel.model else None,
         instructions=InstructionMixJson.model_validate(mix) if mix else None,
         counters=CountersJson.model_validate(kernel.counters) if kernel.counters else None,
-        compared=[ComparedJson.model_validate(each) for each in compared(kernel)],
+        compared=[ComparedJson.model_validate(counter) for counter in compared(kernel)],
         library=launch.library,
         line=launch.line,
     )

@@ -26,7 +26,7 @@ _ERROR_LINES = 12
 
 def heaviest(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
     """Launches by falling modelled time of all their calls; first those that fail."""
-    return sorted(kernels, key=lambda each: (each.error is None, -_time_ms(each)))
+    return sorted(kernels, key=lambda kernel: (kernel.error is None, -_time_ms(kernel)))
 
 
 def _time_ms(kernel: KernelAnalysis) -> float:
@@ -34,8 +34,8 @@ def _time_ms(kernel: KernelAnalysis) -> float:
 
 
 def shown_words(shown: Sequence[KernelAnalysis], kernels: Sequence[KernelAnalysis]) -> str:
-    """How many launches are shown, and what share of the modelled time they are."""
-    calls, every = (sum(each.launch.count for each in part) for part in (shown, kernels))
+    """Return how many launches are shown, and what share of the modelled time they are."""
+    calls, every = (sum(kernel.launch.count for kernel in part) for part in (shown, kernels))
     which = f"all {every}" if calls == every else f"{calls} of {every}"
     whole_ms = sum(map(_time_ms, kernels))
     if not whole_ms:
@@ -106,7 +106,7 @@ def filling(kernel: KernelAnalysis, occupancy: Occupancy, device: Device) -> str
 
 
 def _waves(kernel: KernelAnalysis, occupancy: Occupancy) -> Iterator[str]:
-    """How often the grid fills the GPU; nothing if it does not."""
+    """Yield how often the grid fills the GPU; nothing if it does not."""
     if occupancy.waves >= 1:
         yield f"{occupancy.waves:.3g} waves" if occupancy.waves != 1 else "1 wave"
     elif math.prod(kernel.launch.grid) > 1:
@@ -127,7 +127,7 @@ def _operator(kernel: KernelAnalysis) -> Text:
 
 
 def _moved(kernel: KernelAnalysis, brief: bool = False) -> list[str]:
-    """What a launch moves from and to DRAM."""
+    """Return what a launch moves from and to DRAM."""
     demand = kernel.demand
     if demand is None:
         return []

@@ -1,4 +1,4 @@
-"""What each line of a kernel's source costs."""
+"""Costs of each line of a kernel's source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solkit.report.standing import launches_seen
 __all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_times"]
 
 _PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
-"""What a line that computes on tensor cores calls: ``tl.dot``, or CUDA's instructions by name."""
+"""Calls of a line that computes on tensor cores: ``tl.dot``, or CUDA's instructions by name."""
 
 _ACCESS_WEIGHTS: dict[str, Callable[[AccessJson], int]] = {
     "dram": lambda access: access.unique_bytes,
@@ -55,7 +55,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Taken:
-    """How much of a resource of the bound the ops on a line of the reference use."""
+    """Share of a resource of the bound that the ops on a line of the reference use."""
 
     resource: str
     op: str
@@ -66,7 +66,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a line costs at one shape.
+    """Cost of a line at one shape.
 
     Attributes:
         shape: the number of the result.
@@ -86,7 +86,7 @@ class Cost:
 
     @property
     def is_told(self) -> bool:
-        """Whether it has more than instructions."""
+        """True if it has more than instructions."""
         return bool(self.moved or self.taken)
 
     @property
@@ -105,7 +105,7 @@ class Line:
 
     @property
     def is_told(self) -> bool:
-        """Whether one of its costs is more than instructions."""
+        """True if one of its costs is more than instructions."""
         return any(cost.is_told for cost in self.costs)
 
 
@@ -137,51 +137,51 @@ def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[st
         for number, text in enumerate((source.text or "").splitlines(), 1)
         if _PRODUCT.search(text)
     }
-    found: dict[str, float] = defaultdict(float)
+    times: dict[str, float] = defaultdict(float)
     for launch in launches_seen(result):
         for term, time_ms in _parts(launch.model) if launch.model else ():
             weights = _weights(term, launch, products) or {term: 1}
             for place, weight in weights.items():
-                found[place] += launch.count * time_ms * weight / sum(weights.values())
-    return dict(found)
+                times[place] += launch.count * time_ms * weight / sum(weights.values())
+    return dict(times)
 
 
 def _parts(model: KernelModelJson) -> Iterator[tuple[str, float]]:
-    """Each term's part of a launch's time."""
+    """Yield each term's part of a launch's time."""
     times = {term.name: term.time_ms or 0.0 for term in model.terms}
     whole = {"launch", max(times.keys() - {"launch"}, key=times.__getitem__, default="launch")}
     hidden = sum(time for name, time in times.items() if name not in whole)
-    left = (model.time_ms or 0.0) - sum(times.get(name, 0.0) for name in whole)
+    remaining_ms = (model.time_ms or 0.0) - sum(times.get(name, 0.0) for name in whole)
     for name, time in times.items():
-        yield name, time if name in whole else time * max(left, 0.0) / (hidden or 1.0)
+        yield name, time if name in whole else time * max(remaining_ms, 0.0) / (hidden or 1.0)
 
 
 def _weights(term: str, launch: LaunchJson, products: set[str]) -> Mapping[str, int]:
-    """What a term's part is divided by, for each place; nothing if no line accounts for it."""
-    found: Counter[str] = Counter()
+    """Return the divisors of a term's part, by place; nothing if no line accounts for it."""
+    weights: Counter[str] = Counter()
     if term in ("launch", "dispatch"):
-        return found
+        return weights
     if launch.demand and term in _ACCESS_WEIGHTS:
         for access in launch.demand.accesses:
-            found[access.line] += _ACCESS_WEIGHTS[term](access)
+            weights[access.line] += _ACCESS_WEIGHTS[term](access)
     elif launch.demand and term == "shared":
         for shared in launch.demand.shared:
-            found[shared.line] += shared.wavefronts
+            weights[shared.line] += shared.wavefronts
     elif launch.instructions:
-        found += Counter(launch.instructions.lines)
+        weights += Counter(launch.instructions.lines)
         if term.startswith("tensor."):
-            found = Counter({k: n for k, n in found.items() if PurePath(k).name in products})
-    return +found
+            weights = Counter({k: n for k, n in weights.items() if PurePath(k).name in products})
+    return +weights
 
 
 def _times(result: ResultJson, sources: Sequence[SourceJson], path: str) -> dict[int, float]:
     """The modelled times of a file's lines."""
-    found: dict[int, float] = defaultdict(float)
+    line_times: dict[int, float] = defaultdict(float)
     for place, time_ms in modelled_times(result, sources).items():
         number = line_number(place, path)
         if number is not None:
-            found[number] += time_ms
-    return found
+            line_times[number] += time_ms
+    return line_times
 
 
 def _costs(
@@ -189,11 +189,11 @@ def _costs(
 ) -> dict[int, Cost]:
     moved, taken = _moved(result, path), _taken(result, path)
     instructions = _instructions(result, path)
-    whole = sum(each.sector_bytes for group in moved.values() for each in group)
+    whole = sum(movement.sector_bytes for group in moved.values() for movement in group)
     costs = {}
     for number in moved.keys() | taken.keys() | instructions.keys():
         here = moved.get(number, ())
-        part = sum(each.sector_bytes for each in here)
+        part = sum(movement.sector_bytes for movement in here)
         share = part / whole if whole else 0.0
         others = taken.get(number, ())
         costs[number] = Cost(
@@ -203,25 +203,25 @@ def _costs(
 
 
 def _instructions(result: ResultJson, path: str) -> Counter[int]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for launch in launches_seen(result):
         for place, count in launch.instructions.lines.items() if launch.instructions else ():
             number = line_number(place, path)
             if number is not None:
-                found[number] += count
-    return found
+                counts[number] += count
+    return counts
 
 
 def _moved(result: ResultJson, path: str) -> dict[int, tuple[Moved, ...]]:
-    found: dict[int, dict[tuple[str, str], Moved]] = defaultdict(dict)
+    by_line: dict[int, dict[tuple[str, str], Moved]] = defaultdict(dict)
     for access, count in _accesses(result):
         number = line_number(access.line, path)
         if number is not None:
-            each = _as_moved(access, count)
-            key = each.kind, each.argument
-            before = found[number].get(key)
-            found[number][key] = each if before is None else _sum(before, each)
-    return {number: tuple(each.values()) for number, each in found.items()}
+            movement = _as_moved(access, count)
+            key = movement.kind, movement.argument
+            before = by_line[number].get(key)
+            by_line[number][key] = movement if before is None else _sum(before, movement)
+    return {number: tuple(moved.values()) for number, moved in by_line.items()}
 
 
 def _accesses(result: ResultJson) -> Iterator[tuple[AccessJson, int]]:
@@ -255,14 +255,16 @@ def _sum(one: Moved, other: Moved) -> Moved:
 
 
 def _taken(result: ResultJson, path: str) -> dict[int, tuple[Taken, ...]]:
-    found: dict[int, list[Taken]] = defaultdict(list)
+    by_line: dict[int, list[Taken]] = defaultdict(list)
     for name, resource in result.bound.resources.items():
-        for each in resource.contributors:
-            number = line_number(each.line, path)
+        for contributor in resource.contributors:
+            number = line_number(contributor.line, path)
             if number is not None:
-                share = each.share or 0.0
-                found[number].append(Taken(name, each.name, share, each.amount, resource.unit))
-    return {number: tuple(each) for number, each in found.items()}
+                share = contributor.share or 0.0
+                by_line[number].append(
+                    Taken(name, contributor.name, share, contributor.amount, resource.unit)
+                )
+    return {number: tuple(taken) for number, taken in by_line.items()}
 
 
 def line_number(place: str, path: str) -> int | None:

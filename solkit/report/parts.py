@@ -119,11 +119,11 @@ def bars(result: Result, label: int, width: int) -> Table:
     Resources that take less than 0.1 % of the busiest one's time are left out.
     """
     bound, measurement = result.bound, result.measurement
-    longest_ms = max((each.time_ms for each in bound.resources), default=0.0)
+    longest_ms = max((resource.time_ms for resource in bound.resources), default=0.0)
     rows = [
-        (each.name, each.time_ms, _use(each, bound.limiter))
-        for each in bound.resources
-        if each.time_ms >= _TELLING * longest_ms
+        (resource.name, resource.time_ms, _use(resource, bound.limiter))
+        for resource in bound.resources
+        if resource.time_ms >= _TELLING * longest_ms
     ]
     if measurement:
         rows.append(("measured", measurement.median_ms, ""))
@@ -180,7 +180,7 @@ _CHAIN_MATTERS = 0.05  # of the roofline
 
 
 def chained(result: Result) -> bool:
-    """Whether dependent steps take long enough to be told beside the roofline."""
+    """Tell whether dependent steps take long enough to be shown next to the roofline."""
     floor_ms = result.bound.at.chain_floor_ms
     return floor_ms is not None and floor_ms > _CHAIN_MATTERS * result.bound.time_ms
 

@@ -79,9 +79,12 @@ def _summary(profile: Profile) -> Iterator[parts.Row]:
     queued = f"{units.duration(idle.queue_ms)} between launches that were queued"
     yield "idle", Text(f"{late}, {queued}")
     if profile.ops:
-        left = units.duration(profile.span_ms - profile.saving_ms)
+        remaining = units.duration(profile.span_ms - profile.saving_ms)
         speedup = units.ratio(profile.speedup(profile.saving_ms))
-        yield "SOL", Text(f"every op at its target: {left}, {speedup} end to end{_held(profile)}")
+        yield (
+            "SOL",
+            Text(f"every op at its target: {remaining}, {speedup} end to end{_held(profile)}"),
+        )
     if profile.unbounded:
         time_ms = sum(kernel.time_ms for kernel in profile.unbounded)
         unbounded = f"{units.duration(time_ms)} ({_share(time_ms, profile.busy_ms)} of busy time)"
@@ -155,7 +158,7 @@ def _idle(profile: Profile, idle: _Idle) -> tuple[tuple[str, ...], Text]:
 
 
 def _why(idle: _Idle) -> Text:
-    """What would shorten it: fewer waits, if more than half of it follows one."""
+    """Return what would shorten it: fewer waits, if more than half of it follows one."""
     if idle.wait_ms > 0.5 * idle.saving_ms:
         wait = units.duration(idle.wait_ms)
         return Text(f"{wait} of it after the host waited for the GPU: wait less often")
@@ -163,7 +166,7 @@ def _why(idle: _Idle) -> Text:
 
 
 def _details(op: ProfiledOp, complete: bool) -> Iterator[Text]:
-    """What limits an op, its inputs and its kernels."""
+    """Yield what limits an op, its inputs and its kernels."""
     limiter = "launch" if op.target_ms > op.bound.time_ms else op.bound.limiter
     shown = op.inputs if complete else op.inputs[:_INPUTS]
     more = [f"{len(op.inputs) - len(shown)} more"] if len(shown) < len(op.inputs) else []

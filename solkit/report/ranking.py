@@ -25,8 +25,8 @@ SCHEMA = "solkit.rank/1"
 
 def dumps(plans: Sequence[Plan]) -> str:
     """The plans as JSON, best first; factors and shares are fractions."""
-    told = {"schema": SCHEMA, "results": [_result(plan) for plan in plans]}
-    return json.dumps(told, indent=2, allow_nan=False)
+    document = {"schema": SCHEMA, "results": [_result(plan) for plan in plans]}
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def _result(plan: Plan) -> dict[str, Any]:
@@ -35,19 +35,19 @@ def _result(plan: Plan) -> dict[str, Any]:
         "sol_ms": plan.sol_ms,
         "enough": plan.enough,
         "notes": list(plan.notes),
-        "ranking": [_ranked(each) for each in plan.ranked],
+        "ranking": [_ranked(ranked) for ranked in plan.ranked],
     }
 
 
-def _ranked(each: Ranked) -> dict[str, Any]:
-    told, forecast = each.configuration, each.forecast
+def _ranked(ranked: Ranked) -> dict[str, Any]:
+    configuration, forecast = ranked.configuration, ranked.forecast
     return {
-        "file": told.path,
-        "entry_point": told.entry_point,
-        "params": dict(told.params),
-        "depth": each.depth.value,
-        "action": each.action.value,
-        "reason": each.reason,
+        "file": configuration.path,
+        "entry_point": configuration.entry_point,
+        "params": dict(configuration.params),
+        "depth": ranked.depth.value,
+        "action": ranked.action.value,
+        "reason": ranked.reason,
         "forecast": {
             "time_ms": forecast.time_ms,
             "low_ms": forecast.low_ms,
@@ -55,8 +55,8 @@ def _ranked(each: Ranked) -> dict[str, Any]:
             "p_fail": forecast.p_fail,
             "abstains": forecast.abstains,
         },
-        "costs": {"compile_s": each.compile_s, "gpu_s": each.gpu_s},
-        "explanation": [_push(push) for push in each.pushes],
+        "costs": {"compile_s": ranked.compile_s, "gpu_s": ranked.gpu_s},
+        "explanation": [_push(push) for push in ranked.pushes],
     }
 
 
@@ -78,7 +78,7 @@ def render(plans: Sequence[Plan], top: int, console: Console) -> None:
         console: where.
     """
     for plan in plans:
-        several = len({each.configuration.path for each in plan.ranked}) > 1
+        several = len({ranked.configuration.path for ranked in plan.ranked}) > 1
         print_plainly(Group(*_page(plan, top, several)), console)
 
 
@@ -87,16 +87,16 @@ def _page(plan: Plan, top: int, several: bool) -> Iterator[RenderableType]:
     sol = f"speed of light {units.duration(plan.sol_ms)}"
     yield Text(f"{units.shape_words(plan.shape)}: {number}, {sol}", style="bold")
     table = columns([], ["", "forecast", "90 % interval"], ["parameters", "do", "why"])
-    for place, each in shown(plan, top):
-        name = f"{Path(each.configuration.path).name} " if several else ""
-        forecast = each.forecast
+    for place, ranked in shown(plan, top):
+        name = f"{Path(ranked.configuration.path).name} " if several else ""
+        forecast = ranked.forecast
         table.add_row(
             str(place),
             _time(forecast.time_ms) + (" ?" if forecast.abstains else ""),
             units.interval(forecast.low_ms, forecast.high_ms),
-            Text(name + (_named(each.configuration.params) or "its only parameters")),
-            each.action.value,
-            Text(each.reason),
+            Text(name + (_named(ranked.configuration.params) or "its only parameters")),
+            ranked.action.value,
+            Text(ranked.reason),
         )
     yield table
     yield from (Text(note) for note in notes(plan))
@@ -106,38 +106,38 @@ def _page(plan: Plan, top: int, several: bool) -> Iterator[RenderableType]:
 def shown(plan: Plan, top: int) -> list[tuple[int, Ranked]]:
     """The candidates to show, each with its place: what is measured, filled up with the first."""
     placed = list(enumerate(plan.ranked, 1))
-    room = top - sum(each.action is not Action.SKIP for _, each in placed)
-    skipped = [place for place, each in placed if each.action is Action.SKIP][: max(room, 0)]
+    room = top - sum(ranked.action is not Action.SKIP for _, ranked in placed)
+    skipped = [place for place, ranked in placed if ranked.action is Action.SKIP][: max(room, 0)]
     return [
-        (place, each)
-        for place, each in placed
-        if each.action is not Action.SKIP or place in skipped
+        (place, ranked)
+        for place, ranked in placed
+        if ranked.action is not Action.SKIP or place in skipped
     ]
 
 
 def notes(plan: Plan) -> list[str]:
-    """What there is to know of a plan besides its candidates, each a sentence."""
-    told = list(plan.notes)
+    """Return what there is to know of a plan besides its candidates, each a sentence."""
+    sentences = list(plan.notes)
     if (said := enough_words(plan)) is not None:
-        told.append(said)
+        sentences.append(said)
     if plan.ranked and plan.ranked[0].pushes:
-        pushes = [f"{words(each.feature)} ×{each.factor:.2f}" for each in plan.ranked[0].pushes[:4]]
-        told.append(f"What moves the first forecast most: {', '.join(pushes)}.")
-    if any(each.forecast.abstains for each in plan.ranked):
-        told.append("? The surrogate does not trust itself: the time is the kernel model's.")
-    return told
+        pushes = [f"{words(push.feature)} ×{push.factor:.2f}" for push in plan.ranked[0].pushes[:4]]
+        sentences.append(f"What moves the first forecast most: {', '.join(pushes)}.")
+    if any(ranked.forecast.abstains for ranked in plan.ranked):
+        sentences.append("? The surrogate does not trust itself: the time is the kernel model's.")
+    return sentences
 
 
 def enough_words(plan: Plan) -> str | None:
-    """How many must be measured for a good one; ``None`` if that is unknown or all of them."""
+    """Return how many must be measured for a good one; ``None`` if unknown or all of them."""
     if plan.enough is None or plan.enough >= len(plan.ranked):
         return None
-    found = "one within 2 % of the best with 90 %"
-    if all(each.action is Action.MEASURE for each in plan.ranked[: plan.enough]):
+    good_one = "one within 2 % of the best with 90 %"
+    if all(ranked.action is Action.MEASURE for ranked in plan.ranked[: plan.enough]):
         first = "first" if plan.enough == 1 else f"first {plan.enough}"
-        return f"Measuring the {first} finds {found}."
-    beside = sum(each.action is Action.MEASURE for each in plan.ranked[plan.enough :])
-    return f"To find {found} takes a budget of {plan.enough + beside}."
+        return f"Measuring the {first} finds {good_one}."
+    beside = sum(ranked.action is Action.MEASURE for ranked in plan.ranked[plan.enough :])
+    return f"To find {good_one} takes a budget of {plan.enough + beside}."
 
 
 def _named(values: Mapping[str, Value]) -> str:

@@ -1,4 +1,4 @@
-"""What to do about each cause of a large factor of the gap, in the words of the kernel's language.
+"""Remedies for each cause of a large factor of the gap, in the words of the kernel's language.
 
 `solkit.roofline.kernel.causes` finds the causes; their figures fill the sentences here.
 """

@@ -378,10 +378,10 @@ def to_model(report: Report, written: datetime | None = None) -> ReportJson:
 def with_hints(model: ReportJson, hints: Mapping[int, Hint]) -> ReportJson:
     """A report with hints for some of its shapes, by place."""
     results = [
-        each.model_copy(update={"hint": HintJson.model_validate(hints[place])})
+        result.model_copy(update={"hint": HintJson.model_validate(hints[place])})
         if place in hints
-        else each
-        for place, each in enumerate(model.results)
+        else result
+        for place, result in enumerate(model.results)
     ]
     return model.model_copy(update={"results": results})
 
@@ -434,7 +434,7 @@ def device_model(device: Device) -> DeviceJson:
 
 def failed_models(failed: Sequence[FailedShape]) -> list[FailedShapeJson]:
     """Shapes without a result as JSON."""
-    return [FailedShapeJson.model_validate(each) for each in failed]
+    return [FailedShapeJson.model_validate(shape) for shape in failed]
 
 
 def _result(result: Result, device: Device) -> ResultJson:
@@ -455,20 +455,20 @@ def _result(result: Result, device: Device) -> ResultJson:
         fusion=fusion_model(result.fusion) if result.fusion else None,
         gap=_gap(result.gap) if result.gap else None,
         forecast=ForecastJson.model_validate(result.forecast) if result.forecast else None,
-        advice=[each.text for each in advice],
-        advised=[AdviceJson.model_validate(each) for each in advice],
+        advice=[piece.text for piece in advice],
+        advised=[AdviceJson.model_validate(piece) for piece in advice],
     )
 
 
 def _gap(gap: Gap) -> GapJson:
     factors = [
         GapFactorJson(
-            name=each.name,
-            factor=each.factor,
-            evidence=each.evidence,
-            advice=advice_on(each.cause),
+            name=factor.name,
+            factor=factor.factor,
+            evidence=factor.evidence,
+            advice=advice_on(factor.cause),
         )
-        for each in gap.factors
+        for factor in gap.factors
     ]
     return GapJson(sol_ms=gap.sol_ms, time_ms=gap.time_ms, measured=gap.measured, factors=factors)
 
@@ -492,7 +492,9 @@ def _floating_point(by_pipe: Mapping[str, int]) -> int:
 
 def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
     """A bound as JSON, with the reasons why the hard bound is lower."""
-    resources = {each.name: ResourceJson.model_validate(each) for each in bound.resources}
+    resources = {
+        resource.name: ResourceJson.model_validate(resource) for resource in bound.resources
+    }
     times = {name.removesuffix("_ms"): value for name, value in asdict(bound.at).items()}
     return BoundJson(
         time_ms=bound.time_ms,

@@ -97,10 +97,10 @@ def modelled_ms(result: Result) -> float | None:
     if result.gap is not None and not result.gap.measured:
         return result.gap.time_ms
     kernels = result.analysis.kernels
-    if not kernels or any(each.model is None for each in kernels):
+    if not kernels or any(kernel.model is None for kernel in kernels):
         return None
     return max(
-        sum(each.model.time_ms * each.launch.count for each in kernels if each.model),
+        sum(kernel.model.time_ms * kernel.launch.count for kernel in kernels if kernel.model),
         result.bound.at.hard_ms,
     )
 
@@ -112,9 +112,9 @@ def expected_words(result: Result) -> Text | None:
     by_model = f"{units.duration(model)} by the kernel model{part}" if model is not None else ""
     if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
         between = units.interval(forecast.low_ms, forecast.high_ms)
-        told = f" ({between}) by the surrogate" if between else " by the surrogate"
+        source = f" ({between}) by the surrogate" if between else " by the surrogate"
         beside = f"; {by_model}" if by_model else ""
-        return Text.assemble((units.duration(forecast.time_ms), "bold"), told, beside)
+        return Text.assemble((units.duration(forecast.time_ms), "bold"), source, beside)
     if not by_model:
         return None
     time, _, by = by_model.partition(" by")
@@ -159,14 +159,14 @@ def _launch_rows(kernels: Sequence[KernelAnalysis], device: Device) -> Iterator[
     shown = kernels[:_LAUNCHES]
     if len(kernels) > 1:
         yield "launches", Text(launches.shown_words(shown, kernels))
-    for each in shown:
-        yield "launches" if len(kernels) > 1 else "launch", launches.brief(each, device)
+    for kernel in shown:
+        yield "launches" if len(kernels) > 1 else "launch", launches.brief(kernel, device)
 
 
 def problem_rows(
     result: Result, shown: Sequence[KernelAnalysis], most_notes: int | None = None
 ) -> Iterator[Row]:
-    """What makes the numbers doubtful: unmodelled ops, notes of the analysis, errors.
+    """Yield what makes the numbers doubtful: unmodelled ops, notes of the analysis, errors.
 
     Args:
         result: one shape.
@@ -183,11 +183,11 @@ def problem_rows(
     if most_notes is not None and len(notes) > most_notes:
         yield "analysis", Text(f"and {len(notes) - most_notes} more: --explain", style="dim")
     yield from (("analysis", Text(note, style="yellow")) for note in disagreements(result))
-    told = {kernel.error for kernel in shown}
+    launch_errors = {kernel.error for kernel in shown}
     label = evidence_label(result.verdict, result.measurement is not None)
     style = "" if label == "note" else "red"
     for error in result.errors:
-        if error not in told:
+        if error not in launch_errors:
             yield label, launches.error_text(error, style)
 
 
@@ -217,18 +217,18 @@ def advice_words(advice: Advice) -> Text:
     return Text.assemble(*_saving(advice), advice.text)
 
 
-def _advice_rows(found: Sequence[Advice]) -> Iterator[Row]:
+def _advice_rows(advice: Sequence[Advice]) -> Iterator[Row]:
     """The first piece of advice in full; of the others the first sentence, if they save enough."""
-    first, *others = found
+    first, *others = advice
     yield "next", advice_words(first)
-    for each in others:
-        sentence, dot, rest = each.text.partition(". ")
+    for piece in others:
+        sentence, dot, rest = piece.text.partition(". ")
         text = f"{sentence}. …" if dot and rest else sentence
-        yield "next", Text.assemble(*_saving(each), text)
+        yield "next", Text.assemble(*_saving(piece), text)
 
 
 def _saving(advice: Advice) -> tuple[tuple[str, str], ...]:
     if advice.saves_ms is None or advice.speedup is None:
         return ()
-    told = f"saves up to {units.duration(advice.saves_ms)} ({units.ratio(advice.speedup)}): "
-    return ((told, "bold"),)
+    saving = f"saves up to {units.duration(advice.saves_ms)} ({units.ratio(advice.speedup)}): "
+    return ((saving, "bold"),)

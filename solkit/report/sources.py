@@ -32,8 +32,8 @@ class Source:
 def sources_of(report: Report) -> tuple[Source, ...]:
     """The files of the candidate, its CUDA C++ and the problem; a missing file is left out."""
     paths = dict.fromkeys(_paths(report))
-    known = {Path(path).resolve(): path for path in reversed(paths)}
-    return tuple(_read(path) for path in reversed(known.values()) if Path(path).is_file())
+    by_resolved = {Path(path).resolve(): path for path in reversed(paths)}
+    return tuple(_read(path) for path in reversed(by_resolved.values()) if Path(path).is_file())
 
 
 def _paths(report: Report) -> Iterator[str]:

@@ -35,7 +35,7 @@ COST_FORMULA = "cost = sum over shapes of time × (1 − SOL / time) = time − 
 
 @dataclass(frozen=True)
 class Time:
-    """How long a call takes.
+    """Time of a call.
 
     Attributes:
         median_ms: measured, or expected by the surrogate, else by the kernel model.
@@ -157,7 +157,7 @@ def standing(report: ReportJson) -> Standing | None:
 
 def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, Standing | None]]:
     """Reports by falling cost (see the notation above), then those without a time."""
-    placed = [(each, standing(each.report)) for each in reports]
+    placed = [(named, standing(named.report)) for named in reports]
     return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))
 
 

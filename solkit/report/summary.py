@@ -30,8 +30,8 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
 
     Of more than three shapes, only the worst is shown in full without `details`.
     """
-    for each in reports:
-        print_plainly(Group(*_page(each, details)), console)
+    for named in reports:
+        print_plainly(Group(*_page(named, details)), console)
     if len(reports) > 1:
         index(reports, console)
         print_plainly(Group(*_compared(comparison.compare(reports))), console)
@@ -40,11 +40,11 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
 def index(reports: Sequence[NamedReport], console: Console) -> None:
     """Print a line per report, by falling cost."""
     rows = columns(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
-    for each, place in standing.worst_first(reports):
+    for named, place in standing.worst_first(reports):
         verdicts = Text(", ").join(
-            verdict_text(v) for v in dict.fromkeys(r.verdict for r in each.report.results)
+            verdict_text(v) for v in dict.fromkeys(r.verdict for r in named.report.results)
         )
-        rows.add_row(Text(each.name), *_standing(place), verdicts)
+        rows.add_row(Text(named.name), *_standing(place), verdicts)
     rule = Rule(Text("worst first", style="bold"), align="left", characters="─", style="dim")
     print_plainly(Group(rule, rows, Text(standing.COST_FORMULA, style="dim"), Text()), console)
 
@@ -64,10 +64,10 @@ def _standing(place: standing.Standing | None) -> tuple[Text, ...]:
 # ------------------------------------------------------------------------------- one report
 
 
-def _page(each: NamedReport, details: bool) -> Iterator[RenderableType]:
-    report = each.report
+def _page(named: NamedReport, details: bool) -> Iterator[RenderableType]:
+    report = named.report
     device = report.device
-    yield Text.assemble((each.name, "bold"), f"  {report.kernel.path} · {report.kernel.format}")
+    yield Text.assemble((named.name, "bold"), f"  {report.kernel.path} · {report.kernel.format}")
     facts = f"{device.sm_count} SMs · {device.clock_mhz or 0:.0f} MHz ({device.clock_kind.value})"
     yield Text.assemble((device.name, "bold"), f"  {facts}")
     for failed in report.failed:
@@ -102,7 +102,7 @@ def _overview(report: ReportJson) -> Table:
 
 
 def _gap(result: ResultJson) -> Text:
-    """Of the measured time, else of the one that is expected."""
+    """Return the gap of the measured time, else of the expected one."""
     time, sol_ms = standing.time_of(result), result.bound.time_ms
     if result.score and result.score.gap:
         return Text(units.ratio(result.score.gap))
@@ -130,14 +130,14 @@ def _rows(result: ResultJson) -> Iterator[Row]:
         yield "launch", Text.assemble((launch.name, "bold"), f"  {' · '.join(_facts(launch))}")
     failed = result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE
     yield from (("errors", Text(error, style="red" if failed else "")) for error in result.errors)
-    yield from (("next", advice_words(each)) for each in _advised(result))
+    yield from (("next", advice_words(advice)) for advice in _advised(result))
 
 
 def _advised(result: ResultJson) -> list[Advice]:
     """The advice; a report of an older SolKit does not say what it saves."""
     if result.advised:
-        return [Advice(each.text, each.saves_ms, each.speedup) for each in result.advised]
-    return [Advice(each) for each in result.advice]
+        return [Advice(advice.text, advice.saves_ms, advice.speedup) for advice in result.advised]
+    return [Advice(text) for text in result.advice]
 
 
 def _facts(launch: LaunchJson) -> list[str]:

@@ -20,11 +20,11 @@ def columns(
         more: headings of the last columns.
         style: of the first columns.
     """
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for name in words:
-        made.add_column(name, overflow="fold", style=style)
+        table.add_column(name, overflow="fold", style=style)
     for name in numbers:
-        made.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     for name in more:
-        made.add_column(name, overflow="fold")
-    return made
+        table.add_column(name, overflow="fold")
+    return table

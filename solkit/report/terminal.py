@@ -41,7 +41,7 @@ def render(
 
 def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> None:
     """Print a line about the better configuration that gains most."""
-    place, hint = max(hints.items(), key=lambda each: each[1].speedup)
+    place, hint = max(hints.items(), key=lambda place_and_hint: place_and_hint[1].speedup)
     shape = (
         f" at {units.shape_words(report.results[place].shape)}" if len(report.results) > 1 else ""
     )

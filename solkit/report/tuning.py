@@ -1,4 +1,4 @@
-"""What `solkit tune` found: as a page, as JSON ``solkit.tune/1``, and as a figure."""
+"""Result of `solkit tune`: as a page, as JSON ``solkit.tune/1``, and as a figure."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def as_json(tuned: Tuned) -> dict[str, Any]:
     }
 
 
-def _timed(each: TimedParams) -> dict[str, Any]:
+def _timed(timed: TimedParams) -> dict[str, Any]:
     return {
-        "params": dict(each.params),
-        "time_ms": each.time_ms,
-        "low": each.low_ms,
-        "high": each.high_ms,
-        "message": each.message,
+        "params": dict(timed.params),
+        "time_ms": timed.time_ms,
+        "low": timed.low_ms,
+        "high": timed.high_ms,
+        "message": timed.message,
     }
 
 
@@ -144,41 +144,45 @@ def paste(params: Mapping[str, Value]) -> tuple[str, str]:
     return f"kernel(..., {call})", f"@triton.autotune([triton.Config({config})], key=[])"
 
 
-def _told(each: TimedParams, sol_ms: float | None) -> str:
-    if each.time_ms is None:
-        why = f"fails: {each.message}" if each.message else "was not measured"
-        return f"{why}  ({settings(each.params)})"
-    gap = f", {each.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
-    return f"{duration(each.time_ms)}{gap}  ({settings(each.params)})"
+def _told(timed: TimedParams, sol_ms: float | None) -> str:
+    if timed.time_ms is None:
+        why = f"fails: {timed.message}" if timed.message else "was not measured"
+        return f"{why}  ({settings(timed.params)})"
+    gap = f", {timed.time_ms / sol_ms:.2f} times the speed of light" if sol_ms else ""
+    return f"{duration(timed.time_ms)}{gap}  ({settings(timed.params)})"
 
 
 def _answer(tuned: Tuned) -> str:
     speedup = speedup_json(tuned.final)
-    told = ""
+    comparison = ""
     if speedup is not None:
         high = "" if speedup["high"] is None else f"{speedup['high']:.3f}"
-        told = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
+        comparison = f"{speedup['value']:.3f} times as fast (95 %: {speedup['low']:.3f} to {high})"
     if tuned.verdict is TuneVerdict.FASTER:
-        return f"Use the best: {told or 'what you have fails'}."
-    if told:
-        return f"Keep what you have: no faster one was shown. In the final the best was {told}."
+        return f"Use the best: {comparison or 'what you have fails'}."
+    if comparison:
+        return (
+            f"Keep what you have: no faster one was shown. In the final the best was {comparison}."
+        )
     return "Keep what you have: no faster one was found."
 
 
 def line(status: TuneStatus) -> str:
-    """How far a run is, in a line."""
-    told = [f"{status.stage}"]
+    """Return how far a run is, in a line."""
+    phrases = [f"{status.stage}"]
     if status.budget_s:
-        told.append(f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left")
+        phrases.append(
+            f"{max(status.budget_s - status.gpu_s, 0):.0f} of {status.budget_s:.0f} s left"
+        )
     if status.measured:
         failed = f" ({status.failed} failed)" if status.failed else ""
-        told.append(f"{status.measured} measured{failed}")
+        phrases.append(f"{status.measured} measured{failed}")
     if status.best_ms is not None:
         gap = "" if status.gap is None else f", {status.gap:.2f} times the speed of light"
-        told.append(f"best {duration(status.best_ms)}{gap}")
+        phrases.append(f"best {duration(status.best_ms)}{gap}")
     if status.expected_gain is not None:
-        told.append(f"next may save {status.expected_gain:.2%}")
-    return "; ".join(told)
+        phrases.append(f"next may save {status.expected_gain:.2%}")
+    return "; ".join(phrases)
 
 
 # ------------------------------------------------------------------------------------------ figure
@@ -199,9 +203,9 @@ def plot(tuned: Tuned) -> str:
     if seconds:
         seconds, times = [*seconds, max(tuned.gpu_s, seconds[-1])], [*times, times[-1]]
     line = {"shape": "hv", "color": LIGHT["measured"], "width": 3}
-    told = "%{text} after %{x:.1f} s<extra></extra>"
+    hover = "%{text} after %{x:.1f} s<extra></extra>"
     words = [duration(time_ms) for time_ms in times]
-    best = {"name": "best so far", "text": words, "hovertemplate": told, "line": line}
+    best = {"name": "best so far", "text": words, "hovertemplate": hover, "line": line}
     page.add_trace(go.Scatter(x=seconds, y=times, mode="lines", **best))
     for name, level_ms in _levels(tuned).items():
         dash, colour = ("dot", "muted") if name == "in use" else ("dash", "sol")

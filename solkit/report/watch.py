@@ -1,4 +1,4 @@
-"""What a save changed, on the terminal: times, facts, and the modelled time of each line."""
+"""Changes of a save, on the terminal: times, facts, and the modelled time of each line."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
     groups = compare(pair)
     for group in groups:
         entry = group.entries[1]
-        changes = [each for each in entry.changes if not each.startswith("source:")]
+        changes = [change for change in entry.changes if not change.startswith("source:")]
         if entry.time and entry.time.measured and entry.judgement:
             changes.append(f"measured: {entry.judgement}")
         for change in changes:
@@ -103,9 +103,9 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
         yield "changed", Text(change if everywhere else f"{', '.join(where)}: {change}")
     if not shapes and list(map(_cells, before.results)) == list(map(_cells, after.results)):
         yield "changed", Text("nothing but the source")
-    worst, known = standing.worst(after.results), {a for r in before.results for a in r.advice}
+    worst, earlier = standing.worst(after.results), {a for r in before.results for a in r.advice}
     yield from (("errors", Text(error, style="red")) for error in worst.errors)
-    yield from (("next", Text(each)) for each in worst.advice if each not in known)
+    yield from (("next", Text(advice)) for advice in worst.advice if advice not in earlier)
 
 
 # ---------------------------------------------------------------------------------- lines
@@ -145,25 +145,25 @@ def _code(place: str, report: ReportJson) -> str:
 def _moved(before: ReportJson, after: ReportJson, times: Mapping[str, float]) -> dict[str, float]:
     """Times of an earlier report by the place where each line now stands."""
     texts = {source.path: source for source in after.sources}
-    found = dict(times)
+    moved = dict(times)
     for source in before.sources:
         new = texts.get(source.path)
         if new is None or new.text == source.text:
             continue
         places = {line_number(place, source.path): place for place in times}
         for old in places.keys() - {None}:
-            found.pop(places[old], None)
+            moved.pop(places[old], None)
         for old, number in _matching(source, new).items():
             if old in places:
-                found[f"{places[old].rpartition(':')[0]}:{number}"] = times[places[old]]
-    return found
+                moved[f"{places[old].rpartition(':')[0]}:{number}"] = times[places[old]]
+    return moved
 
 
 def _matching(before: SourceJson, after: SourceJson) -> dict[int | None, int]:
     """The number that each line of a file has after an edit; an edited line keeps its place."""
     old, new = ((source.text or "").splitlines() for source in (before, after))
-    found: dict[int | None, int] = {}
+    numbers: dict[int | None, int] = {}
     for _, i, to_i, j, to_j in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
         if to_i - i == to_j - j:
-            found |= {i + n + 1: j + n + 1 for n in range(to_i - i)}
-    return found
+            numbers |= {i + n + 1: j + n + 1 for n in range(to_i - i)}
+    return numbers

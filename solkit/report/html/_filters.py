@@ -1,4 +1,4 @@
-"""How templates print numbers; an unknown value is a dash."""
+"""Formats of numbers in templates; an unknown value is a dash."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def _verdict_class(verdict: Verdict) -> str:
     """``"bad"`` if failed or impossible, else ``"good"``, ``"doubtful"`` or ``"open"``."""
     if verdict.is_failure or verdict is Verdict.IMPOSSIBLE:
         return "bad"
-    known = {Verdict.CORRECT: "good", Verdict.NOT_MEASURED: "open"}
-    return known.get(verdict, "doubtful")
+    classes = {Verdict.CORRECT: "good", Verdict.NOT_MEASURED: "open"}
+    return classes.get(verdict, "doubtful")
 
 
 def _instructions(mix: InstructionMixJson) -> str:
     """The number of instructions and loops, then of each kind, most first."""
     kinds: Counter[str] = Counter()
-    for each in mix.counts:
-        kinds[each.kind.replace("_", " ")] += each.count
+    for kind_count in mix.counts:
+        kinds[kind_count.kind.replace("_", " ")] += kind_count.count
     listed = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
     return f"{kinds.total()} instructions, {mix.loops} loops: {listed}"
 

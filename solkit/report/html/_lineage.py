@@ -1,4 +1,4 @@
-"""What `solkit evolve` found as one HTML file: the lineage, with what each variant changed."""
+"""Result of `solkit evolve` as one HTML file: the lineage, with what each variant changed."""
 
 from __future__ import annotations
 
@@ -77,50 +77,50 @@ def lineage_page(evolved: Evolved, *, written: datetime) -> str:
 
 def _rows(evolved: Evolved) -> Iterator[_Row]:
     """The variants, each after its parent."""
-    known = {each.variant.id: each for each in evolved.variants}
-    slowest = max((each.time_ms or 0.0 for each in evolved.variants), default=0.0)
-    for each, depth in _walk(evolved.variants):
-        parent = known.get(each.variant.parent or "")
+    by_id = {bred.variant.id: bred for bred in evolved.variants}
+    slowest = max((bred.time_ms or 0.0 for bred in evolved.variants), default=0.0)
+    for bred, depth in _walk(evolved.variants):
+        parent = by_id.get(bred.variant.parent or "")
         yield _Row(
-            each,
+            bred,
             depth,
-            settings(each.params).replace(",", " "),
-            None if each.time_ms is None or not slowest else 100 * each.time_ms / slowest,
-            _gain(parent, each),
-            list(_changes(parent, each)),
-            each.variant.id == evolved.best,
+            settings(bred.params).replace(",", " "),
+            None if bred.time_ms is None or not slowest else 100 * bred.time_ms / slowest,
+            _gain(parent, bred),
+            list(_changes(parent, bred)),
+            bred.variant.id == evolved.best,
         )
 
 
 def _walk(variants: Sequence[Bred]) -> Iterator[tuple[Bred, int]]:
     """Depth first, children in the order proposed."""
     children: dict[str | None, list[Bred]] = {}
-    for each in variants:
-        children.setdefault(each.variant.parent, []).append(each)
+    for bred in variants:
+        children.setdefault(bred.variant.parent, []).append(bred)
 
     def below(name: str | None, depth: int) -> Iterator[tuple[Bred, int]]:
-        for each in children.get(name, ()):
-            yield each, depth
-            yield from below(each.variant.id, depth + 1)
+        for child in children.get(name, ()):
+            yield child, depth
+            yield from below(child.variant.id, depth + 1)
 
     yield from below(None, 0)
 
 
-def _gain(parent: Bred | None, each: Bred) -> float | None:
-    if parent is None or parent.time_ms is None or each.time_ms is None:
+def _gain(parent: Bred | None, child: Bred) -> float | None:
+    if parent is None or parent.time_ms is None or child.time_ms is None:
         return None
-    gain = parent.time_ms / each.time_ms
+    gain = parent.time_ms / child.time_ms
     return gain if math.isfinite(gain) else None
 
 
 _KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
 
 
-def _changes(parent: Bred | None, each: Bred) -> Iterator[tuple[str, str]]:
+def _changes(parent: Bred | None, child: Bred) -> Iterator[tuple[str, str]]:
     """The lines that a variant changed."""
     if parent is None:
         return
-    before, after = (bred.variant.source.splitlines() for bred in (parent, each))
+    before, after = (bred.variant.source.splitlines() for bred in (parent, child))
     lines = difflib.unified_diff(before, after, lineterm="", n=_CONTEXT)
     for number, text in enumerate(lines):
         if number >= 2:  # the names of the files

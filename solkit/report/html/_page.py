@@ -94,7 +94,7 @@ def _title(reports: Sequence[NamedReport]) -> str:
     if len(reports) == 1:
         return f"{reports[0].name} on {reports[0].report.device.name}"
     if len(reports) == 2:
-        return " and ".join(each.name for each in reports)
+        return " and ".join(named.name for named in reports)
     return f"{len(reports)} kernels"
 
 
@@ -118,7 +118,7 @@ def _packed(data: bytes) -> str:
 
 @functools.cache
 def environment() -> Environment:
-    """What fills templates: user text is escaped, and a missing value is an error."""
+    """Environment that fills templates: user text is escaped, and a missing value is an error."""
     jinja = library("jinja2")
     environment: Environment = jinja.Environment(
         loader=jinja.FileSystemLoader(TEMPLATES),

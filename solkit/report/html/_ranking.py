@@ -50,7 +50,7 @@ class _View:
 
     @property
     def enough(self) -> str:
-        """How many must be measured, if that is known."""
+        """Number of candidates that must be measured, in words; empty if that is unknown."""
         return enough_words(self.plan) or ""
 
     @property
@@ -69,7 +69,7 @@ def ranking_page(plans: Sequence[Plan], top: int, *, written: datetime) -> str:
     Raises:
         UnsupportedError: Jinja is not installed.
     """
-    files = list(dict.fromkeys(each.configuration.path for p in plans for each in p.ranked))
+    files = list(dict.fromkeys(ranked.configuration.path for p in plans for ranked in p.ranked))
     return (
         environment()
         .get_template("rank.html.jinja")
@@ -87,46 +87,47 @@ def ranking_page(plans: Sequence[Plan], top: int, *, written: datetime) -> str:
 
 def _view(plan: Plan, top: int, several: bool) -> _View:
     shown = [
-        each
-        for place, each in enumerate(plan.ranked)
-        if place < top or each.action is not Action.SKIP
+        ranked
+        for place, ranked in enumerate(plan.ranked)
+        if place < top or ranked.action is not Action.SKIP
     ]
     ends = _ends(shown)
-    rows = [_row(each, ends, several) for each in shown]
+    rows = [_row(ranked, ends, several) for ranked in shown]
     return _View(plan, shape_words(plan.shape), rows, len(plan.ranked) - len(shown))
 
 
 def _ends(shown: Sequence[Ranked]) -> tuple[float, float]:
     """The shortest and the longest time of all intervals, as logarithms."""
-    told = [each.forecast for each in shown]
-    lows = [math.log(each.low_ms) for each in told if each.low_ms]
-    highs = [math.log(each.high_ms) for each in told if each.high_ms]
+    forecasts = [ranked.forecast for ranked in shown]
+    lows = [math.log(forecast.low_ms) for forecast in forecasts if forecast.low_ms]
+    highs = [math.log(forecast.high_ms) for forecast in forecasts if forecast.high_ms]
     return (min(lows), max(highs)) if lows and highs else (0.0, 1.0)
 
 
-def _row(each: Ranked, ends: tuple[float, float], several: bool) -> _Row:
-    name = settings(each.configuration.params).replace(",", " ") or "its only parameters"
-    file = f"{Path(each.configuration.path).name}: " if several else ""
-    line = _line(each.forecast, *ends)
-    low_to_high = interval(each.forecast.low_ms, each.forecast.high_ms) or "unknown"
+def _row(ranked: Ranked, ends: tuple[float, float], several: bool) -> _Row:
+    name = settings(ranked.configuration.params).replace(",", " ") or "its only parameters"
+    file = f"{Path(ranked.configuration.path).name}: " if several else ""
+    line = _line(ranked.forecast, *ends)
+    low_to_high = interval(ranked.forecast.low_ms, ranked.forecast.high_ms) or "unknown"
     return _Row(
         name=file + name,
-        forecast=each.forecast,
+        forecast=ranked.forecast,
         interval=low_to_high,
         line=line,
-        depth=each.depth.value,
-        action=each.action.value,
-        reason=each.reason,
-        pushes=_pushes(each.pushes),
+        depth=ranked.depth.value,
+        action=ranked.action.value,
+        reason=ranked.reason,
+        pushes=_pushes(ranked.pushes),
     )
 
 
-def _line(told: Forecast, start: float, end: float) -> Mapping[str, float] | None:
-    if told.time_ms is None or told.low_ms is None or told.high_ms is None:
+def _line(forecast: Forecast, start: float, end: float) -> Mapping[str, float] | None:
+    if forecast.time_ms is None or forecast.low_ms is None or forecast.high_ms is None:
         return None
     span = max(end - start, 1e-9)
     low, at, high = (
-        100 * (math.log(each) - start) / span for each in (told.low_ms, told.time_ms, told.high_ms)
+        100 * (math.log(time_ms) - start) / span
+        for time_ms in (forecast.low_ms, forecast.time_ms, forecast.high_ms)
     )
     return {"low": round(low, 1), "at": round(at, 1), "width": round(high - low, 1)}
 

@@ -1,4 +1,4 @@
-"""What the templates show; identifiers tie figures to their places."""
+"""Data that the templates show; identifiers tie figures to their places."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class ShapeView:
 
     @property
     def gap_ratio(self) -> float | None:
-        """Its time over the speed of light; ``None`` if it has no time."""
+        """Time over the speed of light; ``None`` if it has no time."""
         sol_ms = self.result.bound.time_ms
         return self.time.median_ms / sol_ms if self.time and sol_ms else None
 
     @property
     def moved(self) -> tuple[int, int] | None:
         """Bytes that all launches read from DRAM and write to it; ``None`` if unknown."""
-        demands = [(each.demand, each.count) for each in self.launches]
-        known = [(demand, count) for demand, count in demands if demand is not None]
-        if not known or len(known) < len(demands):
+        demands = [(launch.demand, launch.count) for launch in self.launches]
+        modelled = [(demand, count) for demand, count in demands if demand is not None]
+        if not modelled or len(modelled) < len(demands):
             return None
-        read = sum(count * demand.dram_read_bytes for demand, count in known)
-        return read, sum(count * demand.dram_write_bytes for demand, count in known)
+        read = sum(count * demand.dram_read_bytes for demand, count in modelled)
+        return read, sum(count * demand.dram_write_bytes for demand, count in modelled)
 
     @property
     def longest_ms(self) -> float:
@@ -129,7 +129,7 @@ class IndexRow:
 
 @dataclass(frozen=True)
 class Diff:
-    """How the kernel's file differs from that of the first report."""
+    """Differences of the kernel's file from that of the first report."""
 
     name: str
     text: str
@@ -148,16 +148,16 @@ def views(reports: Sequence[NamedReport]) -> list[KernelView]:
     return [
         KernelView(
             id=f"k{i}",
-            name=each.name,
-            report=each.report,
-            shapes=_shapes(f"k{i}", each.report),
-            roofline=charts.roofline_of(each.report),
+            name=named.name,
+            report=named.report,
+            shapes=_shapes(f"k{i}", named.report),
+            roofline=charts.roofline_of(named.report),
             sources=[
-                SourceView(source, lines(source, each.report)) for source in each.report.sources
+                SourceView(source, lines(source, named.report)) for source in named.report.sources
             ],
             standing=standing,
         )
-        for i, (each, standing) in enumerate(worst_first(reports), 1)
+        for i, (named, standing) in enumerate(worst_first(reports), 1)
     ]
 
 
@@ -180,11 +180,11 @@ def _shapes(kernel: str, report: ReportJson) -> list[ShapeView]:
 
 def gpus(reports: Sequence[NamedReport]) -> list[DeviceJson]:
     """The devices of the page, each once."""
-    found: list[DeviceJson] = []
-    for each in reports:
-        if each.report.device not in found:
-            found.append(each.report.device)
-    return found
+    devices: list[DeviceJson] = []
+    for named in reports:
+        if named.report.device not in devices:
+            devices.append(named.report.device)
+    return devices
 
 
 def index(kernels: Sequence[KernelView]) -> list[IndexRow]:
@@ -198,13 +198,16 @@ def _share(standing: Standing | None, largest_ms: float) -> float:
 
 
 def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
-    """What the reports share; ``None`` if nothing."""
+    """Return what the reports share; ``None`` if nothing."""
     groups = compare(reports)
     if not groups:
         return None
     compared = {entry.name for group in groups for entry in group.entries}
-    known = [each for each in reports if each.name in compared]
-    diffs = [Diff(each.name, source_diff(known[0].report, each.report)) for each in known[1:]]
+    named_reports = [named for named in reports if named.name in compared]
+    diffs = [
+        Diff(named.name, source_diff(named_reports[0].report, named.report))
+        for named in named_reports[1:]
+    ]
     return ComparisonView(
         [(f"c{i}", group) for i, group in enumerate(groups, 1)],
         [diff for diff in diffs if diff.text],
@@ -215,15 +218,15 @@ def charts_of(
     kernels: Sequence[KernelView], compared: ComparisonView | None
 ) -> dict[str, _plotly.Spec]:
     """The figures of the page by identifier."""
-    found = {}
+    figures = {}
     for name, group in compared.groups if compared else ():
         times = charts.times_of(group)
         if times:
-            found[name] = _plotly.times(times)
+            figures[name] = _plotly.times(times)
     for kernel in kernels:
         if kernel.roofline.points:
-            found[f"{kernel.id}-roofline"] = _plotly.roofline(kernel.roofline)
+            figures[f"{kernel.id}-roofline"] = _plotly.roofline(kernel.roofline)
         for shape in kernel.shapes:
             if shape.gap:
-                found[f"{shape.id}-gap"] = _plotly.gap(shape.gap)
-    return found
+                figures[f"{shape.id}-gap"] = _plotly.gap(shape.gap)
+    return figures
