@@ -116,7 +116,7 @@ class Reader:
         points: list[Params] = [{**candidate.params, **overrides}]
         if self.recording is not None:
             shape = {**file.problem.sizes, **self.shape}
-            text, points = self.recording.found(text_of(path), file, shape, overrides)
+            text, points = self.recording.matched(text_of(path), file, shape, overrides)
             path = path if text == text_of(path) else self.prepared.path(text)
         how = "search" if configuration is None else configuration.chosen_by
         reference = self._reference(path)

@@ -383,7 +383,7 @@ class Evaluator:
     def _with_analysis(self, configuration: Configuration, graded: Graded) -> Graded:
         """The grade with what analysis says; refused if it cannot run."""
         try:
-            _, prospect = self._prepared.known(configuration, None, None, None)
+            _, prospect = self._prepared.analysed(configuration, None, None, None)
         except InputError as error:
             why = named(error, configuration.path)
             return refused(Verdict.DOES_NOT_COMPILE, why, params=configuration.params)

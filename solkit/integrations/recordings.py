@@ -34,7 +34,7 @@ class Recording:
     bench: RecordedBench
     texts: Sequence[str] = ()
 
-    def found(
+    def matched(
         self, text: str, file: KernelFile, shape: Params, overrides: Params
     ) -> tuple[str, list[Params]]:
         """The recorded text that a candidate is, and the parameters that it may have.

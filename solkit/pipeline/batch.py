@@ -119,12 +119,12 @@ def batch(
     """
     from solkit.tuner import manifest as manifests
 
-    found = manifest if isinstance(manifest, manifests.Manifest) else manifests.read(manifest)
+    parsed = manifest if isinstance(manifest, manifests.Manifest) else manifests.read(manifest)
     how = settings or BatchSettings()
-    minutes = found.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
+    minutes = parsed.limits.gpu_minutes if gpu_minutes is None else gpu_minutes
     if not triage and not (minutes and minutes > 0):
-        raise InputError(f"{found.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
-    run = _Batch(found, how, 60.0 * (minutes or 0.0), show)
+        raise InputError(f"{parsed.path} has no limits.gpu_minutes: give gpu_minutes, above 0")
+    run = _Batch(parsed, how, 60.0 * (minutes or 0.0), show)
     return run.run(device, bench, triage)
 
 
@@ -168,9 +168,9 @@ class _Batch:
         database = self._database(bench)
         self.show(BatchStatus("looking", budget_s=self.budget_s))
         works = looked_at(self.manifest, to, bench, self._tune_settings(), database, self.notes)
-        told = sorted((each.triaged for each in works), key=lambda e: -(e.saving_ms or 0.0))
+        triaged = sorted((work.triaged for work in works), key=lambda e: -(e.saving_ms or 0.0))
         result = Batch(
-            self.manifest.path, to.key, tuple(told), budget_s=self.budget_s,
+            self.manifest.path, to.key, tuple(triaged), budget_s=self.budget_s,
             notes=tuple(self.notes), environment=environment(),
         )  # fmt: skip
         return result if triage else self._tuned(result, works, to, bench, database)
@@ -276,22 +276,22 @@ class _Batch:
         from solkit.tuner.emitters import emit, parse_target
 
         folder = Path(self.how.emit_to or Path(self.manifest.path).parent)
-        found = list(items)
+        updated = list(items)
         for line in dict.fromkeys(work.entry.line for work in works):
             places = [n for n, work in enumerate(works) if work.entry.line == line]
             entry, tuned = works[places[0]].entry, [items[n].tuned for n in places]
-            for told in entry.emit:
-                target = parse_target(told)
+            for target_text in entry.emit:
+                target = parse_target(target_text)
                 try:
                     written = emit(tuned, target.form, folder / target.path)
                 except InputError as error:
-                    self._tell(f"{entry.title}: {told} was not written: {error}")
+                    self._tell(f"{entry.title}: {target_text} was not written: {error}")
                     continue
                 self.notes.extend(written.notes)
                 paths = tuple(map(str, written.paths))
                 for n in places:
-                    found[n] = replace(found[n], emitted=(*found[n].emitted, *paths))
-        return found
+                    updated[n] = replace(updated[n], emitted=(*updated[n].emitted, *paths))
+        return updated
 
 
 # ------------------------------------------------------------------------------------- the course
@@ -299,7 +299,7 @@ class _Batch:
 
 @dataclass
 class _Course:
-    """What happens on the bench, and what came of it."""
+    """Work on the bench, and its results."""
 
     batch: _Batch
     works: Sequence[Work]
@@ -314,7 +314,7 @@ class _Course:
 
     def __post_init__(self) -> None:
         how = self.batch._tune_settings()
-        self.tasks = [each.task(how) for each in self.works]
+        self.tasks = [work.task(how) for work in self.works]
         self._of = {id(task): place for place, task in enumerate(self.tasks)}
         self._written: set[tuple[object, ...]] = set()
         if self.log is not None:
@@ -342,8 +342,8 @@ class _Course:
             self.decided[place] = _decided(row)
             return
         self._written.add(self._identity(row))
-        known = replace(self.works[place].ground.default, params=row.params)
-        self.tasks[place].tell(replace(known, chosen_by=row.chosen_by), row, self.spent_s)
+        configuration = replace(self.works[place].ground.default, params=row.params)
+        self.tasks[place].tell(replace(configuration, chosen_by=row.chosen_by), row, self.spent_s)
         self.took_s[place] += row.gpu_s or 0.0
 
     # ------------------------------------------------------------------------------------ search
@@ -366,15 +366,15 @@ class _Course:
                 lambda: drive(bench, tasks, until_s, choose, self._heard, self.spent_s), bench
             )
             for task in filter(_has_won, tasks):
-                told = partial(race, heard=self._heard, spent_s=self.spent_s)
-                self._again(partial(told, bench, task, racing_s / len(tasks)), bench)
+                racing = partial(race, heard=self._heard, spent_s=self.spent_s)
+                self._again(partial(racing, bench, task, racing_s / len(tasks)), bench)
         except KeyboardInterrupt:
             self.batch.interrupted = True
             bench.discard()
 
     def _kept_s(self) -> float:
         """Seconds of the budget that finals and held-out shapes are likely to take."""
-        comparisons = sum(1 + len(each.held_out) for each in self.works)
+        comparisons = sum(1 + len(work.held_out) for work in self.works)
         return min(_FINAL_S * comparisons, _FINAL_SHARE * self.batch.budget_s)
 
     def _heard(self, task: Task, _: Configuration, outcome: Outcome, spent_s: float) -> None:
@@ -391,12 +391,12 @@ class _Course:
         if (identity := self._identity(outcome)) in self._written:
             return  # a recording starts again after its last repeat
         self._written.add(identity)
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             try:
                 self.log.append([outcome])
                 return
             except TraceError:
-                if not left:
+                if not tries_left:
                     raise
 
     @staticmethod
@@ -452,9 +452,9 @@ class _Course:
             self.log.spent = spent
         try:
             for first in range(0, len(order), _TOGETHER):
-                left = sum(_has_won(self.tasks[place]) for place in order[first:])
-                if first and left and self.spent_s >= self.batch.budget_s:
-                    self.batch._tell(f"The budget ended before {left} finals: none counts.")
+                unjudged = sum(_has_won(self.tasks[place]) for place in order[first:])
+                if first and unjudged and self.spent_s >= self.batch.budget_s:
+                    self.batch._tell(f"The budget ended before {unjudged} finals: none counts.")
                     break
                 judged = self._concluded(order[first : first + _TOGETHER], bench)
                 for place in judged:
@@ -467,7 +467,7 @@ class _Course:
         self.spent_s = max(self.spent_s, spent())
 
     def _is_decided(self, place: int) -> bool:
-        """Whether the resumed run has judged a task's best already."""
+        """Tell whether the resumed run has judged a task's best already."""
         best, earlier = self.tasks[place].best, self.decided.get(place)
         if not best or not earlier:
             return False
@@ -483,32 +483,34 @@ class _Course:
 
         judge = partial(self._judged, bench)
         self.batch.show(self._status("final", self._named(places)))
-        found = finals([self.tasks[n] for n in places], judge)
-        told = {place: each for place, each in zip(places, found, strict=True) if each is not None}
+        results = finals([self.tasks[n] for n in places], judge)
+        finals_by_place = {
+            place: final for place, final in zip(places, results, strict=True) if final is not None
+        }
         won = [
             place
-            for place, each in told.items()
-            if each.difference is Difference.FASTER and self.works[place].held_out
+            for place, final in finals_by_place.items()
+            if final.difference is Difference.FASTER and self.works[place].held_out
         ]
-        for place, each in told.items():
+        for place, final in finals_by_place.items():
             if place not in won:  # a winner counts once it has held at its held-out shapes
-                self.finals[place] = each
+                self.finals[place] = final
                 self._decide(place)
         if won:
             self.batch.show(self._status("held out", self._named(won)))
         bases = [self.tasks[place].default for place in won]
         winners = [
-            Winner(base, replace(base, params=told[n].params), self.works[n].held_out)
+            Winner(base, replace(base, params=finals_by_place[n].params), self.works[n].held_out)
             for n, base in zip(won, bases, strict=True)
         ]
         self.held.update(zip(won, gates(winners, judge), strict=True))
         for place in won:
-            self.finals[place] = told[place]
+            self.finals[place] = finals_by_place[place]
             self._decide(place)
-        return list(told)
+        return list(finals_by_place)
 
     def _named(self, places: Sequence[int]) -> str:
-        """For people."""
+        """Return the name of some tasks, for people."""
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         return f"{self.works[places[0]].name}{more}"
 
@@ -523,13 +525,13 @@ class _Course:
         try:
             if len(pairs) > 1:
                 return heads_to_heads(bench, pairs, how=how)
-            found = self._again(lambda: heads_to_heads(bench, pairs, how=how), bench)
-            assert found is not None
-            return found
+            results = self._again(lambda: heads_to_heads(bench, pairs, how=how), bench)
+            assert results is not None
+            return results
         except SolkitError as error:
             bench.discard()
             if len(pairs) > 1:
-                return [each for pair in pairs for each in self._judged(bench, [pair])]
+                return [result for pair in pairs for result in self._judged(bench, [pair])]
             why = f"They could not be compared: {error}"
             rival = pairs[0][1]
             return [Final(rival.params, Difference.NOT_COMPARED, None, "none", (why,))]
@@ -540,20 +542,20 @@ class _Course:
             return
         from solkit.tuner.findings import decision
 
-        task, found = self.tasks[place], self.finals[place]
-        failed = [each for each in self.held.get(place, ()) if not each.passed]
+        task, final = self.tasks[place], self.finals[place]
+        failed = [check for check in self.held.get(place, ()) if not check.passed]
         if failed:
             why = tuple(f"At held-out {canonical(e.shape)}: {e.why}" for e in failed)
-            found = replace(found, difference=Difference.NOT_SHOWN, how="gate", evidence=why)
+            final = replace(final, difference=Difference.NOT_SHOWN, how="gate", evidence=why)
         rows = {canonical(e.configuration.params): e.outcomes[-1] for e in task.standings}
-        winner = rows[canonical(found.params)]
+        winner = rows[canonical(final.params)]
         incumbent = rows[canonical(task.default.params)]
-        self.log.append([decision(winner, incumbent, found)])
+        self.log.append([decision(winner, incumbent, final)])
 
     # ------------------------------------------------------------------------------------ results
 
     def items(self, gpu: Device, log: OutcomeLog | None) -> list[BatchItem]:
-        """What was found, in the order of the manifest."""
+        """Return the results, in the order of the manifest."""
         return [self._item(place, gpu, log) for place in range(len(self.works))]
 
     def _item(self, place: int, gpu: Device, log: OutcomeLog | None) -> BatchItem:
@@ -569,19 +571,19 @@ class _Course:
 
 
 def _decided(row: Outcome) -> Final:
-    """What a row says that an earlier part of the run decided."""
+    """Read from a row what an earlier part of the run decided."""
     from solkit.tuner.findings import DECISION
 
     assert row.comparison is not None
-    told = row.extra.get(DECISION, {})
-    evidence = tuple(map(str, told.get("evidence", ())))
-    how = str(told.get("how", "turns"))
+    recorded = row.extra.get(DECISION, {})
+    evidence = tuple(map(str, recorded.get("evidence", ())))
+    how = str(recorded.get("how", "turns"))
     return Final(row.params, row.comparison.difference, row.comparison.ratio, how, evidence)
 
 
 def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
     """The original stays if the winner fails at a held-out shape."""
-    failed = [each for each in held if not each.passed]
+    failed = [check for check in held if not check.passed]
     if not failed:
         return tuned
     why = [f"Taken back at held-out {canonical(e.shape)}: {e.why}" for e in failed]
@@ -593,7 +595,7 @@ def _has_won(task: Task) -> bool:
 
 
 def _saving_ms(task: Task) -> float:
-    """What all calls would save with the best so far."""
+    """Return what all calls would save with the best so far."""
     best, now = task.best, task.incumbent
     if best is None or now is None or best.time_ms is None or now.time_ms is None:
         return 0.0

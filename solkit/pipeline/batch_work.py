@@ -58,7 +58,7 @@ class Work:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for people."""
         sizes = ", ".join(f"{name}={value}" for name, value in self.ground.default.shape.items())
         return f"{self.entry.title} at {sizes}" if sizes else self.entry.title
 
@@ -88,18 +88,18 @@ def looked_at(
             parse_target(target)
     notes.extend(manifest.left_out())
     if isinstance(bench, RecordedBench):
-        found = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
+        cases = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
     else:
         with analyser_for(device, MeasureSettings()) as analyser:
             together = max(_TOGETHER, cores())
-            found = _all(entries, lambda entry: _live(analyser, entry, how), notes, together)
-    if not found:
+            cases = _all(entries, lambda entry: _live(analyser, entry, how), notes, together)
+    if not cases:
         raise InputError(f"{manifest.path}: no kernel can be tuned. {' '.join(notes)}")
     looked = _Look(manifest, device, how, database, notes)
     shapes: dict[int, list[Shape]] = {}
-    for entry, (_, ground, _) in found:
+    for entry, (_, ground, _) in cases:
         shapes.setdefault(entry.line, []).append(ground.default.shape)
-    return [looked.work(entry, each, shapes[entry.line]) for entry, each in found]
+    return [looked.work(entry, case, shapes[entry.line]) for entry, case in cases]
 
 
 Found = tuple["Workload", Ground, tuple[Shape, ...]]
@@ -113,37 +113,39 @@ def _all(
     together: int,
 ) -> list[tuple[Entry, Found]]:
     """The grounds of all entries, in order; what fails is left out, with a note."""
-    wanted = []
+    pending = []
     with ThreadPoolExecutor(_DESCRIBED, thread_name_prefix="solkit-batch") as pool:
         looks = [pool.submit(look, entry) for entry in entries]
     for entry, found_out in zip(entries, looks, strict=True):
         try:
-            wanted += [(entry, each) for each in found_out.result()]
+            pending += [(entry, shape_look) for shape_look in found_out.result()]
         except InputError as error:
             notes.append(f"{entry.title} is left out: {error}")
     done = 0
 
-    def ground(each: tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]) -> Ground | str:
+    def ground(
+        shape_look: tuple[Workload, Callable[[], Ground], tuple[Shape, ...]],
+    ) -> Ground | str:
         nonlocal done
         try:
-            return each[1]()
+            return shape_look[1]()
         except ShapeError:  # a slip in the manifest, not a shape that cannot be tuned
             raise
         except InputError as error:
             return str(error)
         finally:
             done += 1
-            tell("shapes looked at", done, len(wanted))
+            tell("shapes looked at", done, len(pending))
 
-    found = []
+    cases = []
     with ThreadPoolExecutor(together, thread_name_prefix="solkit-batch") as pool:
-        grounds = pool.map(ground, [each for _, each in wanted])
-        for (entry, (shape, _, held_out)), each in zip(wanted, grounds, strict=True):
-            if isinstance(each, str):
-                notes.append(f"{entry.title} at {canonical(shape.sizes)} is left out: {each}")
+        grounds = pool.map(ground, [shape_look for _, shape_look in pending])
+        for (entry, (shape, _, held_out)), outcome in zip(pending, grounds, strict=True):
+            if isinstance(outcome, str):
+                notes.append(f"{entry.title} at {canonical(shape.sizes)} is left out: {outcome}")
             else:
-                found.append((entry, (shape, each, held_out)))
-    return found
+                cases.append((entry, (shape, outcome, held_out)))
+    return cases
 
 
 Looks = list[tuple["Workload", Callable[[], Ground], tuple[Shape, ...]]]
@@ -153,7 +155,7 @@ def _live(analyser: Analyser, entry: Entry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
     file = analyser.describe(entry.path, entry.reference).result()
-    shapes = entry.shapes or tuple(Workload(dict(each)) for each in file.problem.shapes)
+    shapes = entry.shapes or tuple(Workload(dict(sizes)) for sizes in file.problem.shapes)
     held_out = file.problem.held_out_shapes if entry.held_out is None else entry.held_out
 
     def looking(shape: Workload) -> Callable[[], Ground]:
@@ -174,7 +176,7 @@ def _recorded(bench: RecordedBench, entry: Entry, how: TuneSettings) -> Looks:
 
 @dataclass(frozen=True)
 class _Look:
-    """What is known of each ground besides itself."""
+    """Knowledge of the grounds besides themselves."""
 
     manifest: Manifest
     device: Device
@@ -182,16 +184,16 @@ class _Look:
     database: Database | None
     notes: list[str]
 
-    def work(self, entry: Entry, found: Found, tuned: Sequence[Shape]) -> Work:
+    def work(self, entry: Entry, case: Found, tuned: Sequence[Shape]) -> Work:
         """A shape of an entry, which is tuned at some shapes."""
         from solkit.tuner import triage
         from solkit.tuner.planned import Planned
 
-        shape, ground, held_out = found
+        shape, ground, held_out = case
         plan = ground.prior.plan if isinstance(ground.prior, Planned) else None
         measured: dict[str, float] = {}
         ground, first = self._warmed(ground, measured)
-        known = triage.Known(
+        facts = triage.Known(
             own=ground.default.params,
             choices=ground.space.size if ground.space.points is None else len(ground.space.points),
             sol_ms=ground.sol_ms,
@@ -200,10 +202,10 @@ class _Look:
             profiled_ms=shape.time_ms,
             least_ms=min(measured.values(), default=None),
         )
-        told = triage.triaged(
-            entry.title, ground.default.shape, shape.calls, known, self.how.stop_at
+        triaged = triage.triaged(
+            entry.title, ground.default.shape, shape.calls, facts, self.how.stop_at
         )
-        return Work(entry, ground, told, self._checks(ground, held_out, tuned), first)
+        return Work(entry, ground, triaged, self._checks(ground, held_out, tuned), first)
 
     def _warmed(
         self, ground: Ground, measured: dict[str, float]
@@ -211,11 +213,11 @@ class _Look:
         """The ground with what the database knows, and what to measure first."""
         if self.database is None:
             return ground, ()
-        known = remembered(ground, self.database, self.device.key)
-        if known.note and known.note not in self.notes:
-            self.notes.append(known.note)
-        measured.update((canonical(params), ms) for params, ms in known.measured)
-        return known.ground, known.first
+        history = remembered(ground, self.database, self.device.key)
+        if history.note and history.note not in self.notes:
+            self.notes.append(history.note)
+        measured.update((canonical(params), ms) for params, ms in history.measured)
+        return history.ground, history.first
 
     def _checks(
         self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
@@ -225,4 +227,4 @@ class _Look:
 
         strict = self.manifest.limits.held_out == "all"
         mine = tuned.index(ground.default.shape)
-        return tuple((each, strict or nearest(each, tuned) == mine) for each in held_out)
+        return tuple((sizes, strict or nearest(sizes, tuned) == mine) for sizes in held_out)

@@ -152,10 +152,10 @@ def symbolic_bound(
     job = "solkit.analysis.symbolic_study:symbolic_work", path, other, to, shape, tuple(names)
     limit_s = STUDY_LIMIT_S if time_limit_s is None else time_limit_s
     try:
-        found = worker.call(*job, timeout_s=limit_s)
+        traced = worker.call(*job, timeout_s=limit_s)
     except JobDiedError as death:
         raise KernelFileError(f"deriving a formula failed: {death}", path) from death
-    return symbolic.symbolic_bound(found, to, precision)
+    return symbolic.symbolic_bound(traced, to, precision)
 
 
 def _one(shape: Shape | None) -> tuple[Shape, ...] | None:

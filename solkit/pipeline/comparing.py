@@ -77,11 +77,11 @@ def compare(
     with analyser_for(to, how) as analyser:
         studies = _rivals(analyser, plans, reference)
     groups = [list(_at(case.shape, studies, chosen, to, how)) for case in studies[0].cases]
-    with bench_for(to, how, [each for group in groups for each in group]) as bench:
-        found = [comparison for group in groups for comparison in _compared(bench, group)]
+    with bench_for(to, how, [pair for group in groups for pair in group]) as bench:
+        comparisons = [comparison for group in groups for comparison in _compared(bench, group)]
     first, *others = (study.kernel for study in studies)
-    failed = tuple(each for study in studies for each in study.failed)
-    return ComparisonReport(environment(), first, tuple(others), to, tuple(found), failed)
+    failed = tuple(failure for study in studies for failure in study.failed)
+    return ComparisonReport(environment(), first, tuple(others), to, tuple(comparisons), failed)
 
 
 def _at(
@@ -91,7 +91,7 @@ def _at(
     device: Device,
     settings: MeasureSettings,
 ) -> Iterator[_Known]:
-    """What to measure of each study that did not fail at a shape."""
+    """Yield what to measure of each study that did not fail at a shape."""
     l2 = protocols.find(settings.protocol).l2
     for study, own in zip(studies, params, strict=True):
         for case in study.cases:
@@ -104,32 +104,32 @@ def _at(
 _Known = tuple[Configuration, Prospect]
 
 
-def _compared(bench: GuardedBench, known: Sequence[_Known]) -> Iterator[Comparison]:
+def _compared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
     """Measure each candidate on its own, then in turns with the first one."""
-    wanted = [configuration for configuration, _ in known]
-    outcomes = outcomes_of(bench, wanted)
-    for each in outcomes:
-        if each.verdict is Verdict.NOT_MEASURED:
-            raise InputError(each.message or "")
+    configurations = [configuration for configuration, _ in prospects]
+    outcomes = outcomes_of(bench, configurations)
+    for outcome in outcomes:
+        if outcome.verdict is Verdict.NOT_MEASURED:
+            raise InputError(outcome.message or "")
     results = [
         scored(prospect.result, outcome, bench.device)
-        for (_, prospect), outcome in zip(known, outcomes, strict=True)
+        for (_, prospect), outcome in zip(prospects, outcomes, strict=True)
     ]
-    turns = bench.compared(wanted, outcomes)
-    for (_, prospect), result, told in zip(known[1:], results[1:], turns, strict=True):
-        yield _comparison(prospect.file, results[0], result, told)
+    turns = bench.compared(configurations, outcomes)
+    for (_, prospect), result, turn in zip(prospects[1:], results[1:], turns, strict=True):
+        yield _comparison(prospect.file, results[0], result, turn)
 
 
 def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcome) -> Comparison:
-    told = turns.comparison
-    assert told is not None
+    comparison = turns.comparison
+    assert comparison is not None
     return Comparison(
         file,
         base,
         candidate,
-        told.difference,
-        told.ratio,
-        median(told.samples_ms) if told.samples_ms else None,
+        comparison.difference,
+        comparison.ratio,
+        median(comparison.samples_ms) if comparison.samples_ms else None,
         median(turns.samples_ms) if turns.samples_ms else None,
         protocol_of(turns),
         turns.evidence,

@@ -57,12 +57,12 @@ def first_parent(
         InputError: the file is invalid, or holds an operation that cannot be written; says which.
         WorkerError: SolKit's own part failed.
     """
-    asked = None if shape is None else dict(shape)
+    sizes = None if shape is None else dict(shape)
     text, notes, choices = jobs.call(
         "solkit.analysis.compiled_reference:written",
         os.fspath(path),
         target(device),
-        asked,
+        sizes,
         dict(settings or {}),
         timeout_s=_LIMIT_S,
     )
@@ -75,7 +75,7 @@ def chosen(
     of: tuple[str, str, Shape],
     analyser: Analyser,
 ) -> dict[str, Value]:
-    """Of the configurations that Inductor would time, those that the kernel model finds fastest.
+    """Choose the configurations that the kernel model finds fastest, of those that Inductor times.
 
     Args:
         choices: of each kernel.
@@ -86,22 +86,22 @@ def chosen(
     from solkit.surrogate.ranking import RankSettings, Request, rank
 
     path, reference, shape = of
-    asked = [{**params, **each} for kernel in choices for each in kernel]
-    if not asked:
+    points = [{**params, **choice} for kernel in choices for choice in kernel]
+    if not points:
         return {}
     settings = RankSettings(Depth.LOWERED, everything=True, explained=0)
-    request = Request([path], reference, [shape], {path: asked}, 1, settings, in_use=False)
+    request = Request([path], reference, [shape], {path: points}, 1, settings, in_use=False)
     try:
         (plan,) = rank(request, analyser, None)
     except InputError:  # none can be analysed: Inductor's first choices stay
         return {}
-    known = {canonical(e.configuration.params): e.forecast.time_ms for e in plan.ranked}
+    times_ms = {canonical(e.configuration.params): e.forecast.time_ms for e in plan.ranked}
 
     def time_ms(choice: dict[str, int]) -> float:
-        return known.get(canonical({**params, **choice})) or math.inf
+        return times_ms.get(canonical({**params, **choice})) or math.inf
 
     fastest = [min(map(dict, kernel), key=time_ms) for kernel in choices]
-    return {name: value for each in fastest for name, value in each.items()}
+    return {name: value for choice in fastest for name, value in choice.items()}
 
 
 _MODEL = """

@@ -20,7 +20,7 @@ __all__ = ["Elsewhere"]
 
 
 class Places(Protocol):
-    """What names GPUs: `TuneSettings`, `BatchSettings`."""
+    """Settings that name GPUs: `TuneSettings`, `BatchSettings`."""
 
     @property
     def workers(self) -> int: ...
@@ -64,7 +64,7 @@ class Elsewhere:
         from solkit.measure.benches.many import OneModel
 
         with self._workers(seed, gpus) as bench:
-            models = [each.key for each in bench.devices]
+            models = [device.key for device in bench.devices]
             if self._model is None and len(models) > 1:
                 raise InputError(
                     f"there are GPUs of several models ({', '.join(models)}), whose times do not "

@@ -44,7 +44,7 @@ class Evaluation:
 
     @property
     def time_ms(self) -> float | None:
-        """Its median time; ``None`` if it has none that counts."""
+        """Median time; ``None`` if it has none that counts."""
         if self.outcome is None or not self.outcome.verdict.is_right:
             return None
         return self.outcome.time_ms

@@ -82,16 +82,16 @@ _COMPILE_S = 60.0
 _PEER_S = 240.0
 """Seconds for a candidate at the gate where `torch.compile` compiles: that takes up to a minute."""
 _CHECKS_SHARE, _LEAST_CHECKS_S = 0.05, 1.0
-"""Of the budget, for the checks of one candidate on further inputs: those of large problems take
+"""Share of the budget for the checks of one candidate on further inputs: large problems' take
 half a minute. The gate has no such limit."""
 _CANDIDATE_SHARE, _LEAST_CANDIDATE_S = 0.5, 45.0
-"""Of the budget, for one candidate in the search. Large tiles may compile for minutes: one took
-64 s of a budget of 30 while it had 120."""
+"""Share of the budget for one candidate in the search. Large tiles may compile for minutes: one
+took 64 s of a budget of 30 while it had 120."""
 
 
 @dataclass(frozen=True)
 class EvolveParts:
-    """What a search over variants is made of, besides the bench.
+    """Parts of a search over variants, besides the bench.
 
     Attributes:
         proposers: what writes variants; ``None`` for the rewriter, which needs no language model.
@@ -150,24 +150,24 @@ def evolve(
     """
     if not gpu_seconds > 0:
         raise InputError(f"gpu_seconds is {gpu_seconds!r}; expected a budget above 0")
-    how, given = settings or EvolveSettings(), parts or EvolveParts()
+    how, supplied = settings or EvolveSettings(), parts or EvolveParts()
     limits, final = _limits(how, gpu_seconds)
     to = _place(device, limits, bench)
     what = os.fspath(path), os.fspath(path if reference is None else reference), shape
     with contextlib.ExitStack() as stack:
         prepared = stack.enter_context(contextlib.closing(Preparation(to, final)))
-        found = Original.read(prepared, *what, how)
+        original = Original.read(prepared, *what, how)
         if isinstance(bench, RecordedBench):
-            found = found.recorded(bench, how)
-        world = EvolveWorld(prepared, to, found, how, given.surrogate or shipped())
-        world.checks = given.check or _checks(stack, bench, world)
+            original = original.recorded(bench, how)
+        world = EvolveWorld(prepared, to, original, how, supplied.surrogate or shipped())
+        world.checks = supplied.check or _checks(stack, bench, world)
         stack.callback(world.close)
-        world.advise = given.advise
-        world.log = log = _log(stack, bench, found, gpu_seconds, how)
-        run = _Run(world, found, gpu_seconds, how, given.show)
-        asked = _proposers(given, found, to, bench, how)
+        world.advise = supplied.advise
+        world.log = log = _log(stack, bench, original, gpu_seconds, how)
+        run = _Run(world, original, gpu_seconds, how, supplied.show)
+        proposers = _proposers(supplied, original, to, bench, how)
         with _opened(bench, world, limits, log) as world.bench:
-            breeding, stopped = run.search(asked)
+            breeding, stopped = run.search(proposers)
         gate = run.gate(breeding, bench, final)
         return run.concluded(breeding, stopped, gate)
 
@@ -195,26 +195,26 @@ def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | 
 
 
 def _proposers(
-    given: EvolveParts, found: Original, to: Device, bench: Bench | None, how: EvolveSettings
+    parts: EvolveParts, original: Original, to: Device, bench: Bench | None, how: EvolveSettings
 ) -> Sequence[Proposer]:
-    """What writes variants; for a reference alone Inductor's other settings come first."""
+    """Return the proposers; for a reference alone Inductor's other settings come first."""
     from solkit.tuner.proposers.inductor_settings import InductorSettings
     from solkit.tuner.proposers.rewriter import Rewriter
 
-    asked = given.proposers
-    if asked is None:
-        asked = [Rewriter(how.seed, checks=False)]  # the search checks what it measures
-    if (path := found.compiled) is None or isinstance(bench, RecordedBench):
-        return asked
+    proposers = parts.proposers
+    if proposers is None:
+        proposers = [Rewriter(how.seed, checks=False)]  # the search checks what it measures
+    if (path := original.compiled) is None or isinstance(bench, RecordedBench):
+        return proposers
 
     def compiled(settings: Mapping[str, Any]) -> str:
-        return first_parent(path, to, found.shape, settings).text
+        return first_parent(path, to, original.shape, settings).text
 
-    return [InductorSettings(found.variant.source, compiled, to.sm_count), *asked]
+    return [InductorSettings(original.variant.source, compiled, to.sm_count), *proposers]
 
 
 def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld) -> Check:
-    """What tells right sources from wrong ones: of a recording that is known."""
+    """Return the check that tells right sources from wrong ones: of a recording that is known."""
     if isinstance(bench, RecordedBench):
         return unchecked
     from solkit.tuner.proposers.checking import Checker
@@ -229,7 +229,7 @@ def _checks(stack: contextlib.ExitStack, bench: Bench | None, world: EvolveWorld
 def _log(
     stack: contextlib.ExitStack,
     bench: Bench | None,
-    found: Original,
+    original: Original,
     budget_s: float,
     how: EvolveSettings,
 ) -> EvolveLog | None:
@@ -238,13 +238,13 @@ def _log(
         return None
     about = {
         "what": "solkit evolve",
-        "kernel": found.compiled or found.path,
-        "shape": dict(found.shape),
+        "kernel": original.compiled or original.path,
+        "shape": dict(original.shape),
         "gpu_seconds": budget_s,
         "seed": how.seed,
     }
     log = EvolveLog(how.log, about, resume=how.resume)
-    log.variants = {found.variant.id: found.variant}
+    log.variants = {original.variant.id: original.variant}
     log.spent = lambda: 0.0
     stack.enter_context(log)
     return log
@@ -329,9 +329,9 @@ class _Run:
         """Take over what the log's run measured."""
         from solkit.tuner.evolution.frontier import Point
 
-        told = outcomelog.read(log.path)
-        texts = {each.sha256[:12]: each.text for each in told.sources}
-        for row in told.rows:
+        earlier = outcomelog.read(log.path)
+        texts = {source.sha256[:12]: source.text for source in earlier.sources}
+        for row in earlier.rows:
             lineage = row.extra.get(LINEAGE)
             if row.run_id != log.run_id or row.comparison is not None or lineage is None:
                 continue
@@ -349,13 +349,13 @@ class _Run:
             breeding.known(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
-                self.world.found(self.world.prospect_of(configuration), row),
+                self.world.judged(self.world.prospect_of(configuration), row),
             )
 
     # ---------------------------------------------------------------------------------- the gate
 
     def gate(self, breeding: Breeding, bench: Bench | None, limits: MeasureSettings) -> Gate | None:
-        """Whether the winner holds; ``None`` if the original is the best, or nothing runs."""
+        """Judge whether the winner holds; ``None`` if the original is the best, or nothing runs."""
         best = self._winner(breeding)
         is_original = best.variant.id == self.original.variant.id
         same = is_original and canonical(best.params) == canonical(self.original.params)
@@ -382,7 +382,7 @@ class _Run:
             return Gate(False, None, why=f"The gate could not be run: {error}")
 
     def _peer(self) -> Configuration:
-        """What `torch.compile` itself runs: it chooses configurations by timing them.
+        """Return what `torch.compile` itself runs: it chooses configurations by timing them.
 
         A file that calls compiled code delegates its work, which a custom kernel may not: then the
         program that the search started from stays the one to beat.
@@ -396,8 +396,8 @@ class _Run:
         return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
 
     def _winner(self, breeding: Breeding) -> Bred:
-        """What meets the original at the gate."""
-        taken = [each.id for each in self.finalists if each.taken]
+        """Return the variant that meets the original at the gate."""
+        taken = [finalist.id for finalist in self.finalists if finalist.taken]
         return breeding.archive[taken[0]] if taken else breeding.archive.best
 
     def _gate(
@@ -410,16 +410,16 @@ class _Run:
 
         last = judge(base, rival)
         others = [
-            each
-            for each in self.original.others(self.how)
-            if self.world.holds(replace(base, shape=each), replace(rival, shape=each))
+            other
+            for other in self.original.others(self.how)
+            if self.world.holds(replace(base, shape=other), replace(rival, shape=other))
         ]
         alone = not others
         if last.difference is not Difference.FASTER:
             why = " ".join(last.evidence) or "It was not shown to be faster on fresh inputs."
             return Gate(False, last, (), alone, why)
-        held: tuple[HeldOut, ...] = gate(base, rival, [(each, True) for each in others], judge)
-        failed = [each for each in held if not each.passed]
+        held: tuple[HeldOut, ...] = gate(base, rival, [(other, True) for other in others], judge)
+        failed = [check for check in held if not check.passed]
         if failed:
             at = ", ".join(f"{name}={value}" for name, value in failed[0].shape.items())
             return Gate(False, last, held, alone, f"At {at}: {failed[0].why}")
@@ -453,7 +453,7 @@ class _Run:
             gpu_s=world.spent_s(),
             stopped=stopped,
             trajectory=tuple(breeding.trajectory),
-            cost=sum(each.cost for each in budgets.values()),
+            cost=sum(budget.cost for budget in budgets.values()),
             log=None if world.log is None else str(world.log.path),
             notes=(*self.original.notes, *self.notes, *breeding.notes, *self.practice.notes),
             environment=environment(),

@@ -48,7 +48,7 @@ class Practice:
         """Take over what an earlier run measured of a variant."""
         if outcome.verdict is not Verdict.UNSTABLE:  # it was measured again
             key = name, canonical(outcome.params), canonical(outcome.shape)
-            self._known.setdefault(key, []).append(self.world.found(None, outcome))
+            self._known.setdefault(key, []).append(self.world.judged(None, outcome))
 
     def run(self, breeding: Breeding) -> tuple[Finalist, ...]:
         """The finalists that were tried; empty if there is nothing to choose.
@@ -65,28 +65,28 @@ class Practice:
         breeding.tell("practice")
         try:
             shapes = list(itertools.islice(filter(self.world.accepts, self.shapes()), MOST_SHAPES))
-            found = practise(original, rivals, shapes, self._measured) if shapes else ()
+            practised = practise(original, rivals, shapes, self._measured) if shapes else ()
         except KeyboardInterrupt:
             self.notes.append("The practice was interrupted: the fastest variant went to the gate.")
             return ()
         except SolkitError as error:
             self.notes.append(f"The practice could not be finished: {error}")
             return ()
-        self._note(breeding, found)
-        return found
+        self._note(breeding, practised)
+        return practised
 
     def _measured(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> Found:
-        """What a variant took at a shape in a turn; nothing is measured beyond the budget."""
+        """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
         from solkit.tuner.evolution.breeding import Found
 
         key = bred.variant.id, canonical(bred.params), canonical(shape)
-        known = self._known.setdefault(key, [])
-        if turn < len(known):
-            return known[turn]
+        timings = self._known.setdefault(key, [])
+        if turn < len(timings):
+            return timings[turn]
         if self.world.spent_s() >= self.budget_s:
             return Found(Verdict.NOT_MEASURED)
-        known.append(self._timed(bred, shape))
-        return known[-1]
+        timings.append(self._timed(bred, shape))
+        return timings[-1]
 
     def _timed(self, bred: Bred, shape: Mapping[str, Value]) -> Found:
         from solkit.tuner.evolution.frontier import Point
@@ -97,15 +97,17 @@ class Practice:
         configuration = replace(original.of(path, bred.params, how), shape=shape)
         return self.world.measure(Point(bred.variant.id, configuration, 0.0, 0.0), bred.variant)
 
-    def _note(self, breeding: Breeding, found: tuple[Finalist, ...]) -> None:
+    def _note(self, breeding: Breeding, practised: tuple[Finalist, ...]) -> None:
         """Say so if another than the fastest was taken."""
-        if not found or found[0].taken:
+        if not practised or practised[0].taken:
             return
-        taken = next(each for each in found if each.taken)
+        taken = next(finalist for finalist in practised if finalist.taken)
         kind = breeding.archive[taken.id].variant.kind
-        lost = found[0].practised[-1]
+        lost = practised[0].practised[-1]
         at = ", ".join(f"{name}={value}" for name, value in lost.shape.items())
-        told = lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
+        outcome = (
+            lost.verdict.value if lost.ratio is None else f"{lost.ratio:.2f} times the original"
+        )
         self.notes.append(
-            f"The fastest variant did not hold in practice ({told} at {at}): {kind} was taken."
+            f"The fastest variant did not hold in practice ({outcome} at {at}): {kind} was taken."
         )

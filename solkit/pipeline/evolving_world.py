@@ -1,4 +1,4 @@
-"""What a search over variants stands on: the original, the log, and what ranks and measures."""
+"""Base of a search over variants: the original, the log, and what ranks and measures."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ _MOST_CHECKERS = 8
 _MOST_POINTS = 64
 """Parameters of one variant that are ranked: a sample of its space."""
 _HELD = 24
-"""Of these so many go to the frontier, those with the lowest forecasts."""
+"""Points of a variant that go to the frontier, those with the lowest forecasts."""
 _COPIED_SHARE = 1 / 16
-"""Of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
+"""Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
 _INTERPRETED_BYTES = 1 << 24
-"""Of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
+"""Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
 _TRIES = 2
 """Times that a candidate is measured if the conditions were unreliable."""
 
@@ -84,7 +84,7 @@ def unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
 
 @dataclass(frozen=True)
 class Original:
-    """What the search starts from.
+    """Kernel that the search starts from.
 
     Attributes:
         path: the kernel file.
@@ -126,8 +126,8 @@ class Original:
         if shape is None:
             shape = file.problem.shapes[0]
             if (others := len(file.problem.shapes) - 1) > 0:
-                told = ", ".join(f"{name}={value}" for name, value in shape.items())
-                notes.append(f"Searched at the first shape of the file ({told}), of {others + 1}.")
+                sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
+                notes.append(f"Searched at the first shape of the file ({sizes}), of {others + 1}.")
         params = {**file.candidate.params, **how.params}
         if unknown := set(how.params) - set(file.candidate.params):
             valid = ", ".join(file.candidate.params) or "none"
@@ -140,22 +140,22 @@ class Original:
     def _of_reference(
         prepared: Preparation, path: str, shape: Shape | None, how: EvolveSettings
     ) -> Original:
-        """What `torch.compile` would run, in the private folder of the search."""
-        made = first_parent(path, prepared.device, shape)
-        found = Original.read(prepared, prepared.path(made.text), path, shape, how)
-        of = found.path, path, found.shape
-        params = chosen(made.choices, found.params, of, prepared.analyser)
+        """Return what `torch.compile` would run, in the private folder of the search."""
+        parent = first_parent(path, prepared.device, shape)
+        original = Original.read(prepared, prepared.path(parent.text), path, shape, how)
+        of = original.path, path, original.shape
+        params = chosen(parent.choices, original.params, of, prepared.analyser)
         note = (
             f"{path} holds no kernel: the search starts from what torch.compile would run, written "
             "as a kernel file (`solkit inductor`). It fits this shape alone."
         )
-        told = "The kernel model chose among them."
+        choice_note = "The kernel model chose among them."
         return replace(
-            found,
-            variant=replace(found.variant, intent="What torch.compile would run."),
-            notes=(note, *made.notes, *([told] if params else []), *found.notes),
+            original,
+            variant=replace(original.variant, intent="What torch.compile would run."),
+            notes=(note, *parent.notes, *([choice_note] if params else []), *original.notes),
             compiled=path,
-            params={**found.params, **params, **how.params},
+            params={**original.params, **params, **how.params},
         )
 
     def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
@@ -165,8 +165,8 @@ class Original:
             InputError: the file is not recorded at the shape.
         """
         rows = recorded_rows(bench, self.file, self.whole_shape)
-        known = {canonical(each.params) for each in rows}
-        if canonical(self.params) in known:
+        points = {canonical(row.params) for row in rows}
+        if canonical(self.params) in points:
             return self
         space = Space.of_points(row.params for row in rows)
         return replace(self, params=recorded_default(rows, space, how.params))
@@ -193,11 +193,11 @@ class Original:
         if self.compiled is not None:
             return []
         problem = self.file.problem
-        told = how.held_out
-        if told is None:
-            told = problem.held_out_shapes or problem.shapes
-        whole = [{**problem.sizes, **each} for each in told]
-        return [each for each in whole if canonical(each) != canonical(self.whole_shape)]
+        held_out = how.held_out
+        if held_out is None:
+            held_out = problem.held_out_shapes or problem.shapes
+        whole = [{**problem.sizes, **sizes} for sizes in held_out]
+        return [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
 
     def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
         """Shapes to practise at, the file's own first: neither the search's nor any held out.
@@ -209,11 +209,11 @@ class Original:
         others, problem = self.others(how), self.file.problem
         if not others:
             return []
-        held = [{**problem.sizes, **each} for each in problem.held_out_shapes]
-        barred = {canonical(each) for each in (self.whole_shape, *others, *held)}
-        own = [{**problem.sizes, **each} for each in problem.shapes]
-        every = {canonical(each): each for each in (*own, *shapes_like(self.whole_shape))}
-        return [each for name, each in every.items() if name not in barred]
+        held = [{**problem.sizes, **shape} for shape in problem.held_out_shapes]
+        barred = {canonical(shape) for shape in (self.whole_shape, *others, *held)}
+        own = [{**problem.sizes, **shape} for shape in problem.shapes]
+        every = {canonical(shape): shape for shape in (*own, *shapes_like(self.whole_shape))}
+        return [shape for name, shape in every.items() if name not in barred]
 
 
 class EvolveLog(OutcomeLog):
@@ -230,21 +230,21 @@ class EvolveLog(OutcomeLog):
         facts_of: Mapping[outcomelog.RowKey, str] | None = None,
     ) -> tuple[Outcome, ...]:
         """As for `OutcomeLog`."""
-        told = [replace(each, extra={**each.extra, LINEAGE: self._of(each)}) for each in rows]
-        return super().append(told, sources, facts, facts_of)
+        with_lineage = [replace(row, extra={**row.extra, LINEAGE: self._of(row)}) for row in rows]
+        return super().append(with_lineage, sources, facts, facts_of)
 
     def _of(self, row: Outcome) -> dict[str, Any]:
-        found: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
+        lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
         if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
             names = ("parent", "kind", "intent", "proposer", "why")
-            found |= {name: getattr(variant, name) for name in names}
-            found["checked"] = variant.checked.value
-        return found
+            lineage |= {name: getattr(variant, name) for name in names}
+            lineage["checked"] = variant.checked.value
+        return lineage
 
 
 @dataclass
 class EvolveWorld:
-    """What ranks and measures variants: `solkit.tuner.evolution.breeding.World`.
+    """Ranking and measuring of variants: `solkit.tuner.evolution.breeding.World`.
 
     Attributes:
         prepared: reads, analyses and compiles them.
@@ -281,7 +281,7 @@ class EvolveWorld:
         return self.earlier_s + self._own_s
 
     def prospect(self, configuration: Configuration) -> Prospect:
-        """What is known of a configuration that is being measured."""
+        """Return what is known of a configuration that is being measured."""
         return self._prospects[id(configuration)]
 
     def path(self, variant: Variant) -> str:
@@ -300,34 +300,34 @@ class EvolveWorld:
 
         refused: dict[str, str] = {}
         points = {}
-        for each in variants:
+        for variant in variants:
             try:
-                points[self.path(each)] = self._points(each)
+                points[self.path(variant)] = self._points(variant)
             except InputError as error:
-                refused[each.id] = str(error)
+                refused[variant.id] = str(error)
         if not points:
             return Ranking([], refused)
-        of = {self.path(each): each.id for each in variants}
+        of = {self.path(variant): variant.id for variant in variants}
         reference = None if of.keys() == {self.original.problem} else self.original.problem
         settings = RankSettings(self.how.depth, explained=0)
         in_use = self.original.variant.id in of.values()
-        asked = list(points), reference, [self.original.shape], points, 1, settings, in_use
-        request = Request(*asked)
+        arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
+        request = Request(*arguments)
         try:
             (plan,) = rank(request, self.prepared.analyser, self.surrogate)
         except InputError as error:
             return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
-        found = [
+        candidates = [
             Point.of(
-                of[each.configuration.path],
-                self.original.of(each.configuration.path, each.configuration.params, "search"),
-                each.forecast,
+                of[ranked.configuration.path],
+                self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
+                ranked.forecast,
                 otherwise_ms,
             )
-            for each in plan.ranked
+            for ranked in plan.ranked
         ]
-        refused |= _unable(found)
-        return Ranking(_foremost(found), refused)
+        refused |= _unable(candidates)
+        return Ranking(_foremost(candidates), refused)
 
     def _points(self, variant: Variant) -> list[Mapping[str, Value]]:
         """Parameters of a variant: its own, and a sample of its space.
@@ -336,7 +336,7 @@ class EvolveWorld:
             InputError: the file cannot be used; or it is plain that it cheats.
         """
         path, problem = self.path(variant), self.original.problem
-        if proofs := [each for each in _suspicions(variant) if each.is_proof]:
+        if proofs := [suspicion for suspicion in _suspicions(variant) if suspicion.is_proof]:
             raise InputError(f"it is not measured: {proofs[0].evidence}")
         apart = None if path == problem else problem
         analyser = self.prepared.analyser
@@ -348,15 +348,15 @@ class EvolveWorld:
             own = dict(self.original.params)
         if isinstance(self.bench, RecordedBench):
             rows = recorded_rows(self.bench, file, self.original.whole_shape)
-            return list({canonical(each.params): each.params for each in rows}.values())
-        asked = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
-        told = {canonical(each): each for each in (own, *asked.result())}
-        return list(told.values())
+            return list({canonical(row.params): row.params for row in rows}.values())
+        sampled = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
+        distinct = {canonical(params): params for params in (own, *sampled.result())}
+        return list(distinct.values())
 
     # ---------------------------------------------------------------------------------- measuring
 
     def holds(self, *configurations: Configuration) -> bool:
-        """Whether all can be measured, as far as a recording may lack them."""
+        """Tell whether all can be measured, as far as a recording may lack them."""
         if isinstance(self.bench, RecordedBench):
             try:
                 self.bench.require_recorded(configurations)
@@ -365,7 +365,7 @@ class EvolveWorld:
         return True
 
     def accepts(self, shape: Mapping[str, Value]) -> bool:
-        """Whether the original runs at a shape within the GPU's memory, as far as analysis tells.
+        """Tell whether the original runs at a shape within the GPU's memory, as far as is known.
 
         Copies of the inputs take a multiple of the problem's bytes. So a shape may need as many as
         the search's, or a small share of the memory.
@@ -385,43 +385,43 @@ class EvolveWorld:
         if self.log is not None:
             self.log.variants[variant.id] = variant
         try:
-            configuration, prospect = self.prepared.known(point.configuration, None, None, None)
+            configuration, prospect = self.prepared.analysed(point.configuration, None, None, None)
         except InputError as error:
             return Found(Verdict.NOT_MEASURED, why=str(error))
         if self._takes_too_long(prospect):
             return Found(Verdict.TIMED_OUT, why="Analysing and compiling it takes too long.")
         configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
         for _ in range(_TRIES):
-            found = self._measured(configuration, prospect)
-            if found.verdict is not Verdict.UNSTABLE:
+            result = self._measured(configuration, prospect)
+            if result.verdict is not Verdict.UNSTABLE:
                 break
-        return found
+        return result
 
     def _takes_too_long(self, prospect: Prospect) -> bool:
-        """Whether a candidate's analysis ran out of time, but the original's did not."""
-        told = Verdict.TIMED_OUT.value
-        if prospect.result.analysis.failure != told or isinstance(self.bench, RecordedBench):
+        """Tell whether a candidate's analysis ran out of time, but the original's did not."""
+        timed_out = Verdict.TIMED_OUT.value
+        if prospect.result.analysis.failure != timed_out or isinstance(self.bench, RecordedBench):
             return False
         own = self.prospect_of(self.original.configuration)
-        return own is not None and own.result.analysis.failure != told
+        return own is not None and own.result.analysis.failure != timed_out
 
     def _measured(self, configuration: Configuration, prospect: Prospect) -> Found:
         from solkit.tuner.evolution.breeding import Found
 
         try:
-            return self.found(prospect, self._outcome(configuration, prospect))
+            return self.judged(prospect, self._outcome(configuration, prospect))
         except InputError as error:  # e.g. it is not recorded
             return Found(Verdict.NOT_MEASURED, why=str(error))
 
     def prospect_of(self, configuration: Configuration) -> Prospect | None:
-        """What is known of a configuration without a GPU; ``None`` if it is unusable."""
+        """Return what is known of a configuration without a GPU; ``None`` if it is unusable."""
         try:
-            return self.prepared.known(configuration, None, None, None)[1]
+            return self.prepared.analysed(configuration, None, None, None)[1]
         except InputError:
             return None
 
-    def found(self, prospect: Prospect | None, outcome: Outcome) -> Found:
-        """What an outcome says of a candidate."""
+    def judged(self, prospect: Prospect | None, outcome: Outcome) -> Found:
+        """Return what an outcome says of a candidate."""
         from solkit.tuner.evolution.archive import behaviour_of
         from solkit.tuner.evolution.breeding import Found
 
@@ -488,16 +488,16 @@ class EvolveWorld:
         self._checkers.shutdown(wait=False, cancel_futures=True)
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
-        """What a proposer is told of a variant."""
-        found = self.original
-        apart = None if found.problem == found.path else Path(found.problem).read_text()
+        """Return what a proposer reads of a variant."""
+        original = self.original
+        apart = None if original.problem == original.path else Path(original.problem).read_text()
         return Brief(
             bred.variant.source,
-            Path(found.path).name,
+            Path(original.path).name,
             self.device,
-            found.whole_shape,
+            original.whole_shape,
             apart,
-            bred.params or found.params,
+            bred.params or original.params,
             result,
             () if result is None else self.advise(result, self.device),
             tuple(tried),
@@ -507,16 +507,16 @@ class EvolveWorld:
 def recorded_rows(
     bench: RecordedBench, file: KernelFile, shape: Mapping[str, Value]
 ) -> list[Outcome]:
-    """What is recorded of a kernel file at a shape.
+    """Return the rows of a kernel file at a shape.
 
     Raises:
         InputError: nothing is.
     """
     kernel, at = kernel_of(file).kernel_id, canonical(shape)
     rows = [row for row in bench.recording if row.kernel_id == kernel]
-    if not (found := [row for row in rows if canonical(row.shape) == at]):
+    if not (at_shape := [row for row in rows if canonical(row.shape) == at]):
         raise InputError("not_recorded: the recording has no such source at this shape")
-    return found
+    return at_shape
 
 
 def _suspicions(variant: Variant) -> Sequence[Any]:
@@ -528,17 +528,17 @@ def _suspicions(variant: Variant) -> Sequence[Any]:
 
 def _unable(points: Sequence[Point]) -> dict[str, str]:
     """Why variants cannot run of which no candidate can."""
-    able = {each.variant for each in points if each.p_fail < 1}
+    able = {point.variant for point in points if point.p_fail < 1}
     why = "no choice of its parameters can run on this GPU"
-    return {each.variant: why for each in points if each.variant not in able}
+    return {point.variant: why for point in points if point.variant not in able}
 
 
 def _foremost(points: Sequence[Point]) -> list[Point]:
-    """Of each variant those with the lowest forecasts; what will hardly run comes last."""
+    """Return each variant's points with the lowest forecasts; what will hardly run comes last."""
     by_variant: dict[str, list[Point]] = {}
-    for each in sorted(points, key=lambda point: (point.p_fail, point.mean)):
-        by_variant.setdefault(each.variant, []).append(each)
-    return [each for kept in by_variant.values() for each in kept[:_HELD]]
+    for point in sorted(points, key=lambda point: (point.p_fail, point.mean)):
+        by_variant.setdefault(point.variant, []).append(point)
+    return [point for kept in by_variant.values() for point in kept[:_HELD]]
 
 
 def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:

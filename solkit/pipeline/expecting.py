@@ -1,4 +1,4 @@
-"""What the surrogate expects of a scored kernel, beside what the kernel model says.
+"""Forecasts of the surrogate for a scored kernel, next to what the kernel model says.
 
 Reading the model takes a second, so a forecast is kept on disk: all that it rests on makes its
 name.
@@ -34,29 +34,31 @@ def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) 
         kernel = kernel_of(file)
     except (SolkitError, OSError):  # a score stands without a forecast
         return list(results)
-    return [replace(each, forecast=_forecast(kernel, each, device, identity)) for each in results]
+    return [
+        replace(result, forecast=_forecast(kernel, result, device, identity)) for result in results
+    ]
 
 
 def _forecast(kernel: Kernel, result: Result, device: Device, identity: str) -> Forecast | None:
-    """What is expected of a result's candidate; ``None`` if its launches are not all known."""
+    """Forecast a result's candidate; ``None`` if its launches are not all known."""
     depth = depth_of(result.analysis)
     if depth is None or result.gap is None or not result.analysis.is_whole:
         return None
     problem = problem_from(result.bound, result.work, result.shape)
-    asked = entry(problem, device, kernel, result.shape, result.params, result.analysis)
-    path = _path(asked, depth, identity)
-    found = _read(path)
-    if found is None:
+    query = entry(problem, device, kernel, result.shape, result.params, result.analysis)
+    path = _path(query, depth, identity)
+    forecast = _read(path)
+    if forecast is None:
         model = shipped()
         if model is None:
             return None
-        found = forecast_of(asked, depth, model.without_language())
-        _write(path, found)
-    return found
+        forecast = forecast_of(query, depth, model.without_language())
+        _write(path, forecast)
+    return forecast
 
 
-def _path(asked: Entry, depth: Depth, identity: str) -> Path:
-    rests_on = (identity, depth.value, asked)
+def _path(query: Entry, depth: Depth, identity: str) -> Path:
+    rests_on = (identity, depth.value, query)
     name = hashlib.sha256(repr(rests_on).encode()).hexdigest()
     return userdata.cache_folder("forecasts") / f"{name[:32]}.json"
 
@@ -68,9 +70,9 @@ def _read(path: Path) -> Forecast | None:
         return None
 
 
-def _write(path: Path, found: Forecast) -> None:
+def _write(path: Path, forecast: Forecast) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(found)), "utf-8")
+        draft.write_text(json.dumps(asdict(forecast)), "utf-8")
         draft.replace(path)

@@ -1,4 +1,4 @@
-"""What one kernel at one shape may be tuned to: its space, its speed of light, what is believed."""
+"""Ground of tuning one kernel at one shape: its space, its speed of light, what is believed."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class Ground:
             self.space,
             sol_ms=self.sol_ms,
             prior=self.prior,
-            first=[each for each in first if each in self.space],
+            first=[params for params in first if params in self.space],
             weight=weight,
             settings=settings,
         )
 
     def holds(self, row: Outcome) -> bool:
-        """Whether an outcome is of this kernel at this shape."""
+        """Tell whether an outcome is of this kernel at this shape."""
         return (row.kernel_id, row.problem_id) == (self.kernel_id, self.problem_id)
 
 
@@ -99,17 +99,17 @@ def live_ground(
     if shape is None:
         shape = file.problem.shapes[0]
         if (others := len(file.problem.shapes) - 1) > 0:
-            told = ", ".join(f"{name}={value}" for name, value in shape.items())
-            notes.append(f"Tuned at the first shape of the file ({told}), of {others + 1}.")
-    asked = analyser.points(path, reference, shape, MOST_POINTS, how.seed)
-    points = asked.result()
+            sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
+            notes.append(f"Tuned at the first shape of the file ({sizes}), of {others + 1}.")
+    future = analyser.points(path, reference, shape, MOST_POINTS, how.seed)
+    points = future.result()
     space = Space.of_points([*points, own] if own not in points else points)
     if space.size == 1:
         notes.append(f"{path} has no SPACE, so there is nothing to choose: declare one.")
     kernel = kernel_of(file)
     whole = {**file.problem.sizes, **shape}
     default = Configuration(path, file.candidate.name, shape, own, _apart(file))  # type: ignore[union-attr]
-    found = Ground(
+    ground = Ground(
         name=path,
         kernel_id=kernel.kernel_id,
         problem_id=kernel.problem_id(whole),
@@ -118,9 +118,9 @@ def live_ground(
         space=space,
         sol_ms=_sol_ms(analyser, path, reference, shape, notes),
     )
-    ranks = how.prior and space.size > 1 and found.sol_ms is not None
-    prior = _planned(analyser, found, reference, notes) if ranks else None
-    return replace(found, prior=prior, notes=tuple(notes))
+    ranks = how.prior and space.size > 1 and ground.sol_ms is not None
+    prior = _planned(analyser, ground, reference, notes) if ranks else None
+    return replace(ground, prior=prior, notes=tuple(notes))
 
 
 def _apart(file: KernelFile) -> str | None:
@@ -159,7 +159,7 @@ def _sol_ms(
 def _planned(
     analyser: Analyser, ground: Ground, reference: str | None, notes: list[str]
 ) -> Prior | None:
-    """What the surrogate expects, or else the kernel model; ``None`` if neither knows."""
+    """Return the surrogate's plan, or else the kernel model's; ``None`` if neither has one."""
     from solkit.pipeline.shipping import shipped
     from solkit.surrogate.ranking import Request, rank
     from solkit.tuner.planned import Planned
@@ -197,8 +197,8 @@ def recorded_ground(
     """
     cells = list(recorded(bench.recording))
     kernels = {cell.kernel_id: cell.name for cell in cells}
-    wanted = _kernel_id(what, reference, kernels)
-    cell = _at(shape, [cell for cell in cells if cell.kernel_id == wanted])
+    kernel_id = _kernel_id(what, reference, kernels)
+    cell = _at(shape, [cell for cell in cells if cell.kernel_id == kernel_id])
     rows = [row for row in bench.recording if _is_of(row, cell)]
     bound_ms = next((row.bound_ms for row in rows if row.bound_ms is not None), None)
     default = replace(cell.default, params=recorded_default(rows, cell.space, how.params))
@@ -216,30 +216,30 @@ def recorded_ground(
 def _kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> str:
     if what in kernels:
         return what
-    named = [each for each, name in kernels.items() if name == what]
+    named = [kernel_id for kernel_id, name in kernels.items() if name == what]
     if not named and Path(what).is_file():
         named = [k for k in [kernel_at(what, reference=reference).kernel_id] if k in kernels]
     if len(named) != 1:
         why = f"{len(named)} kernels are called {what!r}" if named else f"no kernel {what!r}"
-        known = _listed([f"{name} ({each})" for each, name in kernels.items()])
-        raise NotRecordedError(f"{why}; recorded: {known}")
+        names = _listed([f"{name} ({kernel_id})" for kernel_id, name in kernels.items()])
+        raise NotRecordedError(f"{why}; recorded: {names}")
     return named[0]
 
 
 def _at(shape: Shape | None, cells: Sequence[Cell]) -> Cell:
     """The cell at a shape, which may be given in part."""
-    wanted = shape or {}
+    sizes = shape or {}
     fits = [
-        each
-        for each in cells
-        if canonical({k: v for k, v in each.default.shape.items() if k in wanted})
-        == canonical(wanted)
+        cell
+        for cell in cells
+        if canonical({k: v for k, v in cell.default.shape.items() if k in sizes})
+        == canonical(sizes)
     ]
     if len(fits) == 1:
         return fits[0]
-    why = "several shapes are recorded" if fits else f"{_told(wanted)} is not recorded"
-    known = _listed([_told(each.default.shape) for each in cells])
-    raise NotRecordedError(f"{why}; choose one with --shape: {known}")
+    why = "several shapes are recorded" if fits else f"{_told(sizes)} is not recorded"
+    shapes = _listed([_told(cell.default.shape) for cell in cells])
+    raise NotRecordedError(f"{why}; choose one with --shape: {shapes}")
 
 
 def _is_of(row: Outcome, cell: Cell) -> bool:
@@ -273,5 +273,5 @@ def _told(values: Mapping[str, Value]) -> str:
 
 def _listed(values: Sequence[object]) -> str:
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
-    left = len(values) - _MOST_LISTED
-    return f"{shown}; and {left} more" if left > 0 else shown
+    hidden = len(values) - _MOST_LISTED
+    return f"{shown}; and {hidden} more" if hidden > 0 else shown

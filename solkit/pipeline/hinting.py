@@ -48,7 +48,7 @@ _OFF = "SOLKIT_HINTS"
 _CAPTURED = 64
 _LOWERED = 8
 _STEP_S = 10.0
-"""For one candidate that hangs."""
+"""Limit for one candidate that hangs."""
 _FALSE = 0.1
 
 
@@ -83,7 +83,7 @@ def hinted(report: Report, took_s: float) -> dict[int, Hint]:
     candidate = report.kernel.candidate
     if os.environ.get(_OFF) == "0" or candidate is None or not candidate.space.values:
         return {}
-    found: dict[int, Hint] = {}
+    hints: dict[int, Hint] = {}
     look = _Look(report, time.perf_counter() + LIMIT_S)
     with contextlib.suppress(SolkitError, OSError):  # a score stands without a hint
         identity = model_file()
@@ -94,8 +94,8 @@ def hinted(report: Report, took_s: float) -> dict[int, Hint]:
                 hint = look.at(result)
                 _write(path, hint)
             if hint is not None:
-                found[place] = hint
-    return found
+                hints[place] = hint
+    return hints
 
 
 class _LateError(SolkitError):
@@ -121,19 +121,19 @@ class _Look:
         own = dict(result.params)
         with Analyser(self.report.device, limit_s=_STEP_S, run_limit_s=_STEP_S / 2) as analyser:
 
-            def told(depth: Depth, asked: Sequence[Params]) -> Plan:
+            def planned(depth: Depth, candidates: Sequence[Params]) -> Plan:
                 settings = RankSettings(depth, everything=True, incumbent=own, explained=0)
-                points = {path: [own, *asked]}
+                points = {path: [own, *candidates]}
                 request = Request(
                     [path], reference, [result.shape], points, settings=settings, in_use=False
                 )
                 return rank(request, analyser, model)[0]
 
             points = analyser.points(path, reference, result.shape, _CAPTURED).result()
-            first = _others(told(Depth.CAPTURED, points), own)
+            first = _others(planned(Depth.CAPTURED, points), own)
             self._check_time(LIMIT_S / 2)
-            chosen = [each.configuration.params for each in first[:_LOWERED]]
-            return better(told(Depth.LOWERED, chosen), own, model)
+            chosen = [ranked.configuration.params for ranked in first[:_LOWERED]]
+            return better(planned(Depth.LOWERED, chosen), own, model)
 
     def _check_time(self, needed_s: float) -> None:
         if time.perf_counter() > self.deadline - needed_s:
@@ -143,7 +143,7 @@ class _Look:
 def _others(plan: Plan, own: Params) -> list[Ranked]:
     """A plan's candidates, best first, without one of them."""
     kept = canonical(own)
-    return [each for each in plan.ranked if canonical(each.configuration.params) != kept]
+    return [ranked for ranked in plan.ranked if canonical(ranked.configuration.params) != kept]
 
 
 def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
@@ -155,19 +155,19 @@ def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
         model: that made the forecasts.
     """
     mine = [
-        each
-        for each in plan.ranked
-        if canonical(each.configuration.params) == canonical(own) and _is_trusted(each)
+        ranked
+        for ranked in plan.ranked
+        if canonical(ranked.configuration.params) == canonical(own) and _is_trusted(ranked)
     ]
-    others = [each for each in _others(plan, own) if _is_trusted(each)]
+    others = [ranked for ranked in _others(plan, own) if _is_trusted(ranked)]
     if not mine or not others:
         return None
-    best = min(others, key=lambda each: each.forecast.time_ms or math.inf)
+    best = min(others, key=lambda ranked: ranked.forecast.time_ms or math.inf)
     assert mine[0].forecast.time_ms is not None
     assert best.forecast.time_ms is not None
     trees = model.trees(best.depth)
     width = trees.interval.high - trees.interval.low
-    sizes = [_log2_width(each) / width for each in (mine[0], best)]
+    sizes = [_log2_width(ranked) / width for ranked in (mine[0], best)]
     sd = math.sqrt(trees.scatter.rest) * math.hypot(*sizes)
     least = 2.0 ** (sd * NormalDist().inv_cdf(1 - _FALSE / len(others)))
     speedup = mine[0].forecast.time_ms / best.forecast.time_ms
@@ -176,13 +176,15 @@ def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
     return Hint(dict(best.configuration.params), speedup, least, best.depth.value)
 
 
-def _is_trusted(each: Ranked) -> bool:
-    told = each.forecast
-    return None not in (told.time_ms, told.low_ms, told.high_ms) and not told.abstains
+def _is_trusted(ranked: Ranked) -> bool:
+    forecast = ranked.forecast
+    return (
+        None not in (forecast.time_ms, forecast.low_ms, forecast.high_ms) and not forecast.abstains
+    )
 
 
-def _log2_width(each: Ranked) -> float:
-    low, high = each.forecast.low_ms, each.forecast.high_ms
+def _log2_width(ranked: Ranked) -> float:
+    low, high = ranked.forecast.low_ms, ranked.forecast.high_ms
     assert low is not None
     assert high is not None
     return math.log2(high / low)
@@ -192,20 +194,20 @@ def _log2_width(each: Ranked) -> float:
 
 
 def _path(report: Report, result: Result, identity: str) -> Path:
-    """Where a hint is kept: all that it rests on makes its name."""
+    """Return the file of a hint: all that it rests on makes its name."""
     files = [path for path in files_of(report.kernel, None) if path is not None]
     content = [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in files]
     versions = sorted((name, str(value)) for name, value in report.environment.items())
-    asked = canonical(dict(result.shape)), canonical(dict(result.params)), report.device.key
-    name = hashlib.sha256(repr((content, versions, asked, identity)).encode()).hexdigest()
+    request = canonical(dict(result.shape)), canonical(dict(result.params)), report.device.key
+    name = hashlib.sha256(repr((content, versions, request, identity)).encode()).hexdigest()
     return userdata.cache_folder("hints") / f"{name[:32]}.json"
 
 
 def _read(path: Path) -> tuple[Hint | None, bool]:
     """A hint from before, and whether anything was found out."""
     try:
-        told = json.loads(path.read_text("utf-8"))
-        return (Hint(**told) if told else None), True
+        stored = json.loads(path.read_text("utf-8"))
+        return (Hint(**stored) if stored else None), True
     except (OSError, ValueError, TypeError):
         return None, False
 

@@ -21,18 +21,18 @@ def checked(report: Report) -> tuple[Report, tuple[str, ...]]:
         return report, ()
     kernel, problem = files_of(report.kernel, None)
     results: list[Result] = []
-    told: list[str] = []
+    sentences: list[str] = []
     with Checker() as checker:
-        for each in report.results:
-            if each.verdict is not Verdict.NOT_MEASURED:
-                results.append(each)
+        for result in report.results:
+            if result.verdict is not Verdict.NOT_MEASURED:
+                results.append(result)
                 continue
-            kind, why = checker.check_alone(kernel, problem, each.params, each.shape)
-            told.append(_SAID[kind].format(why=why))
+            kind, why = checker.check_alone(kernel, problem, result.params, result.shape)
+            sentences.append(_SAID[kind].format(why=why))
             if kind is Checked.WRONG:
-                each = replace(each, verdict=Verdict.WRONG, errors=(*each.errors, why))
-            results.append(each)
-    return replace(report, results=tuple(results)), tuple(told)
+                result = replace(result, verdict=Verdict.WRONG, errors=(*result.errors, why))
+            results.append(result)
+    return replace(report, results=tuple(results)), tuple(sentences)
 
 
 _SAID = {

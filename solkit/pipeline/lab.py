@@ -112,7 +112,7 @@ class Lab:
         shape: Values | None = None,
         params: Values | None = None,
     ) -> Analysis:
-        """What a candidate launches and what that compiles to, without a GPU.
+        """Return what a candidate launches and what that compiles to, without a GPU.
 
         Args:
             candidate: a kernel file; or a `solkit.core.Configuration` of one, which may have its
@@ -124,7 +124,7 @@ class Lab:
         Raises:
             InputError: a file, the shape or a parameter is invalid.
         """
-        return self._prepared.known(candidate, problem, shape, params)[1].result.analysis
+        return self._prepared.analysed(candidate, problem, shape, params)[1].result.analysis
 
     def measure(
         self,
@@ -144,12 +144,12 @@ class Lab:
             GpuBusyError: another SolKit holds the GPU.
             WorkerError: SolKit's own part failed.
         """
-        known = self._prepared.known(candidate, problem, shape, params)
-        future = self._submitted(*known)
+        prepared = self._prepared.analysed(candidate, problem, shape, params)
+        future = self._submitted(*prepared)
         try:
             return self._shared().first([future]).result()
         finally:
-            self._prospects.pop(id(known[0]), None)
+            self._prospects.pop(id(prepared[0]), None)
 
     def evaluate(
         self,
@@ -166,8 +166,8 @@ class Lab:
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `measure`.
         """
-        (found,) = self.evaluate_all([candidate], problem, shape=shape, params=params)
-        return found
+        (evaluation,) = self.evaluate_all([candidate], problem, shape=shape, params=params)
+        return evaluation
 
     def evaluate_all(
         self,
@@ -186,7 +186,7 @@ class Lab:
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `measure`.
         """
-        left, width = iter(candidates), cores() + 1
+        remaining, width = iter(candidates), cores() + 1
         studying: set[Future[Studied]] = set()
         begun: set[Future[Any]] = set()
         study = self._prepared.studied
@@ -195,28 +195,28 @@ class Lab:
         try:
             while True:
                 room = width - len(studying) if len(measuring) < 2 * width else 0
-                for each in islice(left, room):
-                    studying.add(pool.submit(study, each, problem, shape, params, begun))
+                for candidate in islice(remaining, room):
+                    studying.add(pool.submit(study, candidate, problem, shape, params, begun))
                 if not studying and not measuring:
                     return
                 for job in _done(studying, wait_for_one=not measuring):
-                    known, prospect = job.result()
-                    known, future = self._begun(known, prospect)
+                    evaluation, prospect = job.result()
+                    evaluation, future = self._begun(evaluation, prospect)
                     if future is None:
-                        yield known
+                        yield evaluation
                     else:
-                        measuring[future] = known
+                        measuring[future] = evaluation
                 if measuring:
                     future = self._shared().first(measuring)
                     yield self._finished(measuring.pop(future), future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            for asked in tuple(begun):
-                asked.cancel()
+            for pending in tuple(begun):
+                pending.cancel()
             if measuring:
                 self._shared().withdraw(measuring)
-            for known in measuring.values():
-                self._prospects.pop(id(known.configuration), None)
+            for evaluation in measuring.values():
+                self._prospects.pop(id(evaluation.configuration), None)
 
     def _guarded(self, log: OutcomeLog) -> GuardedBench:
         def prospect(configuration: Configuration) -> Prospect:
@@ -225,15 +225,15 @@ class Lab:
         return GuardedBench(self.device, prospect, log, self._how, environment())
 
     def _begun(
-        self, known: Evaluation, prospect: Prospect | None
+        self, evaluation: Evaluation, prospect: Prospect | None
     ) -> tuple[Evaluation, Future[Outcome] | None]:
         """The future outcome; ``None``, perhaps with the reason, if there will be none."""
-        if self._bench is None or prospect is None or known.configuration is None:
-            return known, None
+        if self._bench is None or prospect is None or evaluation.configuration is None:
+            return evaluation, None
         try:
-            return known, self._submitted(known.configuration, prospect)
+            return evaluation, self._submitted(evaluation.configuration, prospect)
         except UnsupportedError as error:
-            return replace(known, error=error), None
+            return replace(evaluation, error=error), None
 
     def _shared(self) -> SharedBench:
         """The bench; raises `UnsupportedError` if there is none."""
@@ -250,18 +250,20 @@ class Lab:
         self._prospects[id(configuration)] = prospect
         return bench.submit(configuration)
 
-    def _finished(self, known: Evaluation, future: Future[Outcome]) -> Evaluation:
-        self._prospects.pop(id(known.configuration), None)
+    def _finished(self, evaluation: Evaluation, future: Future[Outcome]) -> Evaluation:
+        self._prospects.pop(id(evaluation.configuration), None)
         error = future.exception()
         if isinstance(error, InputError):  # e.g. it is not recorded
-            return replace(known, error=error)
-        assert known.result is not None
+            return replace(evaluation, error=error)
+        assert evaluation.result is not None
         outcome = future.result()
-        return replace(known, outcome=outcome, result=scored(known.result, outcome, self.device))
+        return replace(
+            evaluation, outcome=outcome, result=scored(evaluation.result, outcome, self.device)
+        )
 
 
 def _done(jobs: set[Future[Studied]], wait_for_one: bool) -> set[Future[Studied]]:
     """Remove the finished jobs, and return them."""
-    found = wait(jobs, timeout=None if wait_for_one else 0, return_when=FIRST_COMPLETED).done
-    jobs -= found
-    return found
+    finished = wait(jobs, timeout=None if wait_for_one else 0, return_when=FIRST_COMPLETED).done
+    jobs -= finished
+    return finished

@@ -25,7 +25,7 @@ __all__ = ["bench_for", "configuration_of", "outcomes_of", "wants_measurement"]
 
 
 def wants_measurement(measure: bool | None, device: Device, study: Study) -> bool:
-    """Whether the candidate is measured; ``None`` measures if possible.
+    """Tell whether the candidate is measured; ``None`` measures if possible.
 
     Raises:
         UnsupportedError: measuring is requested and impossible; the message says why.
@@ -53,14 +53,14 @@ def configuration_of(
 
 @contextlib.contextmanager
 def bench_for(
-    device: Device, settings: MeasureSettings, known: Sequence[tuple[Configuration, Prospect]]
+    device: Device, settings: MeasureSettings, analysed: Sequence[tuple[Configuration, Prospect]]
 ) -> Iterator[GuardedBench]:
     """A bench for these configurations, whose processes end with the ``with`` block."""
-    prospects = {id(configuration): prospect for configuration, prospect in known}
+    prospects = {id(configuration): prospect for configuration, prospect in analysed}
     with (
         OutcomeLog(settings.log, {"what": "solkit score or compare"}) as log,
         GuardedBench(
-            device, lambda each: prospects[id(each)], log, settings, environment()
+            device, lambda configuration: prospects[id(configuration)], log, settings, environment()
         ) as bench,
     ):
         yield bench
@@ -69,9 +69,9 @@ def bench_for(
 def outcomes_of(bench: GuardedBench, configurations: Sequence[Configuration]) -> list[Outcome]:
     """The outcomes of configurations, in their order."""
     bench.submit(configurations)
-    found: dict[int, Outcome] = {}
+    outcome_by_id: dict[int, Outcome] = {}
     progress.tell("measured", 0, len(configurations))
     for configuration, outcome in bench.outcomes():
-        found[id(configuration)] = outcome
-        progress.tell("measured", len(found), len(configurations))
-    return [found[id(each)] for each in configurations]
+        outcome_by_id[id(configuration)] = outcome
+        progress.tell("measured", len(outcome_by_id), len(configurations))
+    return [outcome_by_id[id(configuration)] for configuration in configurations]

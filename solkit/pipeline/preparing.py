@@ -1,4 +1,4 @@
-"""What a Lab knows about candidates before they are measured."""
+"""Knowledge of a Lab about candidates before they are measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Preparation", "Studied", "Values"]
 Values = Mapping[str, Value]
 
 Studied = tuple[Evaluation, Union[Prospect, None]]
-"""What is known about a candidate, and the same for a bench; ``None`` if it is unusable."""
+"""Knowledge about a candidate, and the same for a bench; ``None`` if it is unusable."""
 
 
 class Preparation:
@@ -71,15 +71,15 @@ class Preparation:
         params: Values | None,
         begun: set[Future[Any]],
     ) -> Studied:
-        """The same as `known`, with the error of an unusable candidate in its evaluation.
+        """The same as `analysed`, with the error of an unusable candidate in its evaluation.
 
         `begun` gets what is under way, so that another thread may cancel it.
         """
         try:
-            known = self.known(candidate, problem, shape, params, begun)
+            pair = self.analysed(candidate, problem, shape, params, begun)
         except InputError as error:
             return Evaluation(candidate, error=error), None
-        configuration, prospect = known
+        configuration, prospect = pair
         return Evaluation(candidate, configuration, prospect.result), prospect
 
     def _wanted(
@@ -87,23 +87,23 @@ class Preparation:
     ) -> Configuration:
         """The requested configuration, with files for texts; the first shape by default."""
         if isinstance(candidate, Configuration):
-            wanted = candidate
+            requested = candidate
         else:
-            wanted = Configuration(os.fspath(candidate), "kernel", chosen_by="search")
-        path, reference = self._texts.path(wanted.path), wanted.reference or problem
+            requested = Configuration(os.fspath(candidate), "kernel", chosen_by="search")
+        path, reference = self._texts.path(requested.path), requested.reference or problem
         file = None if reference is None else self._texts.path(reference)
         return replace(
-            wanted,
+            requested,
             path=path,
             reference=file,
-            shape=wanted.shape or shape or self._first_shape(path, file),
-            params=wanted.params or params or {},
+            shape=requested.shape or shape or self._first_shape(path, file),
+            params=requested.params or params or {},
         )
 
     def _first_shape(self, path: str, reference: str | None = None) -> Values:
         return describe(self.analyser, path, reference).problem.shapes[0]
 
-    def known(
+    def analysed(
         self,
         candidate: Given,
         problem: Text | None,
@@ -111,17 +111,17 @@ class Preparation:
         params: Values | None,
         begun: set[Future[Any]] | None = None,
     ) -> tuple[Configuration, Prospect]:
-        """What is known about a candidate; arguments as for `solkit.Lab.analyse`.
+        """Analyse a candidate; arguments as for `solkit.Lab.analyse`.
 
         Raises:
             InputError: a file, the shape or a parameter is invalid.
         """
-        wanted = self._wanted(candidate, problem, shape, params)
-        plan = Plan(wanted.path, wanted.reference, [wanted.shape], wanted.params)
-        found = study(self.analyser, plan, begun)
-        if found.kernel.candidate is None:
-            raise InputError(f"{wanted.path} has no kernel")
-        result = unmeasured(found.cases[0], self.device, self._precision, self._l2)
-        configuration = configuration_of(found.kernel, result.shape, wanted.params)
-        named = replace(configuration, chosen_by=wanted.chosen_by)
-        return named, Prospect(found.kernel, result)
+        requested = self._wanted(candidate, problem, shape, params)
+        plan = Plan(requested.path, requested.reference, [requested.shape], requested.params)
+        studied = study(self.analyser, plan, begun)
+        if studied.kernel.candidate is None:
+            raise InputError(f"{requested.path} has no kernel")
+        result = unmeasured(studied.cases[0], self.device, self._precision, self._l2)
+        configuration = configuration_of(studied.kernel, result.shape, requested.params)
+        named = replace(configuration, chosen_by=requested.chosen_by)
+        return named, Prospect(studied.kernel, result)

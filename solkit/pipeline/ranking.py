@@ -123,12 +123,16 @@ def _by_file(
     candidates: Sequence[_Candidate],
 ) -> tuple[list[str], dict[str, list[Mapping[str, Value]]] | None]:
     """The files, and the points of each if configurations are given."""
-    single = [each for each in candidates if isinstance(each, Configuration)]
+    single = [candidate for candidate in candidates if isinstance(candidate, Configuration)]
     if not single:
-        return [os.fspath(each) for each in candidates if not isinstance(each, Configuration)], None
+        return [
+            os.fspath(candidate)
+            for candidate in candidates
+            if not isinstance(candidate, Configuration)
+        ], None
     if len(single) < len(candidates):
         raise InputError("candidates: expected kernel files or configurations; got both")
     points: defaultdict[str, list[Mapping[str, Value]]] = defaultdict(list)
-    for each in single:
-        points[each.path].append(each.params)
+    for configuration in single:
+        points[configuration.path].append(configuration.params)
     return list(points), dict(points)

@@ -1,4 +1,4 @@
-"""What earlier runs measured, for a run of now; and what this one measured, for later ones."""
+"""Measurements of earlier runs, for a run of now; and those of this one, for later ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Remembered:
 def remembered(
     ground: Ground, database: str | os.PathLike[str] | Database | None, device: str
 ) -> Remembered:
-    """What a tuning database knows of a kernel at a shape.
+    """Return what a tuning database holds of a kernel at a shape.
 
     A database that cannot be read is no reason to tune nothing: the note says so.
 
@@ -52,14 +52,14 @@ def remembered(
         return Remembered(ground)
     try:
         held = database if isinstance(database, Database) else Database(database)
-        known = held.known(ground.kernel_id, ground.shape, device, ground.sol_ms)
-        first = tuple(each for each in known.seeds(SEEDS) if each in ground.space)
+        history = held.known(ground.kernel_id, ground.shape, device, ground.sol_ms)
+        first = tuple(params for params in history.seeds(SEEDS) if params in ground.space)
     except Exception as error:  # it may be a server, with errors of its own
         return Remembered(ground, note=f"The tuning database cannot be read: {error}")
     if not first:
-        return Remembered(ground, measured=known.measured)
-    prior = known if ground.prior is None else Extended(known, ground.prior)
-    return Remembered(replace(ground, prior=prior), first, known.measured)
+        return Remembered(ground, measured=history.measured)
+    prior = history if ground.prior is None else Extended(history, ground.prior)
+    return Remembered(replace(ground, prior=prior), first, history.measured)
 
 
 def keep(database: str | os.PathLike[str] | Database, log: OutcomeLog | None) -> str:

@@ -88,17 +88,20 @@ def _measured(
     params: Mapping[str, Value],
 ) -> tuple[list[Result], tuple[FailedShape, ...]]:
     """The results with the candidate's outcomes, and the shapes that cannot be measured."""
-    wanted = [configuration_of(file, result.shape, params) for result in results]
-    known = [(each, Prospect(file, result)) for each, result in zip(wanted, results, strict=True)]
-    with bench_for(device, settings, known) as bench:
-        outcomes = outcomes_of(bench, wanted)
-    told: list[Result] = []
+    configurations = [configuration_of(file, result.shape, params) for result in results]
+    prospects = [
+        (configuration, Prospect(file, result))
+        for configuration, result in zip(configurations, results, strict=True)
+    ]
+    with bench_for(device, settings, prospects) as bench:
+        outcomes = outcomes_of(bench, configurations)
+    scored_results: list[Result] = []
     failed: list[FailedShape] = []
     for result, outcome in zip(results, outcomes, strict=True):
         if outcome.verdict is Verdict.NOT_MEASURED:
             failed.append(FailedShape(result.shape, outcome.message or ""))
         else:
-            told.append(scored(result, outcome, device))
-    if not told:
+            scored_results.append(scored(result, outcome, device))
+    if not scored_results:
         raise InputError(failed[0].error)
-    return told, tuple(failed)
+    return scored_results, tuple(failed)

@@ -19,12 +19,12 @@ def shipped() -> Surrogate | None:
 
 
 def model_file() -> str:
-    """What identifies the model that is installed.
+    """Return the identity of the model that is installed.
 
     Raises:
         UnsupportedError: there is none.
         OSError: likewise.
     """
     path = trees()
-    found = path.stat()
-    return repr((str(path), found.st_size, found.st_mtime_ns))
+    status = path.stat()
+    return repr((str(path), status.st_size, status.st_mtime_ns))

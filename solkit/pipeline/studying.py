@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 STUDY_LIMIT_S = 180.0
-"""For tracing a file's reference at one shape, or capturing and compiling its candidate there."""
+"""Limit for tracing a file's reference at one shape, or for its candidate's analysis there."""
 
 Shape = Mapping[str, Value]
 Source = str | os.PathLike[str] | KernelFile
@@ -67,7 +67,7 @@ def analyse(
     params: Mapping[str, Value] | None = None,
     reference: str | os.PathLike[str] | None = None,
 ) -> Analysis:
-    """What the candidate launches and what that compiles to for a device, without a GPU.
+    """Return what the candidate launches and what that compiles to for a device, without a GPU.
 
     Args:
         source: a kernel file, or its path.
@@ -93,7 +93,7 @@ def plan_of(
     analysing: bool = True,
     groups: str | None = None,
 ) -> Plan:
-    """What to study of a kernel file or its path; see `Plan`."""
+    """Plan what to study of a kernel file or its path; see `Plan`."""
     path, other = files_of(source, reference)
     return Plan(path, other, shapes, dict(params or {}), analysing, groups)
 
@@ -110,9 +110,9 @@ def first_case(study: Study) -> Case:
     Raises:
         InputError: that shape failed.
     """
-    for each in study.failed:
-        if each.shape == study.kernel.problem.shapes[0]:
-            raise InputError(each.error)
+    for failure in study.failed:
+        if failure.shape == study.kernel.problem.shapes[0]:
+            raise InputError(failure.error)
     return study.cases[0]
 
 

@@ -23,8 +23,8 @@ class Texts:
 
     def path(self, source: str | os.PathLike[str]) -> str:
         """The file of a source: a path, or a text, which has more than one line."""
-        given = os.fspath(source)
-        return given if "\n" not in given else self._written(given)
+        text = os.fspath(source)
+        return text if "\n" not in text else self._written(text)
 
     def close(self) -> None:
         """Remove all of them."""

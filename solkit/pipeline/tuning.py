@@ -141,8 +141,8 @@ class TuneLog(OutcomeLog):
     ) -> tuple[Outcome, ...]:
         """As for `OutcomeLog`."""
         spent_s = round(self.spent(), 3)
-        told = [replace(each, extra={**each.extra, SPENT: spent_s}) for each in rows]
-        return super().append(told, sources, facts, facts_of)
+        stamped = [replace(row, extra={**row.extra, SPENT: spent_s}) for row in rows]
+        return super().append(stamped, sources, facts, facts_of)
 
 
 @dataclass
@@ -223,11 +223,11 @@ class _Run:
         """The search and the race; `keeps` if the log is written here, not by the bench."""
         from solkit.tuner.driver import drive, race
 
-        known = remembered(ground, self.how.database, bench.device.key)
-        task = known.ground.task(self.how, first=known.first)
+        history = remembered(ground, self.how.database, bench.device.key)
+        task = history.ground.task(self.how, first=history.first)
         earlier_s = self._resumed(task, ground, log)
         begun_s = bench.clock.gpu_s()
-        searched = Searched(task, earlier_s, note=known.note)
+        searched = Searched(task, earlier_s, note=history.note)
 
         def spent() -> float:
             return earlier_s + bench.clock.gpu_s() - begun_s
@@ -261,8 +261,8 @@ class _Run:
             if row.run_id != log.run_id or row.comparison is not None or not ground.holds(row):
                 continue
             spent_s = max(spent_s, float(row.extra.get(SPENT, 0.0)))
-            known = replace(ground.default, params=row.params, chosen_by=row.chosen_by)
-            task.tell(known, row, spent_s)
+            configuration = replace(ground.default, params=row.params, chosen_by=row.chosen_by)
+            task.tell(configuration, row, spent_s)
         return spent_s
 
     def _concluded(
@@ -360,10 +360,12 @@ def guarded_final(
         settings=settings,
     )
     if not report.comparisons:
-        why = tuple(each.error for each in report.failed)
+        why = tuple(failure.error for failure in report.failed)
         return Final(rival.params, Difference.NOT_COMPARED, None, "guarded", why)
-    (found,) = report.comparisons
-    return Final(rival.params, found.difference, found.ratio, "guarded", found.errors)
+    (comparison,) = report.comparisons
+    return Final(
+        rival.params, comparison.difference, comparison.ratio, "guarded", comparison.errors
+    )
 
 
 _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
@@ -372,10 +374,10 @@ _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 def _recorded_with(tuned: Tuned, rows: Iterable[Outcome]) -> dict[str, str | None]:
     """The versions with which the best parameters were recorded; this machine's say nothing."""
     best = tuned.best or tuned.default
-    wanted = canonical(tuned.shape), canonical(best.params)
-    mine = [row for row in rows if (canonical(row.shape), canonical(row.params)) == wanted]
+    key = canonical(tuned.shape), canonical(best.params)
+    mine = [row for row in rows if (canonical(row.shape), canonical(row.params)) == key]
     return {
-        name: next((told for row in mine if (told := getattr(row, f"{name}_version"))), None)
+        name: next((version for row in mine if (version := getattr(row, f"{name}_version"))), None)
         for name in _VERSIONS
     }
 

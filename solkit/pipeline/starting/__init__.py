@@ -36,7 +36,7 @@ class Todo:
 
 @dataclass(frozen=True)
 class Started:
-    """What was made of a file.
+    """Result of starting from a file.
 
     Attributes:
         text: the kernel file; empty if nothing is missing.
@@ -69,8 +69,8 @@ def start(path: str, out: str, function: str | None = None) -> Started:
     source = read(path)
     if function is None and (whole := _whole(source)) is not None:
         return whole
-    found = _found(source)
-    chosen = _chosen(source, found, function)
+    candidates = _found(source)
+    chosen = _chosen(source, candidates, function)
     if chosen in source.kernels:
         parts = _texts.described(source, chosen)
     elif chosen in source.classes and not source.is_function(source.classes[chosen]):
@@ -78,7 +78,7 @@ def start(path: str, out: str, function: str | None = None) -> Started:
     else:
         parts = _texts.launched(source, chosen)
     text = _written(source, Path(out), parts)
-    others = tuple(each for each in found if each != chosen)
+    others = tuple(candidate for candidate in candidates if candidate != chosen)
     return Started(text, chosen, others, _todos(text), command=f"solkit score {out}")
 
 
@@ -105,19 +105,19 @@ def _whole(source: Source) -> Started | None:
 
 def _found(source: Source) -> list[str]:
     """List what a kernel file can be for, the likeliest first: launchers, classes, bare kernels."""
-    functions = [each for each in source.functions if each in source.launching]
+    functions = [name for name in source.functions if name in source.launching]
     launchers = _topmost(source, [e for e in functions if tensors_of(source, source.functions[e])])
     launchers.sort(key=lambda name: (name != "kernel", name.startswith("_")))
     classes = [name for name, node in source.classes.items() if source.forward(node)[0] is not None]
-    in_use = [each for each in classes if each in source.launching]
-    autograd = [each for each in in_use if source.is_function(source.classes[each])]
-    modules = [each for each in classes if each not in autograd]
+    in_use = [name for name in classes if name in source.launching]
+    autograd = [name for name in in_use if source.is_function(source.classes[name])]
+    modules = [name for name in classes if name not in autograd]
     if not source.kernels:  # the kernels are of another kind: CUDA C++, or another file's
-        modules = [each for each in modules if each != "Model"]
+        modules = [name for name in modules if name != "Model"]
     else:
-        modules = [each for each in modules if each in in_use]
-    launched = {each.name for each in source.launches(source.tree)}
-    bare = [each for each in source.entries if each not in launched]
+        modules = [name for name in modules if name in in_use]
+    launched = {launch.name for launch in source.launches(source.tree)}
+    bare = [name for name in source.entries if name not in launched]
     return [*launchers, *autograd, *modules, *bare]
 
 
@@ -132,7 +132,7 @@ def _topmost(source: Source, names: list[str]) -> list[str]:
     return [name for name in names if name not in called] or names
 
 
-def _chosen(source: Source, found: list[str], function: str | None) -> str:
+def _chosen(source: Source, candidates: list[str], function: str | None) -> str:
     if function is not None:
         if _can_be(source, function):
             return function
@@ -141,8 +141,8 @@ def _chosen(source: Source, found: list[str], function: str | None) -> str:
             f"{_listed(source) or 'none'}",
             source.path,
         )
-    if found:
-        return found[0]
+    if candidates:
+        return candidates[0]
     raise KernelFileError(
         "has no @triton.jit function, no function or class that launches one, and no torch module; "
         f"name what to score with --function: {_listed(source) or 'the file defines none'}",
@@ -152,8 +152,8 @@ def _chosen(source: Source, found: list[str], function: str | None) -> str:
 
 def _listed(source: Source) -> str:
     every = (*source.functions, *source.classes, *source.entries)
-    known = [name for name in every if _can_be(source, name)]
-    return ", ".join(known[:_MOST_LISTED]) + (", …" if len(known) > _MOST_LISTED else "")
+    usable = [name for name in every if _can_be(source, name)]
+    return ", ".join(usable[:_MOST_LISTED]) + (", …" if len(usable) > _MOST_LISTED else "")
 
 
 def _can_be(source: Source, name: str) -> bool:
@@ -188,7 +188,10 @@ def _imports(
             mine.append(name)
         else:
             plain.add(statement)
-    words = [each if isinstance(each, str) else f"{each[0]} as {each[1]}" for each in mine]
+    words = [
+        imported if isinstance(imported, str) else f"{imported[0]} as {imported[1]}"
+        for imported in mine
+    ]
     if not words:
         return [], plain, ([], [])
     where = _place(source.path, out)
@@ -220,7 +223,7 @@ def _is_beside(path: str, node: ast.Import | ast.ImportFrom, name: str) -> bool:
 
 @dataclass(frozen=True)
 class _Place:
-    """How a file is imported from another one.
+    """Import of a file from another one.
 
     Attributes:
         module: after ``from``.
@@ -265,11 +268,11 @@ def _place(path: str, out: Path) -> _Place:
 
 
 def _todos(text: str) -> tuple[Todo, ...]:
-    found = []
+    todos = []
     for number, line in enumerate(text.splitlines(), 1):
         if number > 1 and (match := _TODO.search(line)) is not None:
-            found.append(Todo(number, match[1].strip()))
-    return tuple(found)
+            todos.append(Todo(number, match[1].strip()))
+    return tuple(todos)
 
 
 def check_new(out: str, path: str, force: bool) -> None:

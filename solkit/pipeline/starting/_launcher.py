@@ -22,7 +22,7 @@ _LEAST_TILE = 16  # of a `tl.dot`, and of a warp's work
 
 @dataclass(frozen=True)
 class Tunable:
-    """What may vary in a launcher.
+    """Constants that may vary in a launcher.
 
     Attributes:
         defaults: by parameter, the value that it has now.
@@ -45,15 +45,17 @@ class Tunable:
 
 def tunable(source: Source, node: Definition) -> Tunable:
     """The constants of a function's own launches that may vary."""
-    found = _Finder(source, node)
+    finder = _Finder(source, node)
     launches = list(source.launches(node))
     for launch in launches:
         for name, value in launch.arguments.items():
             if _may_vary(launch, name):
-                found.add(name, value)
+                finder.add(name, value)
     if len(launches) == 1 and launches[0].jit is not None:
-        found.add_options(launches[0])
-    return Tunable(found.defaults, frozenset(found.own), found.locals, found.literals, found.added)
+        finder.add_options(launches[0])
+    return Tunable(
+        finder.defaults, frozenset(finder.own), finder.locals, finder.literals, finder.added
+    )
 
 
 class _Finder:
@@ -76,7 +78,7 @@ class _Finder:
 
     def add_options(self, launch: Launch) -> None:
         """Note the options that a launch could have; stages count where there is a loop."""
-        is_open = any(each.arg is None for each in launch.call.keywords)
+        is_open = any(keyword.arg is None for keyword in launch.call.keywords)
         if is_open or launch.jit is None or launch.jit.is_autotuned or not launch.call.args:
             return
         for name, default in _OPTIONS.items():
@@ -91,13 +93,13 @@ class _Finder:
                 self.own.add(name)
                 self.defaults[name] = number
             return
-        bindings = [each for each in ast.walk(self._node) if _binds(each, name)]
+        bindings = [node for node in ast.walk(self._node) if _binds(node, name)]
         if len(bindings) == 1:
-            for each in self._node.body:
-                is_it = isinstance(each, ast.Assign) and bindings[0] in each.targets
-                if is_it and isinstance(each, ast.Assign) and len(each.targets) == 1:
-                    self._add_local(name, each)
-        elif not bindings and name not in {each.arg for each in parameters(self._node)}:
+            for statement in self._node.body:
+                is_it = isinstance(statement, ast.Assign) and bindings[0] in statement.targets
+                if is_it and isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                    self._add_local(name, statement)
+        elif not bindings and name not in {parameter.arg for parameter in parameters(self._node)}:
             at_top = self._source.bound.get(name, [])
             only = at_top[0] if len(at_top) == 1 else None
             number = _number(only.value) if isinstance(only, ast.Assign) else None
@@ -113,16 +115,20 @@ class _Finder:
         """No other place of the launcher has the number: it might mean the same."""
         if name in self._names() or name in self.defaults:
             return False
-        others = (each for each in ast.walk(self._node) if isinstance(each, ast.Constant))
+        others = (
+            constant for constant in ast.walk(self._node) if isinstance(constant, ast.Constant)
+        )
         is_option = name in _OPTIONS
-        return is_option or not any(each.value == number and each is not value for each in others)
+        return is_option or not any(
+            constant.value == number and constant is not value for constant in others
+        )
 
     def _names(self) -> set[str]:
-        used = {each.id for each in ast.walk(self._node) if isinstance(each, ast.Name)}
-        return used | {each.arg for each in parameters(self._node)}
+        used = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
+        return used | {parameter.arg for parameter in parameters(self._node)}
 
 
-def copied(source: Source, node: Definition, found: Tunable, name: str) -> tuple[str, set[str]]:
+def copied(source: Source, node: Definition, knobs: Tunable, name: str) -> tuple[str, set[str]]:
     """A launcher's text under another name with its constants as parameters, and what it uses.
 
     Returns:
@@ -130,32 +136,32 @@ def copied(source: Source, node: Definition, found: Tunable, name: str) -> tuple
     """
     if node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
         return "", set()  # a decorator may register the function under its name
-    body = [each for each in node.body if each not in found.locals.values()]
-    if not body or any(isinstance(each, (ast.Global, ast.Nonlocal)) for each in ast.walk(node)):
+    body = [statement for statement in node.body if statement not in knobs.locals.values()]
+    if not body or any(isinstance(part, (ast.Global, ast.Nonlocal)) for part in ast.walk(node)):
         return "", set()
-    text = _edited(source, node, found)
-    header = f"def {name}({_signature(node, found)}):\n"
+    text = _edited(source, node, knobs)
+    header = f"def {name}({_signature(node, knobs)}):\n"
     try:
         ast.parse(header + text)
     except SyntaxError:
         return "", set()
-    return header + text, _needs(source, node, found)
+    return header + text, _needs(source, node, knobs)
 
 
-def _signature(node: Definition, found: Tunable) -> str:
+def _signature(node: Definition, knobs: Tunable) -> str:
     """The parameters, with those that may vary by keyword only."""
     positional = [*node.args.posonlyargs, *node.args.args]
     first = len(positional) - len(node.args.defaults)
     parts = []
-    for i, each in enumerate(positional):
-        if each.arg not in found.own:
+    for i, parameter in enumerate(positional):
+        if parameter.arg not in knobs.own:
             default = node.args.defaults[i - first] if i >= first else None
-            parts.append(_parameter(each, default))
+            parts.append(_parameter(parameter, default))
     parts.append(f"*{node.args.vararg.arg}" if node.args.vararg else "*")
-    for each, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
-        if each.arg not in found.own:
-            parts.append(_parameter(each, maybe))
-    parts += [f"{name}={value}" for name, value in found.defaults.items()]
+    for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
+        if parameter.arg not in knobs.own:
+            parts.append(_parameter(parameter, maybe))
+    parts += [f"{name}={value}" for name, value in knobs.defaults.items()]
     if node.args.kwarg:
         parts.append(f"**{node.args.kwarg.arg}")
     return ", ".join(parts)
@@ -168,17 +174,17 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
     return f"{text} = {ast.unparse(default)}" if ":" in text else f"{text}={ast.unparse(default)}"
 
 
-def _edited(source: Source, node: Definition, found: Tunable) -> str:
+def _edited(source: Source, node: Definition, knobs: Tunable) -> str:
     """The body's lines, without the locals that became parameters."""
-    lines = [each.encode() for each in source.text.splitlines(keepends=True)]
+    lines = [line.encode() for line in source.text.splitlines(keepends=True)]
     edits = [
         (value.end_lineno or 0, value.end_col_offset or 0, value.col_offset, name)
-        for name, value in found.literals.items()
+        for name, value in knobs.literals.items()
     ]
-    for name, launch in found.added.items():
+    for name, launch in knobs.added.items():
         last = max(
-            [*launch.call.args, *(each.value for each in launch.call.keywords)],
-            key=lambda each: (each.end_lineno or 0, each.end_col_offset or 0),
+            [*launch.call.args, *(keyword.value for keyword in launch.call.keywords)],
+            key=lambda argument: (argument.end_lineno or 0, argument.end_col_offset or 0),
         )
         at = last.end_col_offset or 0
         edits.append((last.end_lineno or 0, at, at, f", {name}={name}"))
@@ -187,30 +193,30 @@ def _edited(source: Source, node: Definition, found: Tunable) -> str:
         lines[line - 1] = old[:start] + text.encode() + old[end:]
     dropped = {
         number
-        for each in found.locals.values()
-        for number in range(each.lineno, (each.end_lineno or each.lineno) + 1)
+        for statement in knobs.locals.values()
+        for number in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
     }
-    wanted = range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
-    kept = [lines[number - 1].decode() for number in wanted if number not in dropped]
+    numbers = range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+    kept = [lines[number - 1].decode() for number in numbers if number not in dropped]
     text = "".join(kept)
     return text if text.endswith("\n") else text + "\n"
 
 
-def _needs(source: Source, node: Definition, found: Tunable) -> set[str]:
-    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    own = {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
-    used -= own | set(found.defaults)
+def _needs(source: Source, node: Definition, knobs: Tunable) -> set[str]:
+    used = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    own = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    used -= own | set(knobs.defaults)
     needed = used & source.bound.keys()
     has_star = any(
         alias.name == "*"
-        for each in source.tree.body
-        if isinstance(each, ast.ImportFrom)
-        for alias in each.names
+        for statement in source.tree.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
     )
     if has_star:
-        names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
-        stored = {each.id for each in names if not isinstance(each.ctx, ast.Load)}
-        needed |= {each for each in used - stored if not hasattr(builtins, each)}
+        names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+        stored = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+        needed |= {name for name in used - stored if not hasattr(builtins, name)}
     return needed
 
 
@@ -221,12 +227,12 @@ def _may_vary(launch: Launch, name: str) -> bool:
     if launch.jit is None or name not in launch.jit.constants or name in launch.jit.computed:
         return False
     tests: set[int] = set()
-    for each in ast.walk(launch.jit.node):
-        if isinstance(each, (ast.If, ast.IfExp)):
-            tests |= {id(part) for part in ast.walk(each.test)}
+    for node in ast.walk(launch.jit.node):
+        if isinstance(node, (ast.If, ast.IfExp)):
+            tests |= {id(part) for part in ast.walk(node.test)}
     return any(
-        isinstance(each, ast.Name) and each.id == name and id(each) not in tests
-        for each in ast.walk(launch.jit.node)
+        isinstance(node, ast.Name) and node.id == name and id(node) not in tests
+        for node in ast.walk(launch.jit.node)
     )
 
 
@@ -249,11 +255,11 @@ def _defaults(node: Definition) -> dict[str, ast.expr]:
 def _default_pairs(node: Definition) -> Iterator[tuple[str, ast.expr]]:
     positional = [*node.args.posonlyargs, *node.args.args]
     if node.args.defaults:
-        for each, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
-            yield each.arg, default
-    for each, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
+        for parameter, default in zip(positional[-len(node.args.defaults) :], node.args.defaults):
+            yield parameter.arg, default
+    for parameter, maybe in zip(node.args.kwonlyargs, node.args.kw_defaults):
         if maybe is not None:
-            yield each.arg, maybe
+            yield parameter.arg, maybe
 
 
 def _values(name: str, value: int) -> list[int]:

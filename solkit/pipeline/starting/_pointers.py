@@ -21,7 +21,7 @@ _READS, _WRITES = ("load", "gather"), ("store", "scatter")
 
 @dataclass(frozen=True)
 class Pointers:
-    """What a kernel accesses through each of its parameters.
+    """Parameters through which a kernel accesses memory.
 
     Attributes:
         read: parameters that it loads through.
@@ -48,7 +48,7 @@ class _Reader:
         within: tuple[str, ...],
     ) -> None:
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        self._names = {each.arg for each in arguments}
+        self._names = {argument.arg for argument in arguments}
         self._scalars = set(_scalars(node))
         self._helpers, self._imported, self._within = helpers, imported, (*within, node.name)
         self._roots: dict[str, str] = {}
@@ -57,12 +57,12 @@ class _Reader:
         self.written: set[str] = set()
         self.indices: set[str] = set()
         ordered = sorted(
-            (each for each in ast.walk(node) if isinstance(each, (ast.stmt, ast.Call))),
-            key=lambda each: (each.lineno, each.col_offset),
+            (part for part in ast.walk(node) if isinstance(part, (ast.stmt, ast.Call))),
+            key=lambda part: (part.lineno, part.col_offset),
         )
         for _ in range(2):  # what a loop assigns holds from its start
-            for each in ordered:
-                self._see(each)
+            for step in ordered:
+                self._see(step)
 
     def _see(self, node: ast.stmt | ast.Call) -> None:
         if isinstance(node, ast.Call):
@@ -77,8 +77,8 @@ class _Reader:
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            for left, right in zip(target.elts, value.elts):
-                self._bind(left, right)
+            for target_part, value_part in zip(target.elts, value.elts):
+                self._bind(target_part, value_part)
             return
         self._mark(target, value)
         pointer = self._root(value)
@@ -88,19 +88,19 @@ class _Reader:
 
     def _mark(self, target: ast.expr, value: ast.expr) -> None:
         """Note from which pointers a local's value was loaded."""
-        found = self._sources(value)
-        for each in ast.walk(target):
-            if isinstance(each, ast.Name) and found:
-                self._loaded.setdefault(each.id, set()).update(found)
+        pointers = self._sources(value)
+        for part in ast.walk(target):
+            if isinstance(part, ast.Name) and pointers:
+                self._loaded.setdefault(part.id, set()).update(pointers)
 
     def _sources(self, value: ast.expr) -> set[str]:
-        found: set[str] = set()
-        for each in ast.walk(value):
-            if isinstance(each, ast.Name):
-                found |= self._loaded.get(each.id, set())
-            elif isinstance(each, ast.Call) and self._language(each) in _READS:
-                found |= {pointer} if (pointer := self._accessed(each)) else set()
-        return found
+        pointers: set[str] = set()
+        for part in ast.walk(value):
+            if isinstance(part, ast.Name):
+                pointers |= self._loaded.get(part.id, set())
+            elif isinstance(part, ast.Call) and self._language(part) in _READS:
+                pointers |= {pointer} if (pointer := self._accessed(part)) else set()
+        return pointers
 
     def _root(self, node: ast.expr | None) -> str:
         """The parameter that an address starts from; empty if none."""
@@ -128,9 +128,9 @@ class _Reader:
         return call.func.attr if is_method and isinstance(call.func, ast.Attribute) else ""
 
     def _accessed(self, call: ast.Call) -> str:
-        named = {each.arg: each.value for each in call.keywords}
-        if isinstance(call.func, ast.Attribute) and (found := self._root(call.func.value)):
-            return found
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        if isinstance(call.func, ast.Attribute) and (root := self._root(call.func.value)):
+            return root
         first = call.args[0] if call.args else named.get("pointer", named.get("base"))
         return self._root(first)
 
@@ -146,38 +146,38 @@ class _Reader:
             self._see_helper(call, self._helpers[call.func.id])
 
     def _note_indices(self, *addresses: ast.expr) -> None:
-        for each in addresses:
-            mine = self._root(each)
-            self.indices |= {name for name in self._sources(each) if name != mine}
+        for address in addresses:
+            mine = self._root(address)
+            self.indices |= {name for name in self._sources(address) if name != mine}
 
     def _see_helper(self, call: ast.Call, helper: ast.FunctionDef) -> None:
         if helper.name in self._within:
             return
         inner = _Reader(helper, self._helpers, self._imported, self._within)
-        names = [each.arg for each in (*helper.args.posonlyargs, *helper.args.args)]
+        names = [parameter.arg for parameter in (*helper.args.posonlyargs, *helper.args.args)]
         handed = dict(zip(names, call.args))
-        handed |= {each.arg: each.value for each in call.keywords if each.arg}
+        handed |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
         pairs = ((self.read, inner.read), (self.written, inner.written))
         for mine, theirs in (*pairs, (self.indices, inner.indices)):
-            mine |= {found for n in theirs if n in handed and (found := self._root(handed[n]))}
+            mine |= {root for n in theirs if n in handed and (root := self._root(handed[n]))}
 
 
 def _scalars(node: ast.FunctionDef) -> Iterator[str]:
     """Parameters that are multiplied, divided or compared: no pointer is."""
     factors = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
-    for each in ast.walk(node):
+    for part in ast.walk(node):
         parts: list[ast.expr] = []
-        if isinstance(each, ast.BinOp) and isinstance(each.op, factors):
-            parts = [each.left, each.right]
-        elif isinstance(each, ast.Compare) and not isinstance(each.ops[0], (ast.Is, ast.IsNot)):
-            parts = [each.left, *each.comparators]
+        if isinstance(part, ast.BinOp) and isinstance(part.op, factors):
+            parts = [part.left, part.right]
+        elif isinstance(part, ast.Compare) and not isinstance(part.ops[0], (ast.Is, ast.IsNot)):
+            parts = [part.left, *part.comparators]
         yield from (part.id for part in parts if isinstance(part, ast.Name))
 
 
 def pointers_of(
     node: ast.FunctionDef, helpers: Mapping[str, ast.FunctionDef], imported: Meanings
 ) -> Pointers:
-    """What a kernel accesses.
+    """Return what a kernel accesses.
 
     Args:
         node: its function.

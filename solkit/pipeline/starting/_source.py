@@ -41,17 +41,19 @@ class Jit:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Their names, in order."""
-        return tuple(each.arg for each in parameters(self.node))
+        return tuple(parameter.arg for parameter in parameters(self.node))
 
     @property
     def constants(self) -> tuple[str, ...]:
         """Parameters that are annotated as ``constexpr``."""
-        return tuple(each.arg for each in parameters(self.node) if _is_constexpr(each))
+        return tuple(
+            parameter.arg for parameter in parameters(self.node) if _is_constexpr(parameter)
+        )
 
     @property
     def has_loop(self) -> bool:
         """A loop is what Triton pipelines."""
-        return any(isinstance(each, (ast.For, ast.While)) for each in ast.walk(self.node))
+        return any(isinstance(part, (ast.For, ast.While)) for part in ast.walk(self.node))
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class Launch:
     @property
     def arguments(self) -> dict[str, ast.expr]:
         """The arguments by the kernel's parameter names; those by position need the kernel."""
-        named = {each.arg: each.value for each in self.call.keywords if each.arg}
-        if self.jit is None or any(isinstance(each, ast.Starred) for each in self.call.args):
+        named = {keyword.arg: keyword.value for keyword in self.call.keywords if keyword.arg}
+        if self.jit is None or any(isinstance(arg, ast.Starred) for arg in self.call.args):
             return named
         return {**dict(zip(self.jit.parameters, self.call.args)), **named}
 
@@ -98,27 +100,31 @@ class Source:
             for name in bound_by(statement):
                 self.bound.setdefault(name, []).append(statement)
         compiled = self.kernels.keys() | {jit.node.name for jit in self.kernels.values()}
-        defined = [each for each in _top(tree.body) if isinstance(each, Definition)]
-        self.functions = {each.name: each for each in defined if each.name not in compiled}
-        classes = (each for each in _top(tree.body) if isinstance(each, ast.ClassDef))
-        self.classes = {each.name: each for each in classes}
+        defined = [statement for statement in _top(tree.body) if isinstance(statement, Definition)]
+        self.functions = {
+            definition.name: definition for definition in defined if definition.name not in compiled
+        }
+        classes = (
+            statement for statement in _top(tree.body) if isinstance(statement, ast.ClassDef)
+        )
+        self.classes = {owner.name: owner for owner in classes}
 
     @functools.cached_property
     def kernels(self) -> Mapping[str, Jit]:
         """By name, all that Triton compiles, helpers included."""
         names = jitted(self.tree)
-        every = (each for each in ast.walk(self.tree) if isinstance(each, ast.FunctionDef))
-        nodes = {each.name: each for each in every}
-        found = {name: (nodes[name], nodes[name].decorator_list) for name in names}
+        every = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef))
+        nodes = {node.name: node for node in every}
+        definitions = {name: (nodes[name], nodes[name].decorator_list) for name in names}
         for statement in _top(self.tree.body):
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
                 wrappers, inner = self._unwrapped(statement.value)
                 if inner in nodes and (inner in names or self._is_jit(wrappers)):
                     for target in statement.targets:
                         if isinstance(target, ast.Name):
-                            found[target.id] = (nodes[inner], wrappers)
-        helpers = {name: node for name, (node, _) in found.items()}
-        ordered = sorted(found.items(), key=lambda item: (item[1][0].lineno, item[0]))
+                            definitions[target.id] = (nodes[inner], wrappers)
+        helpers = {name: node for name, (node, _) in definitions.items()}
+        ordered = sorted(definitions.items(), key=lambda item: (item[1][0].lineno, item[0]))
         return {
             name: self._jit(name, node, [*wrappers, *node.decorator_list], helpers)
             for name, (node, wrappers) in ordered
@@ -130,43 +136,45 @@ class Source:
         called = {
             name
             for jit in self.kernels.values()
-            for each in ast.walk(jit.node)
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-            for name in (each.func.id,)
+            for part in ast.walk(jit.node)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)
+            for name in (part.func.id,)
             if name != jit.name
         }
         return tuple(name for name in self.kernels if name not in called)
 
     def launches(self, node: ast.AST) -> Iterator[Launch]:
         """The launches in a piece of code."""
-        for each in ast.walk(node):
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Subscript):
-                name = self._launched(each.func.value)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Subscript):
+                name = self._launched(part.func.value)
                 if name is not None:
-                    yield Launch(name, self.kernels.get(name), each)
+                    yield Launch(name, self.kernels.get(name), part)
 
     @functools.cached_property
     def launching(self) -> frozenset[str]:
         """Functions and classes that launch a kernel, themselves or through others."""
         nodes: dict[str, ast.AST] = {**self.aliases, **self.functions, **self.classes}
-        found = {name for name, node in nodes.items() if any(self.launches(node))}
+        launchers = {name for name, node in nodes.items() if any(self.launches(node))}
         uses = {name: used_by(node) & nodes.keys() - {name} for name, node in nodes.items()}
-        while more := {name for name, used in uses.items() if used & found} - found:
-            found |= more
-        return frozenset(found)
+        while more := {name for name, used in uses.items() if used & launchers} - launchers:
+            launchers |= more
+        return frozenset(launchers)
 
     @functools.cached_property
     def aliases(self) -> Mapping[str, ast.expr]:
         """Top-level names that are bound once, to an expression: ``softmax = Softmax.apply``."""
         return {
-            name: found[0].value
-            for name, found in self.bound.items()
-            if len(found) == 1 and isinstance(found[0], ast.Assign) and name not in self.kernels
+            name: bindings[0].value
+            for name, bindings in self.bound.items()
+            if len(bindings) == 1
+            and isinstance(bindings[0], ast.Assign)
+            and name not in self.kernels
         }
 
     def forward(self, owner: ast.ClassDef) -> tuple[Definition | None, int]:
         """A class's ``forward``, and how many of its leading parameters callers do not give."""
-        methods = {each.name: each for each in owner.body if isinstance(each, Definition)}
+        methods = {method.name: method for method in owner.body if isinstance(method, Definition)}
         has_context = self.is_function(owner) and "setup_context" not in methods
         return methods.get("forward"), int(has_context or not self.is_function(owner))
 
@@ -189,7 +197,7 @@ class Source:
         return value.id if value.id in self.kernels or self._is_from_elsewhere(value.id) else None
 
     def _is_from_elsewhere(self, name: str) -> bool:
-        return any(isinstance(each, ast.ImportFrom) for each in self.bound.get(name, ()))
+        return any(isinstance(binding, ast.ImportFrom) for binding in self.bound.get(name, ()))
 
     def _unwrapped(self, value: ast.expr) -> tuple[list[ast.expr], str]:
         """The calls around a function, outermost first, and its name."""
@@ -200,8 +208,12 @@ class Source:
         return wrappers, value.id if isinstance(value, ast.Name) else ""
 
     def _is_jit(self, wrappers: list[ast.expr]) -> bool:
-        called = [each.func if isinstance(each, ast.Call) else each for each in wrappers]
-        return any(full == "triton.jit" for each in called for full in dotted(each, self.imported))
+        called = [
+            wrapper.func if isinstance(wrapper, ast.Call) else wrapper for wrapper in wrappers
+        ]
+        return any(
+            full == "triton.jit" for wrapper in called for full in dotted(wrapper, self.imported)
+        )
 
     def _jit(
         self,
@@ -210,21 +222,21 @@ class Source:
         wrappers: list[ast.expr],
         helpers: Mapping[str, ast.FunctionDef],
     ) -> Jit:
-        calls = [each for each in wrappers if isinstance(each, ast.Call)]
-        tuners = [each for each in calls if self._is_tuner(each)]
-        named = {each.arg for each in parameters(node)}
-        heuristics = [each for each in calls if self._ends(each, "heuristics")]
+        calls = [wrapper for wrapper in wrappers if isinstance(wrapper, ast.Call)]
+        tuners = [call for call in calls if self._is_tuner(call)]
+        named = {parameter.arg for parameter in parameters(node)}
+        heuristics = [call for call in calls if self._ends(call, "heuristics")]
         return Jit(
             name,
             node,
-            frozenset(key for each in tuners for key in self._keys(each)) & named,
-            frozenset(key for each in heuristics for key in self._keys(each)) & named,
+            frozenset(key for tuner in tuners for key in self._keys(tuner)) & named,
+            frozenset(key for heuristic in heuristics for key in self._keys(heuristic)) & named,
             bool(tuners),
             pointers_of(node, helpers, self.imported),
         )
 
     def _is_tuner(self, call: ast.Call) -> bool:
-        has_configs = any(each.arg == "configs" for each in call.keywords)
+        has_configs = any(keyword.arg == "configs" for keyword in call.keywords)
         return has_configs or self._ends(call, "autotune")
 
     def _ends(self, call: ast.Call, name: str) -> bool:
@@ -238,9 +250,9 @@ class Source:
         return {
             key.value
             for node in nodes
-            for each in ast.walk(node)
-            if isinstance(each, ast.Dict)
-            for key in each.keys
+            for part in ast.walk(node)
+            if isinstance(part, ast.Dict)
+            for key in part.keys
             if isinstance(key, ast.Constant) and isinstance(key.value, str)
         }
 
@@ -276,14 +288,14 @@ def parameters(node: Definition) -> list[ast.arg]:
 
 def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Top-level statements, those under ``if``, ``try`` and ``with`` as well."""
-    for each in body:
-        if isinstance(each, (ast.If, ast.Try, ast.With)):
+    for statement in body:
+        if isinstance(statement, (ast.If, ast.Try, ast.With)):
             for field in ("body", "orelse", "finalbody"):
-                yield from _top(getattr(each, field, []))
-            for handler in getattr(each, "handlers", []):
+                yield from _top(getattr(statement, field, []))
+            for handler in getattr(statement, "handlers", []):
                 yield from _top(handler.body)
         else:
-            yield each
+            yield statement
 
 
 def _is_constexpr(argument: ast.arg) -> bool:

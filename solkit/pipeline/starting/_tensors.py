@@ -96,30 +96,35 @@ def tensors_of(
         skip: leading parameters that are none, as ``self``.
         within: functions that are being looked at, which a recursion meets again.
     """
-    names = [each.arg for each in parameters(node)[skip:]]
-    found = {name: Tensor(name) for name in names}
-    used = {name for each in parameters(node) if _says_tensor(each) for name in (each.arg,)}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
-            used |= {each.value.id} if each.attr in _OF_TENSORS else set()
-        _note_rank(each, found)
+    names = [parameter.arg for parameter in parameters(node)[skip:]]
+    tensors = {name: Tensor(name) for name in names}
+    used = {
+        name
+        for parameter in parameters(node)
+        if _says_tensor(parameter)
+        for name in (parameter.arg,)
+    }
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            used |= {part.value.id} if part.attr in _OF_TENSORS else set()
+        _note_rank(part, tensors)
     for launch in source.launches(node):
         pointers = launch.jit.pointers if launch.jit else Pointers()
         for parameter, value in launch.arguments.items():
-            if isinstance(value, ast.Name) and value.id in found and parameter in pointers.every:
+            if isinstance(value, ast.Name) and value.id in tensors and parameter in pointers.every:
                 used.add(value.id)
-                tensor = found[value.id]
+                tensor = tensors[value.id]
                 tensor.is_index |= parameter in pointers.indices
                 tensor.is_written |= parameter in pointers.written
                 tensor.is_read |= parameter in pointers.read
     for name, theirs in _handed_on(source, node, (*within, node.name)):
-        if name in found:
+        if name in tensors:
             used.add(name)
-            found[name].at_least(theirs.rank, theirs.is_exact)
-            found[name].is_index |= theirs.is_index
-            found[name].is_written |= theirs.is_written
-            found[name].is_read |= theirs.is_read
-    return {name: tensor for name, tensor in found.items() if name in used}
+            tensors[name].at_least(theirs.rank, theirs.is_exact)
+            tensors[name].is_index |= theirs.is_index
+            tensors[name].is_written |= theirs.is_written
+            tensors[name].is_read |= theirs.is_read
+    return {name: tensor for name, tensor in tensors.items() if name in used}
 
 
 def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
@@ -129,12 +134,12 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
     """
     groups, names = _Groups(), dict[object, str]()
     _unknown_like_first(tensors)
-    for each in ast.walk(node):
-        if isinstance(each, ast.Assign) and len(each.targets) == 1:
-            for local, dim in _assigned(each.targets[0], each.value, tensors):
+    for part in ast.walk(node):
+        if isinstance(part, ast.Assign) and len(part.targets) == 1:
+            for local, dim in _assigned(part.targets[0], part.value, tensors):
                 groups.join(dim, local)
-        elif isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.Eq, ast.NotEq)):
-            _join_compared(groups, each.left, each.comparators[0], tensors)
+        elif isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
+            _join_compared(groups, part.left, part.comparators[0], tensors)
     if first := next(iter(tensors.values()), None):
         for other in tensors.values():
             if other.is_like_first:
@@ -152,9 +157,9 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
 def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]) -> Sizes:
     taken = {*names.values(), *tensors}
     fresh = itertools.chain(
-        (each for each in _NAMES if each not in taken), (f"D{i}" for i in itertools.count())
+        (name for name in _NAMES if name not in taken), (f"D{i}" for i in itertools.count())
     )
-    most = max((each.rank for each in tensors.values()), default=1)
+    most = max((tensor.rank for tensor in tensors.values()), default=1)
     dims: dict[str, tuple[str, ...]] = {}
     defaults: dict[str, int] = {}
     for tensor in tensors.values():
@@ -180,13 +185,13 @@ def _typical(rank: int, place: int, most: int) -> int:
 
 def _unknown_like_first(tensors: Mapping[str, Tensor]) -> None:
     listed = list(tensors.values())
-    known = next((each for each in listed if each.rank), None)
-    for each in listed:
-        if each.rank == 0:
-            each.rank = known.rank if known else 1
-            each.is_like_first = known is listed[0] or known is None
-        elif not each.is_exact:  # x.shape[-1] alone: a matrix has one
-            each.rank = max(each.rank, 2)
+    ranked = next((tensor for tensor in listed if tensor.rank), None)
+    for tensor in listed:
+        if tensor.rank == 0:
+            tensor.rank = ranked.rank if ranked else 1
+            tensor.is_like_first = ranked is listed[0] or ranked is None
+        elif not tensor.is_exact:  # x.shape[-1] alone: a matrix has one
+            tensor.rank = max(tensor.rank, 2)
 
 
 def _says_tensor(argument: ast.arg) -> bool:
@@ -196,68 +201,68 @@ def _says_tensor(argument: ast.arg) -> bool:
     return text.split(".")[-1].split(" ")[0] == "Tensor"
 
 
-def _note_rank(node: ast.AST, found: Mapping[str, Tensor]) -> None:
+def _note_rank(node: ast.AST, tensors: Mapping[str, Tensor]) -> None:
     """Note what an unpacking, an index, a comparison or ``numel()`` says about a rank."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-        tensor, dims = _shape_of(node.value, found), node.targets[0].elts
-        if tensor is not None and not any(isinstance(each, ast.Starred) for each in dims):
+        tensor, dims = _shape_of(node.value, tensors), node.targets[0].elts
+        if tensor is not None and not any(isinstance(dim, ast.Starred) for dim in dims):
             tensor.at_least(len(dims), exact=True)
     elif isinstance(node, (ast.Subscript, ast.Call)):
-        if (dim := _dim(node, found, known=False)) is not None:
-            found[dim[0]].at_least(dim[1] + 1 if dim[1] >= 0 else -dim[1])
+        if (dim := _dim(node, tensors, ranks_known=False)) is not None:
+            tensors[dim[0]].at_least(dim[1] + 1 if dim[1] >= 0 else -dim[1])
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            tensor = _named(node.func.value, found)
+            tensor = _named(node.func.value, tensors)
             if tensor is not None and node.func.attr == "numel" and not tensor.rank:
                 tensor.at_least(1, exact=True)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        _note_compared(node.left, node.comparators[0], found)
+        _note_compared(node.left, node.comparators[0], tensors)
 
 
-def _note_compared(left: ast.expr, right: ast.expr, found: Mapping[str, Tensor]) -> None:
-    if isinstance(left, ast.Call):  # x.dim() == 2
-        left = left.func
-    tensor = _named(left.value, found) if isinstance(left, ast.Attribute) else None
-    if tensor is None or not isinstance(left, ast.Attribute):
+def _note_compared(lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]) -> None:
+    if isinstance(lhs, ast.Call):  # x.dim() == 2
+        lhs = lhs.func
+    tensor = _named(lhs.value, tensors) if isinstance(lhs, ast.Attribute) else None
+    if tensor is None or not isinstance(lhs, ast.Attribute):
         return
-    is_number = isinstance(right, ast.Constant) and isinstance(right.value, int)
-    if left.attr in ("ndim", "dim") and is_number and isinstance(right, ast.Constant):
-        tensor.at_least(int(str(right.value)), exact=True)
-    elif left.attr == "dtype" and isinstance(right, ast.Attribute):
-        tensor.dtype = right.attr
+    is_number = isinstance(rhs, ast.Constant) and isinstance(rhs.value, int)
+    if lhs.attr in ("ndim", "dim") and is_number and isinstance(rhs, ast.Constant):
+        tensor.at_least(int(str(rhs.value)), exact=True)
+    elif lhs.attr == "dtype" and isinstance(rhs, ast.Attribute):
+        tensor.dtype = rhs.attr
 
 
-def _named(node: ast.expr, found: Mapping[str, Tensor]) -> Tensor | None:
-    return found.get(node.id) if isinstance(node, ast.Name) else None
+def _named(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
+    return tensors.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _shape_of(node: ast.expr, found: Mapping[str, Tensor]) -> Tensor | None:
+def _shape_of(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
     """The tensor in ``x.shape`` or ``x.size()``."""
     if isinstance(node, ast.Call) and not node.args and not node.keywords:
         node = node.func
-        wanted = ("size", "stride")
+        attributes = ("size", "stride")
     else:
-        wanted = ("shape", "")
-    if isinstance(node, ast.Attribute) and node.attr in wanted:
-        return _named(node.value, found)
+        attributes = ("shape", "")
+    if isinstance(node, ast.Attribute) and node.attr in attributes:
+        return _named(node.value, tensors)
     return None
 
 
-def _dim(node: ast.expr, found: Mapping[str, Tensor], known: bool = True) -> _Dim | None:
+def _dim(node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True) -> _Dim | None:
     """The dimension in ``x.shape[1]``, ``x.size(1)`` or ``x.stride(1)``.
 
     Args:
         node: the expression.
-        found: the tensors.
-        known: their ranks are: one counted from the end is counted from the start.
+        tensors: the tensors.
+        ranks_known: their ranks are: one counted from the end is counted from the start.
     """
     tensor, index, is_size = None, None, True
     if isinstance(node, ast.Subscript):
-        tensor, index = _shape_of(node.value, found), node.slice
+        tensor, index = _shape_of(node.value, tensors), node.slice
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
         is_known = node.func.attr in ("size", "stride")
-        tensor, index = _named(node.func.value, found) if is_known else None, node.args[0]
+        tensor, index = _named(node.func.value, tensors) if is_known else None, node.args[0]
         is_size = node.func.attr == "size"
-    if tensor is None or index is None or (known and not is_size):
+    if tensor is None or index is None or (ranks_known and not is_size):
         return None
     try:
         place = ast.literal_eval(index)
@@ -265,44 +270,46 @@ def _dim(node: ast.expr, found: Mapping[str, Tensor], known: bool = True) -> _Di
         return None
     if not isinstance(place, int):
         return None
-    if known and place < 0:
+    if ranks_known and place < 0:
         place += tensor.rank
-    return (tensor.name, place) if not known or 0 <= place < tensor.rank else None
+    return (tensor.name, place) if not ranks_known or 0 <= place < tensor.rank else None
 
 
 def _assigned(
-    target: ast.expr, value: ast.expr, found: Mapping[str, Tensor]
+    target: ast.expr, value: ast.expr, tensors: Mapping[str, Tensor]
 ) -> Iterator[tuple[str, _Dim]]:
     """Local names that an assignment gives to dimensions."""
-    if isinstance(target, ast.Name) and (dim := _dim(value, found)) is not None:
+    if isinstance(target, ast.Name) and (dim := _dim(value, tensors)) is not None:
         yield target.id, dim
     elif isinstance(target, ast.Name) and isinstance(value, ast.Call):
-        tensor = _named(value.func.value, found) if isinstance(value.func, ast.Attribute) else None
+        tensor = (
+            _named(value.func.value, tensors) if isinstance(value.func, ast.Attribute) else None
+        )
         if tensor is not None and tensor.rank == 1 and ast.unparse(value.func).endswith(".numel"):
             yield target.id, (tensor.name, 0)
     elif isinstance(target, ast.Tuple):
-        tensor = _shape_of(value, found)
+        tensor = _shape_of(value, tensors)
         if tensor is not None and len(target.elts) == tensor.rank:
-            for i, each in enumerate(target.elts):
-                if isinstance(each, ast.Name) and each.id.strip("_"):
-                    yield each.id, (tensor.name, i)
+            for i, element in enumerate(target.elts):
+                if isinstance(element, ast.Name) and element.id.strip("_"):
+                    yield element.id, (tensor.name, i)
         elif isinstance(value, ast.Tuple):
-            for left, right in zip(target.elts, value.elts):
-                yield from _assigned(left, right, found)
+            for target_part, value_part in zip(target.elts, value.elts):
+                yield from _assigned(target_part, value_part, tensors)
 
 
 def _join_compared(
-    groups: _Groups, left: ast.expr, right: ast.expr, found: Mapping[str, Tensor]
+    groups: _Groups, lhs: ast.expr, rhs: ast.expr, tensors: Mapping[str, Tensor]
 ) -> None:
-    one, other = _shape_of(left, found), _shape_of(right, found)
+    one, other = _shape_of(lhs, tensors), _shape_of(rhs, tensors)
     if one is not None and other is not None:
         for i in range(min(one.rank, other.rank)):
             groups.join((one.name, i), (other.name, i))
         return
     sides: list[object] = []
-    for each in (left, right):
-        name = each.id if isinstance(each, ast.Name) else None
-        sides.append(_dim(each, found) or (name if name in groups.parent.values() else None))
+    for side in (lhs, rhs):
+        name = side.id if isinstance(side, ast.Name) else None
+        sides.append(_dim(side, tensors) or (name if name in groups.parent.values() else None))
     if None not in sides:
         groups.join(sides[0], sides[1])
 
@@ -318,8 +325,11 @@ def _handed_on(
         if target is None or target.name in within:
             continue
         theirs = tensors_of(source, target, skip, within)
-        names = [each.arg for each in parameters(target)[skip:]]
-        handed = [*zip(names, call.args), *((each.arg, each.value) for each in call.keywords)]
+        names = [parameter.arg for parameter in parameters(target)[skip:]]
+        handed = [
+            *zip(names, call.args),
+            *((keyword.arg, keyword.value) for keyword in call.keywords),
+        ]
         for name, value in handed:
             if isinstance(value, ast.Name) and name in theirs:
                 yield value.id, theirs[name]

@@ -52,9 +52,9 @@ def launched(source: Source, name: str) -> Parts:
     tensors = tensors_of(source, call.node, call.skip)
     sizes = named_sizes(call.node, tensors)
     required = _required(call.node, call.skip)
-    found = tunable(source, call.node) if call.node is source.functions.get(name) else Tunable()
+    knobs = tunable(source, call.node) if call.node is source.functions.get(name) else Tunable()
     if name == "kernel":  # the file's own candidate stays as it is
-        found = Tunable({n: v for n, v in found.defaults.items() if n in found.own}, found.own)
+        knobs = Tunable({n: v for n, v in knobs.defaults.items() if n in knobs.own}, knobs.own)
     present = _OWN_NAMES & source.bound.keys() - source.kernels.keys()
     names: list[str | tuple[str, str]] = sorted(present & {"SHAPES", "TOLERANCE", "valid", "check"})
     parts = []
@@ -63,14 +63,14 @@ def launched(source: Source, name: str) -> Parts:
     if "SPACE" in present:
         names.append("SPACE")
     else:
-        parts.append(_space(source, call, found))
+        parts.append(_space(source, call, knobs))
     written = {
         "reference": _reference(source, call, required, tensors),
         "inputs": _inputs(source, call, required, tensors, sizes),
     }
     names += sorted(present & written.keys())
     parts += [text for own, text in written.items() if own not in present]
-    text, more = _kernel(source, call, found)
+    text, more = _kernel(source, call, knobs)
     return Parts("\n\n".join([*parts, *([text] if text else [])]), [*names, *more])
 
 
@@ -88,26 +88,32 @@ def _required(node: Definition, skip: int) -> list[ast.arg]:
     first = len(positional) - len(node.args.defaults)
     needed = positional[skip : max(first, skip)]
     by_name = zip(node.args.kwonlyargs, node.args.kw_defaults)
-    return needed + [each for each, default in by_name if default is None]
+    return needed + [parameter for parameter, default in by_name if default is None]
 
 
 def _outputs(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     """The arguments that a function writes, if it returns nothing."""
-    returned = [each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value]
-    return () if returned else tuple(each.name for each in tensors.values() if each.is_written)
+    returned = [
+        statement
+        for statement in ast.walk(node)
+        if isinstance(statement, ast.Return) and statement.value
+    ]
+    return (
+        () if returned else tuple(tensor.name for tensor in tensors.values() if tensor.is_written)
+    )
 
 
-def _space(source: Source, call: _Call, found: Tunable) -> str:
-    launches = [each for each in source.launches(call.node) if each.jit is not None]
-    tuned = [each.name for each in launches if each.jit and each.jit.is_autotuned]
+def _space(source: Source, call: _Call, knobs: Tunable) -> str:
+    launches = [launch for launch in source.launches(call.node) if launch.jit is not None]
+    tuned = [launch.name for launch in launches if launch.jit and launch.jit.is_autotuned]
     if tuned:
         return f"# No SPACE: the configurations of triton.autotune on {tuned[0]} are searched.\n"
-    if not found.defaults:
+    if not knobs.defaults:
         return (
             "# No SPACE: no constant of a launch is in reach. To tune one, make it a keyword-only\n"
             '# parameter of kernel() and list its values: SPACE = {"BLOCK": [512, 1024]}\n'
         )
-    lines = [f"    {name!r}: {values},".replace("'", '"') for name, values in found.space().items()]
+    lines = [f"    {name!r}: {values},".replace("'", '"') for name, values in knobs.space().items()]
     return "\n".join(
         ["# TODO: leave out values for which the kernel is wrong.", "SPACE = {", *lines, "}", ""]
     )
@@ -116,7 +122,7 @@ def _space(source: Source, call: _Call, found: Tunable) -> str:
 def _reference(
     source: Source, call: _Call, required: Sequence[ast.arg], tensors: Mapping[str, Tensor]
 ) -> str:
-    names = ", ".join(each.arg for each in required)
+    names = ", ".join(parameter.arg for parameter in required)
     lines = [f"def reference({names}):"]
     others = _alike(source, len(required))
     if others:
@@ -129,24 +135,24 @@ def _reference(
 
 def _alike(source: Source, count: int) -> list[str]:
     """Functions of the file that might be the reference."""
-    found = []
+    alike = []
     for name, node in source.functions.items():
         is_alike = name not in source.launching and len(_required(node, 0)) == count
         if is_alike and tensors_of(source, node):
-            found.append(name)
-    return found[:3]
+            alike.append(name)
+    return alike[:3]
 
 
 def _dtype(source: Source, tensors: Mapping[str, Tensor]) -> str:
-    """What the function asks for; else one that every kernel compiles with."""
-    asked = {each.dtype for each in tensors.values() if each.dtype and not each.is_index}
-    if len(asked) == 1:
-        return f"torch.{asked.pop()}"
+    """Return the dtype that the function asks for; else one that every kernel compiles with."""
+    dtypes = {tensor.dtype for tensor in tensors.values() if tensor.dtype and not tensor.is_index}
+    if len(dtypes) == 1:
+        return f"torch.{dtypes.pop()}"
     nodes = [jit.node for jit in source.kernels.values()]
     has_dot = any(
-        isinstance(each, ast.Attribute) and each.attr.startswith("dot")
+        isinstance(part, ast.Attribute) and part.attr.startswith("dot")
         for node in nodes
-        for each in ast.walk(node)
+        for part in ast.walk(node)
     )
     return "torch.float16" if has_dot else "torch.float32"
 
@@ -167,22 +173,22 @@ def _inputs(
     tensors: Mapping[str, Tensor],
     sizes: Sizes,
 ) -> str:
-    used = {name for each in required for name in sizes.dims.get(each.arg, ())}
+    used = {name for parameter in required for name in sizes.dims.get(parameter.arg, ())}
     taken = [f"{name}={value}" for name, value in sizes.defaults.items() if name in used]
     dtype = f"dtype={_dtype(source, tensors)}"
     header = ", ".join([*taken, dtype, 'device="cuda"'])
     lines = [f"def inputs({header}):"]
     if used:
         lines.append("    # TODO: check the shapes; the text of the file says no more")
-    for each in required:
-        if each.arg in tensors:
-            lines.append(f"    {each.arg} = {_made(tensors[each.arg], sizes)}")
+    for parameter in required:
+        if parameter.arg in tensors:
+            lines.append(f"    {parameter.arg} = {_made(tensors[parameter.arg], sizes)}")
         else:
-            lines += _scalar(each)
-    names = ", ".join(each.arg for each in required) + ("," if len(required) == 1 else "")
-    by_name = {each.arg for each in call.node.args.kwonlyargs}
-    if any(each.arg in by_name for each in required):
-        pairs = ", ".join(f'"{each.arg}": {each.arg}' for each in required)
+            lines += _scalar(parameter)
+    names = ", ".join(parameter.arg for parameter in required) + ("," if len(required) == 1 else "")
+    by_name = {parameter.arg for parameter in call.node.args.kwonlyargs}
+    if any(parameter.arg in by_name for parameter in required):
+        pairs = ", ".join(f'"{parameter.arg}": {parameter.arg}' for parameter in required)
         return "\n".join([*lines, f"    return (), {{{pairs}}}", ""])
     return "\n".join([*lines, f"    return ({names})", ""])
 
@@ -195,22 +201,22 @@ def _scalar(argument: ast.arg) -> list[str]:
     return [f"    {argument.arg} = None", f'    raise NotImplementedError("{todo}")']
 
 
-def _kernel(source: Source, call: _Call, found: Tunable) -> tuple[str, list[str | tuple[str, str]]]:
+def _kernel(source: Source, call: _Call, knobs: Tunable) -> tuple[str, list[str | tuple[str, str]]]:
     """The candidate: a copy of the launcher if it has constants to vary, else a call of it."""
     if call.called == "kernel":
         return "", ["kernel"]
-    is_inside = found.locals or found.literals or found.added or found.defaults.keys() - found.own
+    is_inside = knobs.locals or knobs.literals or knobs.added or knobs.defaults.keys() - knobs.own
     if is_inside:
-        text, needed = copied(source, call.node, found, "kernel")
+        text, needed = copied(source, call.node, knobs, "kernel")
         if text and not needed & _OWN_NAMES:
             return text, sorted(needed)
-    own = {name: value for name, value in found.defaults.items() if name in found.own}
-    by_name = {each.arg for each in call.node.args.kwonlyargs} | own.keys()
-    names = [each.arg for each in _required(call.node, call.skip)]
-    given = [f"{name}={name}" if name in by_name else name for name in [*names, *own]]
+    own = {name: value for name, value in knobs.defaults.items() if name in knobs.own}
+    by_name = {parameter.arg for parameter in call.node.args.kwonlyargs} | own.keys()
+    names = [parameter.arg for parameter in _required(call.node, call.skip)]
+    arguments = [f"{name}={name}" if name in by_name else name for name in [*names, *own]]
     keywords = "".join(f", {name}={value}" for name, value in own.items())
     head = f"def kernel({', '.join(names)}{', *' if own else ''}{keywords}):"
-    return f"{head}\n    return {call.called}({', '.join(given)})\n", [call.name]
+    return f"{head}\n    return {call.called}({', '.join(arguments)})\n", [call.name]
 
 
 def module(source: Source, name: str) -> Parts:
@@ -220,20 +226,20 @@ def module(source: Source, name: str) -> Parts:
     assert node is not None, name  # the chooser asks for classes that have one
     tensors = tensors_of(source, node, skip)
     required = _required(node, skip)
-    for each in required:  # a module's inputs are tensors unless it says otherwise
-        if each.arg not in tensors and each.annotation is None:
-            tensors[each.arg] = Tensor(each.arg)
+    for parameter in required:  # a module's inputs are tensors unless it says otherwise
+        if parameter.arg not in tensors and parameter.annotation is None:
+            tensors[parameter.arg] = Tensor(parameter.arg)
     sizes = named_sizes(node, tensors)
-    made = next((each for each in owner.body if _is_init(each)), None)
-    wanted = _required(made, 1) if isinstance(made, Definition) else []
-    constants = [f"{each} = {value}" for each, value in sizes.defaults.items()]
+    init = next((statement for statement in owner.body if _is_init(statement)), None)
+    init_parameters = _required(init, 1) if isinstance(init, Definition) else []
+    constants = [f"{constant} = {value}" for constant, value in sizes.defaults.items()]
     dtype = f"dtype = {_dtype(source, tensors)}"
     parts = ["\n".join(["# TODO: check the sizes.", *constants, dtype, ""])]
     names: list[str | tuple[str, str]] = []
     if "Model" in source.classes:
         names.append("Model")
     else:
-        parts.append(_model(name, wanted, required))
+        parts.append(_model(name, init_parameters, required))
     if name not in ("Model", "ModelNew"):
         names.append((name, "ModelNew"))
     elif name == "ModelNew":
@@ -242,7 +248,7 @@ def module(source: Source, name: str) -> Parts:
     if "get_init_inputs" in source.bound:
         names.append("get_init_inputs")
     else:
-        parts.append(_listed("get_init_inputs", wanted, {}, sizes))
+        parts.append(_listed("get_init_inputs", init_parameters, {}, sizes))
     return Parts("\n\n".join(parts), names)
 
 
@@ -250,9 +256,9 @@ def _is_init(node: ast.stmt) -> bool:
     return isinstance(node, Definition) and node.name == "__init__"
 
 
-def _model(name: str, wanted: Sequence[ast.arg], required: Sequence[ast.arg]) -> str:
-    init = ", ".join(["self", *(each.arg for each in wanted)])
-    forward = ", ".join(["self", *(each.arg for each in required)])
+def _model(name: str, init_parameters: Sequence[ast.arg], required: Sequence[ast.arg]) -> str:
+    init = ", ".join(["self", *(parameter.arg for parameter in init_parameters)])
+    forward = ", ".join(["self", *(parameter.arg for parameter in required)])
     todo = f"TODO: Model: compute in PyTorch what {name} computes, with equal weights"
     return "\n".join(
         [
@@ -268,16 +274,16 @@ def _model(name: str, wanted: Sequence[ast.arg], required: Sequence[ast.arg]) ->
 
 
 def _listed(
-    function: str, wanted: Sequence[ast.arg], tensors: Mapping[str, Tensor], sizes: Sizes
+    function: str, arguments: Sequence[ast.arg], tensors: Mapping[str, Tensor], sizes: Sizes
 ) -> str:
     lines = [f"def {function}():"]
-    for each in wanted:
-        if each.arg in tensors:
-            made = _made(tensors[each.arg], sizes).replace(", device=device", "")
-            lines.append(f"    {each.arg} = {made}")
+    for argument in arguments:
+        if argument.arg in tensors:
+            text = _made(tensors[argument.arg], sizes).replace(", device=device", "")
+            lines.append(f"    {argument.arg} = {text}")
         else:
-            lines += [line.replace("inputs()", f"{function}()") for line in _scalar(each)]
-    names = ", ".join(each.arg for each in wanted)
+            lines += [line.replace("inputs()", f"{function}()") for line in _scalar(argument)]
+    names = ", ".join(argument.arg for argument in arguments)
     return "\n".join([*lines, f"    return [{names}]", ""])
 
 
@@ -288,12 +294,12 @@ def described(source: Source, name: str) -> Parts:
     lines = ["LAUNCH = {", f'    "kernel": "{name}",']
     for key, values in (("sizes", launch.sizes()), ("args", launch.args())):
         lines += [f'    "{key}": {{', *(f"        {line}," for line in values), "    },"]
-    outputs = [each for each in jit.parameters if each in launch.outputs]
+    outputs = [parameter for parameter in jit.parameters if parameter in launch.outputs]
     lines.append(f'    "outputs": [{_quoted(outputs)}],')
     constants = launch.constants()
     lines += ['    "constants": {', *(f"        {line}," for line in constants), "    },"]
     lines += [f'    "grid": [{_quoted(launch.grid())}],', "}", ""]
-    inner = ", ".join(each for each in jit.parameters if launch.is_input(each))
+    inner = ", ".join(parameter for parameter in jit.parameters if launch.is_input(parameter))
     outs = ", ".join(outputs) or "..."
     note = [
         "# TODO, if operations shall count as well as bytes: what is computed, in PyTorch.",
@@ -305,11 +311,11 @@ def described(source: Source, name: str) -> Parts:
 
 
 def _quoted(words: Iterable[str]) -> str:
-    return ", ".join(f'"{each}"' for each in words)
+    return ", ".join(f'"{word}"' for word in words)
 
 
 class _Description:
-    """What a kernel's text says about how to launch it.
+    """Launch of a kernel, as far as its text says.
 
     A kernel with one axis of programs, one tile and one size that masks compare with is fully
     described; of others the places stay open.
@@ -317,17 +323,19 @@ class _Description:
 
     def __init__(self, jit: Jit) -> None:
         self._jit = jit
-        given = jit.tuned | jit.computed
-        self._constants = [each for each in jit.constants if each not in given]
+        supplied = jit.tuned | jit.computed
+        self._constants = [constant for constant in jit.constants if constant not in supplied]
         pointers = jit.pointers
         self.outputs = pointers.written - pointers.read
         self._scalars = [
-            each
-            for each in jit.parameters
-            if each not in pointers.every and each not in jit.constants and each not in given
+            parameter
+            for parameter in jit.parameters
+            if parameter not in pointers.every
+            and parameter not in jit.constants
+            and parameter not in supplied
         ]
-        self._tiles = [each for each in jit.constants if _is_tile(jit.node, each)]
-        self._compared = [each for each in self._scalars if _is_compared(jit.node, each)]
+        self._tiles = [constant for constant in jit.constants if _is_tile(jit.node, constant)]
+        self._compared = [scalar for scalar in self._scalars if _is_compared(jit.node, scalar)]
         self._axes = _axes(jit.node)
         one = len(self._compared) == len(self._tiles) == 1 and self._axes == 1
         self._is_plain = one and len(self._scalars) == 1
@@ -342,7 +350,7 @@ class _Description:
 
     def args(self) -> list[str]:
         """A text for each argument."""
-        found = []
+        entries = []
         for name in self._jit.parameters:
             if name in self._jit.pointers.every:
                 dtype = "int64" if name in self._jit.pointers.indices else "fp32"
@@ -354,17 +362,17 @@ class _Description:
                 text = "N" if self._is_plain else "TODO: a number or a size, e.g. N"
             else:
                 continue
-            found.append(f'"{name}": "{text}"')
-        return found
+            entries.append(f'"{name}": "{text}"')
+        return entries
 
     def constants(self) -> list[str]:
         """The constants that nothing else sets, and the options."""
-        found = []
+        entries = []
         for name in self._constants:
             size = 1024 if self._is_plain else 64
             value = str(size) if name in self._tiles else '"TODO: a value"'
-            found.append(f'"{name}": {value}')
-        return found if self._jit.is_autotuned else [*found, '"num_warps": 4']
+            entries.append(f'"{name}": {value}')
+        return entries if self._jit.is_autotuned else [*entries, '"num_warps": 4']
 
     def grid(self) -> list[str]:
         """The number of programs along each axis."""
@@ -376,32 +384,32 @@ class _Description:
 
 def _is_tile(node: ast.AST, name: str) -> bool:
     """A constant that a range of indices or the shape of a block is made of."""
-    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
+    calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
     makers = ("arange", "zeros", "full", "make_block_ptr", "make_tensor_descriptor")
     for call in calls:
         called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        used = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)}
+        used = {part.id for part in ast.walk(call) if isinstance(part, ast.Name)}
         if called in makers and name in used:
             return True
     return False
 
 
 def _is_compared(node: ast.AST, name: str) -> bool:
-    compares = (each for each in ast.walk(node) if isinstance(each, ast.Compare))
+    compares = (part for part in ast.walk(node) if isinstance(part, ast.Compare))
     return any(
         isinstance(part, ast.Name) and part.id == name
-        for each in compares
-        for part in ast.walk(each)
+        for compare in compares
+        for part in ast.walk(compare)
     )
 
 
 def _axes(node: ast.AST) -> int:
     """The axes of the grid that a kernel asks for."""
-    found = 1
-    for each in ast.walk(node):
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            named = [k.value for k in each.keywords if k.arg == "axis"]
-            for value in (each.args or named)[:1] if each.func.attr == "program_id" else ():
+    axes = 1
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            named = [k.value for k in call.keywords if k.arg == "axis"]
+            for value in (call.args or named)[:1] if call.func.attr == "program_id" else ():
                 if isinstance(value, ast.Constant) and isinstance(value.value, int):
-                    found = max(found, value.value + 1)
-    return found
+                    axes = max(axes, value.value + 1)
+    return axes
