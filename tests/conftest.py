@@ -6,11 +6,18 @@ import functools
 import gc
 import multiprocessing
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 import pytest
 
@@ -62,6 +69,45 @@ def pytest_collection_finish() -> None:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Any:
+    """Fail skips that ``skips.toml`` does not list, where ``CI`` is set."""
+    report = yield
+    return _unless_unlisted(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Any:
+    """Fail modules that skip as a whole alike."""
+    report = yield
+    return _unless_unlisted(report)
+
+
+def _unless_unlisted(report: Any) -> Any:
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI"):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if not is_listed(report.nodeid, reason):
+            report.outcome = "failed"
+            report.longrepr = f"{report.nodeid} skips and is not in tests/skips.toml: {reason}"
+    return report
+
+
+def is_listed(test: str, reason: str) -> bool:
+    """Tell whether a test may skip for a reason."""
+    name = test.removeprefix("tests/")
+    return any(
+        fnmatchcase(name, row["tests"]) and any(fnmatchcase(reason, r) for r in row["reasons"])
+        for row in _listed_skips()
+    )
+
+
+@functools.cache
+def _listed_skips() -> list[dict[str, Any]]:
+    path = Path(__file__).with_name("skips.toml")
+    rows: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["skip"]
+    return rows
 
 
 @pytest.fixture(autouse=True, scope="session")

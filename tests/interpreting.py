@@ -13,6 +13,8 @@ import triton
 
 def warm_up() -> None:
     """Load what all of them need, once."""
+    from solkit.adapters import triton_interpreter  # noqa: F401 - which imports Inductor's runtime
+
     assert triton.knobs.runtime.interpret
     torch.ones(2).sum()
 

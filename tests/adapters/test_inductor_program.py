@@ -15,7 +15,7 @@ from solkit.processes import jobs
 NATIVE = {
     "chain": ("x: (37, 129); y: (37, 129)", "return torch.relu(x * 2 + y).exp() - y"),
     "softmax": ("x: (5, 70)", "return torch.softmax(x, -1)"),
-    "long_rows": ("x: (3, 1100)", "return F.layer_norm(x, x.shape[-1:])"),
+    "long_rows": ("x: (2, 1100)", "return F.layer_norm(x, x.shape[-1:])"),
     "split_sum": ("x: (70001,)", "return (x * x).sum()"),
     "product": ("x: (50, 40); w: (40, 30); b: (30,)", "return F.gelu(torch.addmm(b, x, w))"),
     "library_alone": ("x: (50, 40); w: (40, 30)", "return x @ w"),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import pytest
+
+
+@pytest.fixture
+def answer(interpreted, tmp_path):
+    """Run a program where Triton interprets kernels; gives its ``answer``."""
+
+    def run(name, text):
+        # Triton reads the source of a kernel
+        (tmp_path / f"{name}.py").write_text(f"{text}\ndef get():\n    return answer\n")
+        return interpreted(tmp_path, f"{name}:get")
+
+    return run
+
 
 PROGRAM = """
 from types import SimpleNamespace
@@ -19,21 +29,17 @@ triton_interpreter.install()
 triton_interpreter.install()
 scope = interpreter._LangPatchScope()
 interpreter._patch_lang_tensor(Tensor, scope)
-print(list(range(Tensor())))
+counted = list(range(Tensor()))
 scope.restore()
-print(hasattr(Tensor, "__index__"))
+answer = counted, hasattr(Tensor, "__index__")
 """
 
 
-def test_scalars_bound_loops_whatever_numpy_thinks_of_arrays_of_one_element():
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.splitlines() == ["[0, 1, 2]", "False"]
+def test_scalars_bound_loops_whatever_numpy_thinks_of_arrays_of_one_element(answer):
+    assert answer("scalars", PROGRAM) == ([0, 1, 2], False)
 
 
 SUMS = """
-import json
 import torch
 import triton
 import triton.language as tl
@@ -72,18 +78,12 @@ except Exception:
 x, out = torch.arange(16, dtype=torch.float32), torch.zeros(1)
 sums[(1,)](x, out, 16, BLOCK=16)
 told.append(out.item())
-print(json.dumps(told))
+answer = told
 """
 
 
-def test_the_language_is_patched_once_a_launch_and_restored_after_it(tmp_path):
-    path = tmp_path / "sums.py"  # Triton reads the source of a kernel
-    path.write_text(SUMS)
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, check=True, env=environment
-    )
-    first, again, longer, *broken = json.loads(ran.stdout)
+def test_the_language_is_patched_once_a_launch_and_restored_after_it(answer):
+    first, again, longer, *broken = answer("sums", SUMS)
     assert [first[0], again[0], longer[0]] == [120 + 15, 120 + 15, 160 * 159 / 2 + 15]
     assert again[1] == longer[1] > 0  # of as many calls: 2, and 11
     assert [each[2] for each in (first, again, longer)] == [True] * 3
@@ -110,15 +110,9 @@ x, out = torch.full((4,), float("-inf")), torch.zeros(4)
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     shifted[(1,)](x, out)
-print(out.isnan().all().item(), [str(each.message) for each in told])
+answer = out.isnan().all().item(), [str(each.message) for each in told]
 """
 
 
-def test_numpy_says_nothing_of_the_infinities_that_a_kernel_computes(tmp_path):
-    path = tmp_path / "infinite.py"  # Triton reads the source of a kernel
-    path.write_text(INFINITE)
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
-    ran = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, check=True, env=environment
-    )
-    assert ran.stdout.strip() == "True []"
+def test_numpy_says_nothing_of_the_infinities_that_a_kernel_computes(answer):
+    assert answer("infinite", INFINITE) == (True, [])

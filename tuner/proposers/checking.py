@@ -163,7 +163,8 @@ class Checker:
     ) -> Any:
         if self._jobs is None:
             self._jobs = _jobs()
-        timeout_s, shown = limit_s or self._limit_s, (str(folder / "parent.py"),)
+        # the folder of all parents: one that shows a parent's alone would load torch again for each
+        timeout_s, shown = limit_s or self._limit_s, (str(folder.parent),)
         return self._jobs.call(f"{_WORKER}:{function}", *args, timeout_s=timeout_s, shown=shown)
 
 

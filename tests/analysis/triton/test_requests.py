@@ -167,7 +167,7 @@ def test_what_fits_in_l2_is_read_once(launched):
 
 
 def test_blocks_of_different_length(launched):
-    demand = launched(followed.triangle, n=640).demand
+    demand = launched(followed.triangle, n=640, block=64).demand
     lengths = [row // 64 + 1 for row in range(640)]
     assert demand.steps == pytest.approx(sum(lengths) / 640)
     assert demand.imbalance == pytest.approx(10 / 5.5)
@@ -255,7 +255,7 @@ def test_a_tensor_that_is_reshaped_is_known(launched):
 
 
 def test_programs_whose_masks_tip_at_different_iterations_are_each_extrapolated(launched):
-    demand = launched(followed.window, n=1 << 16).demand
+    demand = launched(followed.window, n=1 << 16, width=512).demand
     assert demand.guesses == ()  # 1,024 iterations of each of 1,024 programs, few of them run
     elements = sum(min(first + 1, 512) for first in range(0, 1 << 16, 64))
     assert asked(demand, "load") == pytest.approx(4 * elements, rel=0.01)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from solkit.core import Brief, Checked
+from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner.proposers._cases import even_sizes, sizes_to_try
 from solkit.tuner.proposers.checking import Checker
@@ -171,7 +172,26 @@ def test_sizes_are_scaled_down_made_awkward_and_kept_in_turn():
     assert any(each.offset for each in sizes_to_try({"M": 16384, "N": 4096}))
 
 
+def test_parents_share_a_process_that_has_loaded_torch(checker, monkeypatch):
+    started = []
+    original = ForkServer.start
+    monkeypatch.setattr(
+        ForkServer, "start", lambda self: started.append(self.is_alive) or original(self)
+    )
+    for width in (48, 80):
+        found, why = checker.check(HEADER + SIGNS, brief(SIGNS, N=width))
+        assert found is Checked.RIGHT, why
+    assert all(started[1:])
+
+
 # ----------------------------------------------------------------------------- without a parent
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """One folder for all: a sandbox that shows another loads torch again."""
+    return tmp_path_factory.mktemp("alone")
+
 
 WHOLE_BLOCKS = """
 @triton.jit
@@ -204,8 +224,8 @@ def kernel(x, *, BLOCK=256):
         ("    return out", "    return out.nothing_of_this_name", Checked.UNCHECKED),
     ],
 )
-def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, tmp_path, old, new, want):
-    path = tmp_path / "alone.py"
+def test_a_candidate_alone_is_wrong_only_where_it_is_plainly_so(checker, alone, old, new, want):
+    path = alone / "alone.py"
     path.write_text(HEADER + WHOLE_BLOCKS.replace(old, new, 1), encoding="utf-8")
     found, why = checker.check_alone(str(path), None, {"BLOCK": 256}, {"N": 4096})
     assert found is want, why
