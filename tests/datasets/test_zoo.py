@@ -32,7 +32,18 @@ INTERPRETED = """
 
 @pytest.fixture(scope="module")
 def every():
-    return zoo.read()
+    """All files; the valid configurations of each are listed once for all tests."""
+    listed, known = zoo.Implementation.configurations, {}
+
+    def configurations(file, shape):
+        key = named(file), str(shape)
+        if key not in known:
+            known[key] = listed(file, shape)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zoo.Implementation, "configurations", configurations)
+        yield zoo.read()
 
 
 def named(each):

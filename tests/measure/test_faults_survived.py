@@ -117,7 +117,7 @@ def test_a_crash_is_the_candidates_own(measure, name):
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_never_ends_is_killed(measure, name):
     measure(WRONG)  # both processes are there
-    outcome = measure(f"def kernel(x):\n    {ENDLESS[name]}", limit_s=2.0)
+    outcome = measure(f"def kernel(x):\n    {ENDLESS[name]}", limit_s=1.0)
     assert outcome.verdict is Verdict.TIMED_OUT
     check_the_next(measure)
 

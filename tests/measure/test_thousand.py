@@ -21,12 +21,12 @@ def thousand():
 def test_many_candidates_leave_nothing_behind(thousand, tmp_path, monkeypatch):
     kinds = ["right", "right", "right", "wrong", "raising", "dying"]
     monkeypatch.setattr(thousand, "kind_of", lambda number: kinds[number % len(kinds)])
-    found = thousand.run(24, "cpu", tmp_path)
+    found = thousand.run(12, "cpu", tmp_path)
     assert found["verdicts"] == {
-        "right: correct": 12,
-        "wrong: wrong": 4,
-        "raising: crashed": 4,
-        "dying: crashed": 4,
+        "right: correct": 6,
+        "wrong: wrong": 2,
+        "raising: crashed": 2,
+        "dying: crashed": 2,
     }
     growth = found["growth"]
     assert {name: growth[name] for name in ("descriptors", "threads", "processes")} == {

@@ -184,7 +184,7 @@ def test_a_kernel_that_never_ends(check):
     """
     kernel = f"import time\n{dedent(kernel)}"
     outcome, limit_s = when_reached(
-        "running the candidate", lambda limit_s: check(kernel, time_limit_s=limit_s), 4.0
+        "running the candidate", lambda limit_s: check(kernel, time_limit_s=limit_s), 1.0
     )
     assert outcome.verdict is Verdict.TIMED_OUT
     told = f"running the candidate: killed after {limit_s:g} s"
@@ -223,9 +223,9 @@ def test_a_candidate_that_speaks_for_the_harness(check):
 def test_a_reference_that_never_ends(check):
     head = HEAD.replace("    return x * 2", "    while True: pass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solkit.measure.guarded.waiting._GRACE_S", 1.0)
+        patch.setattr("solkit.measure.guarded.waiting._GRACE_S", 0.3)
         outcome, limit_s = when_reached(
-            "running the reference", lambda limit_s: check(WRONG, head, time_limit_s=limit_s), 2.0
+            "running the reference", lambda limit_s: check(WRONG, head, time_limit_s=limit_s), 0.5
         )
     assert outcome.verdict is Verdict.TIMED_OUT
     assert outcome.errors == (f"running the reference: killed after {limit_s:g} s",)

@@ -14,7 +14,7 @@ import proof
 import pytest
 import skipping
 
-PROBLEMS, SAMPLES = 24, 16
+PROBLEMS, SAMPLES = 16, 16
 
 
 @pytest.fixture(scope="module")

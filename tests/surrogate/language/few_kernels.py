@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
+import pytest
 import torch
 import transformers
 
+from solkit.surrogate.language import training
 from solkit.surrogate.language.corpus import texts_of
 from solkit.surrogate.language.regressor import LanguageRegressor, Shape
 from solkit.surrogate.language.tokens import train_tokenizer
@@ -91,3 +94,20 @@ def saved_backbone(kind, path, **more):
     transformers.AutoModel.from_config(config).save_pretrained(path)
     train_tokenizer(texts_of(table(8))[0], 320).save_pretrained(path)
     return path
+
+
+@contextlib.contextmanager
+def interrupted(step):
+    """Learning is interrupted at a step, and kept after each fourth one."""
+    taught = training._Learner._taught
+
+    def stopping(learner, rows, at):
+        if at == step:
+            raise KeyboardInterrupt
+        return taught(learner, rows, at)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "_KEPT_EVERY", 4)
+        patch.setattr(training._Learner, "_taught", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            yield

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from few_kernels import SHAPE, saved_backbone, table
+from few_kernels import SHAPE, interrupted, saved_backbone, table
 
 from solkit.errors import UnsupportedError
 from solkit.surrogate.language import model, training
@@ -98,8 +98,8 @@ def test_gradients_reach_what_learns_and_nothing_else(folder):
 @pytest.mark.parametrize("adapt", ["frozen", "lora"])
 def test_losses_fall(folder, adapt):
     found, losses = learner(folder, adapt, table(16)), []
-    found.how = replace(QUICK, passes=30)
-    found.steps = 60
+    found.how = replace(QUICK, passes=18)
+    found.steps = 36
     taught = found._taught
     found._taught = lambda rows, step: losses.append(taught(rows, step)) or losses[-1]
     found.run(None)
@@ -111,19 +111,15 @@ def test_a_checkpoint_holds_what_learns_and_a_run_goes_on_from_it(folder, adapt,
     if adapt == "lora":
         pytest.importorskip("peft")
     made, file = table(8), tmp_path / "run.pt"
-    how = replace(QUICK, passes=60, variants=2)
-
-    def stop(text):
-        if text.startswith("learned 50"):
-            raise KeyboardInterrupt
+    how = replace(QUICK, passes=16, variants=2)
 
     def fitted(**options):
         model = LanguageRegressor(folder, adapt=adapt, shape=SHAPE, device="cpu")
         return model.fit(made, how, **options)
 
     whole = fitted()
-    with pytest.raises(KeyboardInterrupt):
-        fitted(checkpoint=file, tell=stop)
+    with interrupted(10):
+        fitted(checkpoint=file)
     kept = torch.load(file)["network"]
     assert all(name.startswith("decoder.") or "lora_" in name for name in kept)
     resumed = fitted(checkpoint=file)
