@@ -106,14 +106,14 @@ def shipped() -> tuple[Calibration, ...]:
 def _all(where: Path) -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
     faults: list[str] = []
 
-    def each() -> Iterator[Calibration]:
+    def readable() -> Iterator[Calibration]:
         for path in sorted(where.glob("*.json")):
             try:
                 yield read(path)
             except InputError as error:
                 faults.append(str(error))
 
-    calibrations = sorted(each(), key=lambda calibration: calibration.created, reverse=True)
+    calibrations = sorted(readable(), key=lambda calibration: calibration.created, reverse=True)
     return tuple(calibrations), tuple(faults)
 
 

@@ -1,4 +1,4 @@
-"""What can be learned of kernels without a GPU.
+"""Analysis of kernels without a GPU.
 
 Nothing is imported here: most modules of this room need torch, and callers need not have it.
 """

@@ -150,13 +150,15 @@ class Analyser:
             The result, which may be a failure.
         """
 
-        def told(found: Answer | SolkitError) -> Analysed:
-            if isinstance(found, SolkitError):
-                return Analysed(configuration, error=found)
-            return Analysed(configuration, found.value, seconds=found.seconds)
+        def converted(answer: Answer | SolkitError) -> Analysed:
+            if isinstance(answer, SolkitError):
+                return Analysed(configuration, error=answer)
+            return Analysed(configuration, answer.value, seconds=answer.seconds)
 
         args = dict(configuration.shape), dict(configuration.params)
-        return self._ask(configuration.path, configuration.reference, _METHODS[depth], args, told)
+        return self._ask(
+            configuration.path, configuration.reference, _METHODS[depth], args, converted
+        )
 
     def analysed(
         self, configurations: Iterable[Configuration], depth: Depth = Depth.COMPILED
@@ -226,7 +228,7 @@ class Analyser:
     def points(
         self, path: str, reference: str | None, shape: Mapping[str, Value], most: int, seed: int = 0
     ) -> Future[list[Mapping[str, Value]]]:
-        """What a candidate's parameters may be at a shape.
+        """Return what a candidate's parameters may be at a shape.
 
         Args:
             path: as for `describe`.
@@ -248,9 +250,9 @@ class Analyser:
         reference: str | None,
         method: str,
         args: tuple[Any, ...],
-        told: Callable[[Answer | SolkitError], T],
+        convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
-        """The answer to a request, from disk or a worker, as `told` converts it."""
+        """The answer to a request, from disk or a worker, as `convert` converts it."""
         future: Asked[T] = Asked()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
@@ -259,25 +261,25 @@ class Analyser:
             limit_s = min(limit_s, 2 * self.run_limit_s)
         request, source = Request(method, args, limit_s, *how), Source.here(path, reference)
         if method == "capture":
-            self._pool.submit(source, request, future, told)
+            self._pool.submit(source, request, future, convert)
             return future
         files = [str(Path(file).absolute()) for file in (path, reference) if file is not None]
         stamps = {file: stamp(file) for file in files}
         key = self._key(path, reference, files, method, args)
-        known = self._cache.get(key)
-        if known is not None:
-            future.set_result(told(Answer(known, 0.0, Stamps({}, {}))))
+        cached = self._cache.get(key)
+        if cached is not None:
+            future.set_result(convert(Answer(cached, 0.0, Stamps({}, {}))))
             return future
 
-        def keep_and_tell(found: Answer | SolkitError) -> T:
-            if isinstance(found, Answer) and (why := _machine_fault(found.value)):
-                return told(UnsupportedError(f"this machine cannot compile the kernels: {why}"))
-            if isinstance(found, Answer) and getattr(found.value, "failure", "") != _TIMED_OUT:
-                read = found.stamps
+        def keep_and_tell(answer: Answer | SolkitError) -> T:
+            if isinstance(answer, Answer) and (why := _machine_fault(answer.value)):
+                return convert(UnsupportedError(f"this machine cannot compile the kernels: {why}"))
+            if isinstance(answer, Answer) and getattr(answer.value, "failure", "") != _TIMED_OUT:
+                read = answer.stamps
                 if all(read.get(file, now) == now for file, now in stamps.items()):
                     others = {file: now for file, now in stamps.items() if file not in read}
-                    self._cache.put(key, found.value, read.and_(others))
-            return told(found)
+                    self._cache.put(key, answer.value, read.and_(others))
+            return convert(answer)
 
         self._pool.submit(source, request, future, keep_and_tell)
         return future
@@ -290,10 +292,10 @@ class Analyser:
         method: str,
         args: tuple[Any, ...],
     ) -> str:
-        plain = [canonical(each) if isinstance(each, dict) else each for each in args]
+        plain = [canonical(arg) if isinstance(arg, dict) else arg for arg in args]
         digests = [self._cache.files.digest(file) for file in files]
-        told = repr((self._rests_on, path, reference, files, digests, method, plain))
-        return hashlib.sha256(told.encode()).hexdigest()
+        content = repr((self._rests_on, path, reference, files, digests, method, plain))
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _taken(done: queue.SimpleQueue[Future[T]], pending: set[Future[T]]) -> T:
@@ -302,13 +304,15 @@ def _taken(done: queue.SimpleQueue[Future[T]], pending: set[Future[T]]) -> T:
     return future.result()
 
 
-def _value(found: Answer | SolkitError) -> Any:
-    if isinstance(found, SolkitError):
-        raise found
-    return found.value
+def _value(answer: Answer | SolkitError) -> Any:
+    if isinstance(answer, SolkitError):
+        raise answer
+    return answer.value
 
 
 def _machine_fault(answer: Any) -> str:
-    """Why a compile failed, if that was because the disk was full, say."""
+    """Say why a compile failed, if that was because the disk was full, say."""
     kernels = answer.kernels if isinstance(answer, Analysis) else ()
-    return next((each.error for each in kernels if is_machine_fault(each.error or "")), "") or ""
+    return (
+        next((kernel.error for kernel in kernels if is_machine_fault(kernel.error or "")), "") or ""
+    )

@@ -88,23 +88,23 @@ class Cache:
                 self._write(self._path(key), pickle.dumps((digests, listed, answer)))
 
     def _holds(self, digests: Digests) -> bool:
-        """Whether files have the same contents as then."""
+        """Tell whether files have the same contents as then."""
         return all(self.files.digest(file) == digest for file, digest in digests)
 
     def _digests(self, stamps: Mapping[str, Stamp]) -> Digests | None:
-        """Of files; ``None`` if one has changed since or reads environment variables."""
-        found = []
+        """Return digests of files; ``None`` if one has changed or reads environment variables."""
+        pairs = []
         for file in sorted(stamps):
             now, digest, is_self_contained = self.files.read(file)
             if now != stamps[file] or not is_self_contained:
                 return None
-            found.append((file, digest))
-        return tuple(found)
+            pairs.append((file, digest))
+        return tuple(pairs)
 
     # ------------------------------------------------------------------ files of installed packages
 
     def _list_holds(self, name: str) -> bool:
-        """Whether the files of a list have the same contents as then.
+        """Tell whether the files of a list have the same contents as then.
 
         Raises:
             OSError: it is not there any more.
@@ -124,8 +124,8 @@ class Cache:
         """The name of the list of installed ones, which is its digest, or empty; as `_digests`."""
         if not stamps.installed:
             return ""
-        if (known := self._held.get(stamps.name)) is not None:
-            return known
+        if (held_list := self._held.get(stamps.name)) is not None:
+            return held_list
         if (digests := self._digests(stamps.installed)) is None:
             return None
         data = pickle.dumps(digests)
@@ -153,12 +153,12 @@ class Cache:
         self._trim(path.parent)
 
     def _trim(self, shard: Path) -> None:
-        entries = [(each.stat(), each.path) for each in os.scandir(shard)]
-        held = sum(told.st_size for told, _ in entries)
+        entries = [(entry.stat(), entry.path) for entry in os.scandir(shard)]
+        held = sum(status.st_size for status, _ in entries)
         if held <= self._most_bytes:
             return
-        for told, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
+        for status, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
             if held <= _KEPT * self._most_bytes:
                 return
             Path(path).unlink(missing_ok=True)  # another process may have been quicker
-            held -= told.st_size
+            held -= status.st_size

@@ -1,4 +1,4 @@
-"""What a candidate launches, and what compiling or lowering it says, for a GPU that may be absent.
+"""Launches of a candidate, and what compiling or lowering them says, for an absent GPU too.
 
 Runs in a throw-away child process in which `fake_cuda` and `fake_triton` are installed.
 """
@@ -73,10 +73,10 @@ def analyse(
     Raises:
         ParamsError: no configuration of an autotuned kernel matches `params`.
     """
-    (found,) = analyse_all([(lambda: workload, params)], device, jobs)
-    if isinstance(found, SolkitError):
-        raise found
-    return found
+    (analysis,) = analyse_all([(lambda: workload, params)], device, jobs)
+    if isinstance(analysis, SolkitError):
+        raise analysis
+    return analysis
 
 
 def analyse_all(
@@ -113,23 +113,25 @@ def analyse_all(
     kernels = _Kernels(device, jobs, isolated, progress)
     waiting = listed
     while waiting:
-        for each in waiting:
-            each.run = _attempted(each, device, limit_s)
+        for attempt in waiting:
+            attempt.run = _attempted(attempt, device, limit_s)
             progress()
-        kernels.compile([each.run for each in waiting if isinstance(each.run, _Run)], depth)
-        waiting = [each for each in waiting if each.passes_over(kernels, depth)]
-    found: list[Analysis | SolkitError] = []
-    for each in listed:
-        run = each.run
+        kernels.compile(
+            [attempt.run for attempt in waiting if isinstance(attempt.run, _Run)], depth
+        )
+        waiting = [attempt for attempt in waiting if attempt.passes_over(kernels, depth)]
+    results: list[Analysis | SolkitError] = []
+    for attempt in listed:
+        run = attempt.run
         if isinstance(run, _Run):
             deep = run.reached(depth)
             analysis = _analysis(run, kernels.compiled[deep], device, deep)
-            again = partial(_attempted, each, device, limit_s)
-            found.append(_with_failed_builds(run, analysis, again, device, depth))
+            again = partial(_attempted, attempt, device, limit_s)
+            results.append(_with_failed_builds(run, analysis, again, device, depth))
         elif run is not None:
-            found.append(run)
+            results.append(run)
         progress()
-    return found
+    return results
 
 
 def _with_failed_builds(
@@ -139,30 +141,31 @@ def _with_failed_builds(
     device: Device,
     depth: Depth,
 ) -> Analysis:
-    """What a candidate does if its extensions that do not compile are not built.
+    """Return what a candidate does if its extensions that do not compile are not built.
 
     `load_inline` raises an error where it builds, and many candidates then do without. One that
     fails all the same keeps its analysis, which names the compiler's error.
     """
     failed = {k.launch.name: k.error for k in analysis.kernels if k.facts.registers is None}
     launches = run.extensions.launches
-    errors = {each.source: failed.get(each.host.kernel) for each in launches}
-    known = {source: error for source, error in errors.items() if error}
-    if not known:
+    errors = {launch.source: failed.get(launch.host.kernel) for launch in launches}
+    causes = {source: error for source, error in errors.items() if error}
+    if not causes:
         return analysis
-    with cuda.failing(known):
+    with cuda.failing(causes):
         second = again()
     if not isinstance(second, _Run) or not second.whole:
         return analysis
     if not second.captured.launches and not second.captured.library:
         return analysis
-    kernels = {id(each.kernel): each.kernel for each in second.captured.launches}
+    kernels = {id(launch.kernel): launch.kernel for launch in second.captured.launches}
     results = compile_all(list(kernels.values()), device, depth=depth)
-    told = _analysis(second, dict(zip(kernels, results, strict=True)), device, depth)
+    retried = _analysis(second, dict(zip(kernels, results, strict=True)), device, depth)
     notes = [
-        f"An extension does not build, and the candidate does without: {e}." for e in known.values()
+        f"An extension does not build, and the candidate does without: {e}."
+        for e in causes.values()
     ]
-    return replace(told, notes=(*notes, *told.notes))
+    return replace(retried, notes=(*notes, *retried.notes))
 
 
 @dataclass(eq=False)
@@ -182,7 +185,7 @@ class _Attempt:
     run: _Run | Analysis | SolkitError | None = None
 
     def passes_over(self, kernels: _Kernels, depth: Depth) -> bool:
-        """Whether another run shows configurations that Triton takes in place of failing ones."""
+        """Tell whether another run shows what Triton takes instead of failing configurations."""
         if not isinstance(self.run, _Run):
             return False
         launches, compiled = self.run.captured.launches, kernels.compiled[self.run.reached(depth)]
@@ -226,7 +229,7 @@ class _Kernels:
 def captured_only(
     recipes: Recipes, params: Mapping[str, Value], device: Device
 ) -> Analysis | SolkitError:
-    """What a candidate launches, without a compiler: captured facts.
+    """Return what a candidate launches, without a compiler: captured facts.
 
     Args:
         recipes: of the candidate at a shape.
@@ -236,15 +239,19 @@ def captured_only(
     run = _recorded(lambda seen: recipes.capture(params, seen))
     if not isinstance(run, _Run):
         return run
-    own = [each.launch for each in run.extensions.launches if each.launch is not None]
-    launches = [*(each.launch for each in run.captured.launches), *own]
+    own = [launch.launch for launch in run.extensions.launches if launch.launch is not None]
+    launches = [*(launch.launch for launch in run.captured.launches), *own]
     if not launches and not run.captured.library:
         return _nothing(run)
-    facts = [Facts(each, Depth.CAPTURED) for each in launches]
-    told = library.with_operators(
-        facts, run.captured.library, device, Depth.CAPTURED, lambda each: each
+    facts = [Facts(launch, Depth.CAPTURED) for launch in launches]
+    all_facts = library.with_operators(
+        facts,
+        run.captured.library,
+        device,
+        Depth.CAPTURED,
+        lambda op_facts: op_facts,
     )
-    kernels = tuple(map(KernelAnalysis, told))
+    kernels = tuple(map(KernelAnalysis, all_facts))
     seen = run.captured.is_whole and not run.extensions.unseen
     whole = run.whole and seen and len(own) == len(run.extensions.launches)
     status = AnalysisStatus.COMPLETE if whole else AnalysisStatus.PARTIAL
@@ -289,48 +296,55 @@ def _analysis(
     captured, extensions = run.captured, run.extensions
     if not captured.launches and not extensions.launches and not captured.library:
         return _nothing(run)
-    found = launch_facts(
-        captured.launches, lambda kernels: [compiled[id(each)] for each in kernels], device, depth
+    followed = launch_facts(
+        captured.launches,
+        lambda kernels: [compiled[id(kernel)] for kernel in kernels],
+        device,
+        depth,
     )
-    pairs = [(launch, facts) for launch, (facts, _) in zip(captured.launches, found, strict=True)]
+    pairs = [
+        (launch, facts) for launch, (facts, _) in zip(captured.launches, followed, strict=True)
+    ]
     extended, unknown, binaries = extension_facts(extensions.launches, device)
-    found += extended
-    found = library.with_operators(
-        found, captured.library, device, depth, lambda facts: (facts, 0.0)
+    followed += extended
+    followed = library.with_operators(
+        followed, captured.library, device, depth, lambda facts: (facts, 0.0)
     )
-    unread = _notes([facts for facts, _ in found])
+    unread = _notes([facts for facts, _ in followed])
     notes = tuple(dict.fromkeys((*captured.notes, *unread, *extensions.remarks, *unknown)))
-    kernels = tuple(described(facts, device, seconds) for facts, seconds in found)
+    kernels = tuple(described(facts, device, seconds) for facts, seconds in followed)
     whole = run.whole and captured.is_whole and not unknown and not extensions.unseen
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
     written = () if extensions.launches else outputs_written(captured.made, pairs)
-    told = Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
+    shallow = Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
     if not sound:
-        return told
-    codes = [(each, facts, compiled[id(each.kernel)]) for each, facts in pairs]
+        return shallow
+    codes = [(launch, facts, compiled[id(launch.kernel)]) for launch, facts in pairs]
     others = [*zip(extensions.launches, binaries, strict=True)]
-    left = {n: each for n, each in captured.unread.items() if each not in extensions.merged}
-    return replace(told, unread=unread_inputs(left, codes, others))
+    unread_storages = {
+        n: storage for n, storage in captured.unread.items() if storage not in extensions.merged
+    }
+    return replace(shallow, unread=unread_inputs(unread_storages, codes, others))
 
 
 def _nothing(run: _Run) -> Analysis:
     """The analysis of a run without a visible launch."""
     captured, extensions = run.captured, run.extensions
     seen = run.whole and captured.is_whole and not extensions.unseen
-    told = (*captured.notes, *extensions.remarks)
-    notes = (_NOTHING, *told) if seen else told
+    remarks = (*captured.notes, *extensions.remarks)
+    notes = (_NOTHING, *remarks) if seen else remarks
     is_unanalysed, outputs = captured.is_unanalysed or extensions.unseen, captured.outputs
     status = AnalysisStatus.NOT_ANALYSED if is_unanalysed else AnalysisStatus.NOT_CAPTURED
     unread = tuple(captured.unread) if seen else ()
     return Analysis(status, (), notes, outputs, failure=run.failure, unread=unread)
 
 
-def _notes(found: Sequence[Facts]) -> tuple[str, ...]:
-    """What could not be read, and what was guessed."""
-    unread = [note for facts in found for note in facts.notes]
-    guesses = [g for facts in found if facts.requests for g in facts.requests.guesses]
+def _notes(all_facts: Sequence[Facts]) -> tuple[str, ...]:
+    """List what could not be read, and what was guessed."""
+    unread = [note for facts in all_facts for note in facts.notes]
+    guesses = [g for facts in all_facts if facts.requests for g in facts.requests.guesses]
     return (*unread, *guesses)
 
 

@@ -44,24 +44,24 @@ def written(
     with FakeTensorMode():
         loaded = kernelfiles.load(path)
         problem = loaded.description.problem
-        asked = dict(problem.shapes[0] if shape is None else shape)
+        sizes = dict(problem.shapes[0] if shape is None else shape)
         seed_everything(0)
-        workload = loaded.workload(asked, {}, "cuda")
+        workload = loaded.workload(sizes, {}, "cuda")
         if problem.format not in ("native", "kernelbench") or workload.reference is None:
             raise KernelFileError(
                 f"is a {problem.format} file; expected reference() and inputs(), or KernelBench's "
                 "Model and get_inputs()",
                 path,
             )
-        about = f"At {_listed(asked)}, for {device.name}"
-        reference = _reference((problem.name, about), workload, path, asked)
+        about = f"At {_listed(sizes)}, for {device.name}"
+        reference = _reference((problem.name, about), workload, path, sizes)
         try:
-            made = program_of(reference, settings)
+            program = program_of(reference, settings)
         except InputError as error:
             if isinstance(error, KernelFileError):
                 raise
             raise InputError(f"{path} cannot be compiled into a kernel file: {error}") from error
-    return made.text, made.notes, made.choices
+    return program.text, program.notes, program.choices
 
 
 def _listed(shape: Mapping[str, Value]) -> str:

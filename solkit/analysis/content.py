@@ -1,4 +1,4 @@
-"""What an answer about a kernel file depends on: the files that were read for it, and SolKit.
+"""Dependencies of an answer about a kernel file: the files that were read for it, and SolKit.
 
 A worker notes each file that is opened for reading (`Reads`), including modules that the kernel
 file imports. The process that asks compares them with the disk (`Files`).
@@ -50,28 +50,28 @@ kernel that imports a package may read thousands, and each answer depends on all
 def stamp(path: str) -> Stamp:
     """A file's stamp."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - thousands of times a second
+        status = os.stat(path)  # noqa: PTH116 - thousands of times a second
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def is_installed(path: str) -> bool:
-    """Whether a file is one of an installed package."""
+    """Tell whether a file is one of an installed package."""
     return any(f"{os.sep}{name}{os.sep}" in path for name in ("site-packages", "dist-packages"))
 
 
 class Lately(Generic[T]):
-    """What was found out of installed packages in the last second."""
+    """Cache of what is known of installed packages for a second."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, T]] = {}
 
     def get(self, key: str) -> T | None:
         """``None`` if nothing was found so lately."""
-        found = self._known.get(key)
-        return found[1] if found and time.monotonic() - found[0] <= _TRUSTED_S else None
+        entry = self._known.get(key)
+        return entry[1] if entry and time.monotonic() - entry[0] <= _TRUSTED_S else None
 
     def add(self, key: str, value: T) -> T:
         """Keep it; returns it."""
@@ -115,17 +115,17 @@ class Stamps(Mapping[str, Stamp]):
             return Stamps({**self.own, **new.own}, {**self.installed, **new.installed})
         if not new.own:
             return self
-        found = Stamps({**self.own, **new.own}, self.installed)
-        found.__dict__["name"] = self.name  # it takes a while, and is the same
-        return found
+        joined = Stamps({**self.own, **new.own}, self.installed)
+        joined.__dict__["name"] = self.name  # it takes a while, and is the same
+        return joined
 
     @functools.cached_property
     def name(self) -> str:
-        """Of the installed ones; equal stamps have equal names."""
+        """Name of the installed ones; equal stamps have equal names."""
         return str(hash(frozenset(self.installed.items())))
 
     def are_current(self) -> bool:
-        """Whether the files are as they were; installed ones are looked at once a second."""
+        """Tell whether the files are as they were; installed ones are looked at once a second."""
         if any(stamp(file) != then for file, then in self.own.items()):
             return False
         if _CURRENT.get(self.name) is None:
@@ -162,18 +162,18 @@ class Files:
 
         Python code that reads environment variables is not.
         """
-        known = self._known.get(path)
-        if known is None or known[0] != recent(path):
-            known = self._known[path] = _read(path)
-        return known
+        contents = self._known.get(path)
+        if contents is None or contents[0] != recent(path):
+            contents = self._known[path] = _read(path)
+        return contents
 
 
 def _read(path: str) -> tuple[Stamp, str, bool]:
     for _ in range(_LOOKS):
         now = stamp(path)
-        found = (now, *_digested(path, now))
+        contents = (now, *_digested(path, now))
         if stamp(path) == now:  # it did not change while it was read
-            return found
+            return contents
     return None, "", False
 
 
@@ -190,8 +190,8 @@ def _digested(path: str, now: Stamp) -> tuple[str, bool]:
 
 
 def _asks(path: str, data: bytes) -> bool:
-    told = b"environ" in data or b"getenv" in data
-    return path.endswith(".py") and not is_installed(path) and told
+    reads_environment = b"environ" in data or b"getenv" in data
+    return path.endswith(".py") and not is_installed(path) and reads_environment
 
 
 class Reads:
@@ -208,9 +208,9 @@ class Reads:
 
     def new(self) -> dict[str, Stamp]:
         """Files that were opened since the last call, by absolute path, with their stamps then."""
-        found = list(itertools.islice(self._stamps.items(), self._told, None))
-        self._told += len(found)
-        return {path: each for path, each in found if each is not None}
+        fresh = list(itertools.islice(self._stamps.items(), self._told, None))
+        self._told += len(fresh)
+        return {path: file_stamp for path, file_stamp in fresh if file_stamp is not None}
 
     def _note(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "ctypes.dlopen":
@@ -234,11 +234,11 @@ def _source_of(path: str) -> str:
 
 
 def _ignored_folders() -> Iterator[str]:
-    """Each ends in a slash; `surroundings` covers them."""
+    """Yield folders, which end in a slash; `surroundings` covers them."""
     places = [Path(tempfile.gettempdir()), *map(Path, ("/proc", "/sys", "/dev"))]
     places += [Path(os.environ.get("TRITON_CACHE_DIR", "~/.triton")).expanduser()]
     library = sysconfig.get_paths()
-    places += [Path(library[name], each) for name in ("purelib", "platlib") for each in _LIBRARIES]
+    places += [Path(library[name], part) for name in ("purelib", "platlib") for part in _LIBRARIES]
     places += [place for room in _ROOMS for place in (_ROOT / room, (_ROOT / room).resolve())]
     yield from (f"{place}{os.sep}" for place in places)
     for entry in Path(str(os.__file__)).parent.iterdir():  # Python's own library
@@ -250,7 +250,7 @@ def _ignored_folders() -> Iterator[str]:
 
 
 def surroundings() -> tuple[object, ...]:
-    """What all answers of this process depend on besides files that kernels read."""
+    """Return what all answers of this process depend on besides files that kernels read."""
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -279,5 +279,5 @@ def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
         if entry.is_dir():
             yield from _sources(entry.path)
         elif entry.name.endswith((".py", ".json")):
-            told = entry.stat()
-            yield entry.path, told.st_size, told.st_mtime_ns
+            status = entry.stat()
+            yield entry.path, status.st_size, status.st_mtime_ns

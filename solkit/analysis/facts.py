@@ -29,13 +29,13 @@ Compile = Callable[[Sequence[Specialisation]], Sequence[Compiled]]
 """Compiles kernels for a device."""
 
 _TORCHS_HELPERS = re.compile(r"\b(triton_helpers\.py):\d+")
-"""Of ``torch/_inductor/runtime``: its functions are inlined in Inductor's kernels."""
+"""Helpers of ``torch/_inductor/runtime``: their functions are inlined in Inductor's kernels."""
 _DIGITS = 9
 _ESTIMATED = (
     *("registers", "spills", "accesses", "loop_requests", "l1_wavefronts", "l2_read_bytes"),
     *("l2_write_bytes", "shared", "barriers", "instructions", "reuse"),
 )
-"""What lowered facts estimate: registers and widths of accesses, and all that depends on these."""
+"""Fields that lowered facts estimate: registers, widths of accesses, and all that rests on these."""
 _SUMS = (
     "steps",
     "imbalance",
@@ -63,8 +63,8 @@ def launch_facts(
     """
     kernels = list({id(launch.kernel): launch.kernel for launch in launches}.values())
     compiled = dict(zip(map(id, kernels), compile_all(kernels), strict=True))
-    found = [(launch, compiled[id(launch.kernel)]) for launch in launches]
-    return [(facts_of(launch, binary, device, depth), binary.seconds) for launch, binary in found]
+    pairs = [(launch, compiled[id(launch.kernel)]) for launch in launches]
+    return [(facts_of(launch, binary, device, depth), binary.seconds) for launch, binary in pairs]
 
 
 def facts_of(
@@ -80,8 +80,8 @@ def facts_of(
         facts = _with_estimates(facts, compiled, captured.kernel.options.get("maxnreg"))
 
     def follow(resident: Occupancy) -> Requests:
-        given, kinds = captured.arguments, captured.kernel.signature
-        arguments = {n: a for n, a in given.items() if str(kinds.get(n)) != "constexpr"}
+        all_arguments, kinds = captured.arguments, captured.kernel.signature
+        arguments = {n: a for n, a in all_arguments.items() if str(kinds.get(n)) != "constexpr"}
         grid = facts.launch.grid
         shared_bytes = facts.shared_bytes or 0
         return requests_of(
@@ -129,22 +129,22 @@ def extension_facts(
     try:
         compiled = cuda.compile_launches(launches, device)
     except UnsupportedError as error:
-        known = (each.launch for each in launches if each.launch is not None)
-        alone = [(Facts(launch, Depth.CAPTURED), 0.0) for launch in known]
+        visible = (launch.launch for launch in launches if launch.launch is not None)
+        alone = [(Facts(launch, Depth.CAPTURED), 0.0) for launch in visible]
         return alone, (f"CUDA C++ was not compiled: {error}",), ()
-    found: list[tuple[Facts, float]] = []
+    followed: list[tuple[Facts, float]] = []
     unknown: dict[str, None] = {}
     for captured, binary in zip(launches, compiled):
         if captured.launch is not None:
             facts = _extension_facts(captured, binary, device)
-            found.append((facts, binary.seconds))
+            followed.append((facts, binary.seconds))
             if binary.error is None and binary.registers is None:  # e.g. a missing header
                 unknown |= dict.fromkeys(facts.notes)
             continue
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
         unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
-    return _merged(found), tuple(unknown), compiled
+    return _merged(followed), tuple(unknown), compiled
 
 
 def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:
@@ -188,8 +188,8 @@ def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts
     except Exception as error:  # a newer Triton's IR may hold anything; the rest stays known
         reason = f"{type(error).__name__}: {error}"
         return replace(facts, notes=(*facts.notes, f"Registers are unknown: {reason}"))
-    known = replace(facts, registers=registers, spills=spills, instructions=mix)
-    return replace(known, estimated=_ESTIMATED)
+    estimated = replace(facts, registers=registers, spills=spills, instructions=mix)
+    return replace(estimated, estimated=_ESTIMATED)
 
 
 def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:
@@ -206,19 +206,19 @@ def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device
         raise
     except Exception as error:  # a newer Triton's IR may hold anything; the rest stays known
         reason = f"{type(error).__name__}: {error}"
-        told = f"What {facts.launch.name} asks for could not be read: {reason}"
-        return replace(facts, notes=(*facts.notes, told))
+        note = f"What {facts.launch.name} asks for could not be read: {reason}"
+        return replace(facts, notes=(*facts.notes, note))
 
 
-def _merged(found: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
+def _merged(followed: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
     """Launches with equal facts become one, although their arguments differ."""
     once: list[tuple[Facts, float]] = []
     counts: list[int] = []
-    for facts, seconds in found:
+    for facts, seconds in followed:
         alone = replace(facts, launch=replace(facts.launch, count=1))
-        known = [each for each, _ in once]
-        if alone in known:
-            counts[known.index(alone)] += facts.launch.count
+        distinct = [facts for facts, _ in once]
+        if alone in distinct:
+            counts[distinct.index(alone)] += facts.launch.count
         else:
             once.append((alone, seconds))
             counts.append(facts.launch.count)

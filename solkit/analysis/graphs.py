@@ -1,4 +1,4 @@
-"""What a candidate launches inside CUDA graphs: not when they are captured, at each replay."""
+"""Launches of a candidate inside CUDA graphs: not when they are captured, at each replay."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _replay(seen: Recording, extensions: cuda.CudaRecording, operators: LibraryR
     if steps is not None:
         steps.spoil("it replays a CUDA graph")
     into = library.current()
-    waiting = sorted(operators.launches, key=lambda each: each.after)
+    waiting = sorted(operators.launches, key=lambda operator: operator.after)
     if into is not None:
         into.touch(operators)
     number = 0

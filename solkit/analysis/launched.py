@@ -31,8 +31,8 @@ def find_launched_space(loaded: LoadedKernel) -> None:
     seen = _launched(loaded, problem.shapes[0])
     space = space_of_tuners(seen.tuners.values()) if seen is not None else Space()
     if space.values:
-        found = replace(candidate, space=space)
-        loaded.description = replace(loaded.description, candidate=found)
+        with_space = replace(candidate, space=space)
+        loaded.description = replace(loaded.description, candidate=with_space)
 
 
 def left_by_pruning(loaded: LoadedKernel, shape: Mapping[str, Value], space: Space) -> Space:
@@ -57,7 +57,9 @@ def _prunes(tuner: Any) -> bool:
 
 
 def _is_among(kept: Sequence[Mapping[str, Value]], point: Mapping[str, Value]) -> bool:
-    return any(all(point.get(k, value) == value for k, value in each.items()) for each in kept)
+    return any(
+        all(point.get(k, value) == value for k, value in constraint.items()) for constraint in kept
+    )
 
 
 def _launched(loaded: LoadedKernel, shape: Mapping[str, Value]) -> Recording | None:

@@ -101,7 +101,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker answered.
+    """Answer of a worker.
 
     Attributes:
         value: a record of SolKit's.
@@ -114,7 +114,7 @@ class Answer:
     stamps: Stamps
 
 
-Found = Union[Answer, SolkitError]
+Outcome = Union[Answer, SolkitError]
 
 
 class Asked(Future[T]):
@@ -140,13 +140,13 @@ class _Task:
     source: Source
     request: Request
     future: Asked[Any]
-    told: Callable[[Found], Any]
+    convert: Callable[[Outcome], Any]
 
-    def tell(self, found: Found) -> None:
-        if isinstance(found, Answer) and isinstance(found.value, SolkitError):
-            found = found.value
+    def tell(self, answer: Outcome) -> None:
+        if isinstance(answer, Answer) and isinstance(answer.value, SolkitError):
+            answer = answer.value
         try:
-            self.future.set_result(self.told(found))
+            self.future.set_result(self.convert(answer))
         except Exception as error:
             self.future.set_exception(error)
 
@@ -191,15 +191,15 @@ class Pool:
         source: Source,
         request: Request,
         future: Asked[T],
-        told: Callable[[Found], T],
+        convert: Callable[[Outcome], T],
     ) -> None:
         """Have a worker answer a request.
 
         Args:
             source: the file.
             request: what to ask about it.
-            future: gets what `told` returns or raises.
-            told: called in a thread of the pool with the answer, or with the error that the method
+            future: gets what `convert` returns or raises.
+            convert: called in a thread of the pool with the answer, or the error that the method
                 raised; `JobDiedError` if it ended or hung the worker.
 
         Raises:
@@ -210,7 +210,7 @@ class Pool:
                 raise WorkerError("the analyser is closed")
             future._abandon = self._end_unwanted
             waiting = self._waiting.setdefault(source, deque())
-            waiting.append(_Task(source, request, future, told))
+            waiting.append(_Task(source, request, future, convert))
             self._queued += 1
             if self._queued > self._idle and len(self._threads) < self._workers:
                 self._threads.append(threading.Thread(target=self._serve, daemon=True))
@@ -221,7 +221,7 @@ class Pool:
         """Cancel what waits, and end all workers."""
         with self._changed:
             self._closed = True
-            for task in (each for waiting in self._waiting.values() for each in waiting):
+            for task in (task for waiting in self._waiting.values() for task in waiting):
                 task.future.cancel()
             self._waiting.clear()
             running = list(self._running)
@@ -236,7 +236,9 @@ class Pool:
     def _end_unwanted(self) -> None:
         """End the workers whose answers no one wants any more."""
         with self._changed:
-            busy = [each for each in self._running if each.tasks and _are_unwanted(each.tasks)]
+            busy = [
+                worker for worker in self._running if worker.tasks and _are_unwanted(worker.tasks)
+            ]
             for worker in busy:
                 worker.is_ending = True
         for worker in busy:
@@ -249,9 +251,9 @@ class Pool:
         while taken := self._next(latest):
             tasks, worker = taken
             latest = tasks[0].source
-            wanted = [task for task in tasks if task.future.set_running_or_notify_cancel()]
-            if wanted:
-                self._answer(wanted, worker)
+            active = [task for task in tasks if task.future.set_running_or_notify_cancel()]
+            if active:
+                self._answer(active, worker)
             else:
                 self._keep(worker)
             with self._changed:
@@ -292,7 +294,7 @@ class Pool:
         return min(held or filter(self._is_worth, self._waiting), key=self._need, default=None)
 
     def _is_worth(self, source: Source, taking: int = 0) -> bool:
-        """Whether its tasks will still be waiting when one more worker is ready.
+        """Tell whether its tasks will still be waiting when one more worker is ready.
 
         `taking` threads are about to serve it.
         """
@@ -311,17 +313,19 @@ class Pool:
 
     def _answer(self, tasks: Sequence[_Task], worker: _Worker | None) -> None:
         """Answer tasks of one method, and keep the worker, if it is still usable."""
-        worker, found = self._asked(tasks, worker, isolated=False)
-        if isinstance(found, JobDiedError) and not self._closed:
+        worker, outcome = self._asked(tasks, worker, isolated=False)
+        if isinstance(outcome, JobDiedError) and not self._closed:
             if len(tasks) > 1:  # one of them is to blame
                 self._keep(worker)
                 for task in tasks:
                     self._answer([task], self._unkept(task.source))
                 return
-            if tasks[0].request.compiles and not found.timed_out:
-                worker, found = self._asked(tasks, worker, isolated=True)
+            if tasks[0].request.compiles and not outcome.timed_out:
+                worker, outcome = self._asked(tasks, worker, isolated=True)
         self._keep(worker)  # first: whoever hears the answer may ask for the next
-        answers: Sequence[Found] = [found] * len(tasks) if isinstance(found, SolkitError) else found
+        answers: Sequence[Outcome] = (
+            [outcome] * len(tasks) if isinstance(outcome, SolkitError) else outcome
+        )
         for task, answer in zip(tasks, answers, strict=True):
             task.tell(answer)
 
@@ -330,7 +334,7 @@ class Pool:
     ) -> tuple[_Worker | None, Sequence[Answer] | SolkitError]:
         """The worker, if still usable; and the answers, or why there are none."""
         options = {"jobs": self._spare(tasks[0].source), "isolated": isolated}
-        found: SolkitError
+        failure: SolkitError
         try:
             if not _are_unwanted(tasks):
                 worker = self._fit(worker, tasks[0].source)
@@ -341,14 +345,14 @@ class Pool:
             self._note(worker, tasks[0], answers[0])
             return worker, answers
         except SolkitError as error:
-            found = error
+            failure = error
         except Exception as error:  # the system grants no process, say
-            found = WorkerError(f"{type(error).__name__}: {error}")
+            failure = WorkerError(f"{type(error).__name__}: {error}")
         finally:
             if worker is not None:
                 worker.tasks = ()
         self._end(worker)
-        return None, found
+        return None, failure
 
     def _spare(self, source: Source) -> int:
         """Processes that a thread at a file may use, so that all cores have work."""
@@ -402,8 +406,8 @@ class Pool:
             else:
                 self._kept.append(worker)
             if len(self._kept) > self._workers:
-                held = Counter(each.source for each in self._kept)
-                ended = max(self._kept, key=lambda each: held[each.source])
+                held = Counter(worker.source for worker in self._kept)
+                ended = max(self._kept, key=lambda worker: held[worker.source])
                 self._kept.remove(ended)
         with contextlib.suppress(WorkerError):  # one that outlives being killed harms no answer
             self._end(ended)
@@ -411,10 +415,10 @@ class Pool:
     def _unkept(self, source: Source) -> _Worker | None:
         """A kept worker of a file, which is the caller's then; ``None`` if there is none."""
         with self._changed:
-            found = next((each for each in self._kept if each.source == source), None)
-            if found is not None:
-                self._kept.remove(found)
-        return found
+            kept_worker = next((worker for worker in self._kept if worker.source == source), None)
+            if kept_worker is not None:
+                self._kept.remove(kept_worker)
+        return kept_worker
 
     def _end(self, worker: _Worker | None) -> None:
         if worker is not None:
@@ -453,23 +457,23 @@ class _Worker:
             self._fork = jobs.fork(_FUNCTION, args, (theirs.fileno(),), shown, env)
 
     def is_fit_for(self, source: Source) -> bool:
-        """Whether it lives and holds this file, and no file that it read has changed since."""
+        """Tell whether it lives and holds this file, and no file that it read has changed since."""
         with self._ending:
             lives = self._fork.is_alive
         return lives and source == self.source and self._stamps.are_current()
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
-        """Its answers to requests that differ only in arguments.
+        """Return its answers to requests that differ only in arguments.
 
         Raises:
             JobDiedError: it ended, or made no progress for too long.
             WorkerError: its answer makes no sense, or its server is gone.
         """
         first, timed_out = requests[0], False
-        given = {**options, "limit_s": first.run_limit_s} if first.compiles else {}
+        extra = {**options, "limit_s": first.run_limit_s} if first.compiles else {}
         try:
-            asked = first.method, [each.args for each in requests], given
-            self._channel.send({}, pickle.dumps(asked))
+            call = first.method, [request.args for request in requests], extra
+            self._channel.send({}, pickle.dumps(call))
             payload = b""
             while not payload:  # an empty one says that there is progress
                 payload = self._channel.receive(first.limit_s).payload

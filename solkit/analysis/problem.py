@@ -1,4 +1,4 @@
-"""What a problem costs at one shape, traced on fake tensors.
+"""Costs of a problem at one shape, traced on fake tensors.
 
 Runs in a worker of the `Analyser` or a job, since it needs a patched torch.
 """
@@ -77,11 +77,11 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
     description = loaded.description
     if description.problem.reference is None:
         return seeded_workload(loaded, shape, params), Drawn([], [])
-    made: list[Workload] = []
+    workloads: list[Workload] = []
 
     def make() -> list[torch.Tensor]:
-        made.append(seeded_workload(loaded, shape, {}))
-        return made[0].tensors()
+        workloads.append(seeded_workload(loaded, shape, {}))
+        return workloads[0].tensors()
 
     loaded.description = replace(description, candidate=None)
     try:
@@ -91,7 +91,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
     if params:
         with fake_cuda.watching_guesses():
             seeded_workload(loaded, shape, params)
-    return made[0], arguments
+    return workloads[0], arguments
 
 
 def _work(
@@ -140,12 +140,14 @@ def _work(
 def _needs(workload: Workload, arguments: Drawn, program: Program) -> tuple[InputNeed, ...]:
     """Arguments in the GPU's memory that every correct implementation reads."""
     used = surely_used(program, program.ops)
-    found = {id(t): used.get(n, 0) for t, n in zip(arguments.apart, program.apart, strict=True)}
+    used_by_id = {
+        id(t): used.get(n, 0) for t, n in zip(arguments.apart, program.apart, strict=True)
+    }
     named = zip(workload.names(), workload.tensors(), strict=True)
     return tuple(
-        InputNeed(position, name, found[id(tensor)])
+        InputNeed(position, name, used_by_id[id(tensor)])
         for position, (name, tensor) in enumerate(named)
-        if found.get(id(tensor)) and tensor.is_cuda
+        if used_by_id.get(id(tensor)) and tensor.is_cuda
     )
 
 

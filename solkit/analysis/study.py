@@ -1,4 +1,4 @@
-"""What is known about a kernel file without a GPU: work and analysis for each shape."""
+"""Knowledge about a kernel file without a GPU: work and analysis for each shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plan:
-    """What to study of a kernel file.
+    """Plan of what to study of a kernel file.
 
     Attributes:
         path: the kernel file.
@@ -77,8 +77,8 @@ def study(analyser: Analyser, plan: Plan, begun: set[Future[Any]] | None = None)
     try:
         return _studied(analyser, plan, begun)
     except (KeyboardInterrupt, SystemExit):
-        for each in tuple(begun):
-            each.cancel()
+        for future in tuple(begun):
+            future.cancel()
         raise
 
 
@@ -87,10 +87,10 @@ def _studied(analyser: Analyser, plan: Plan, begun: set[Future[Any]]) -> Study:
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
     kernel = _read(_kept(analyser.describe(plan.path, plan.reference), begun), plan.path)
     shapes = kernel.problem.shapes if plan.shapes is None else tuple(plan.shapes)
-    asked = [_ask(analyser, plan, kernel, shape, begun) for shape in shapes]
+    futures = [_ask(analyser, plan, kernel, shape, begun) for shape in shapes]
     cases: list[Case] = []
     errors: list[tuple[Shape, InputError]] = []
-    for done, (shape, (problem, candidate)) in enumerate(zip(shapes, asked, strict=True)):
+    for done, (shape, (problem, candidate)) in enumerate(zip(shapes, futures, strict=True)):
         progress.tell("shapes analysed", done, len(shapes))
         try:
             cases.append(_case(_read(problem, plan.path), candidate, plan, kernel))
@@ -123,8 +123,8 @@ def _ask(
     if not plan.analysing:
         return problem, None
     name = kernel.candidate.name if kernel.candidate else ""
-    wanted = Configuration(plan.path, name, shape, plan.params, plan.reference)
-    return problem, _kept(analyser.submit(wanted), begun)
+    configuration = Configuration(plan.path, name, shape, plan.params, plan.reference)
+    return problem, _kept(analyser.submit(configuration), begun)
 
 
 def _problem_of(plan: Plan, kernel: KernelFile) -> tuple[str, str | None]:
@@ -136,9 +136,9 @@ def _problem_of(plan: Plan, kernel: KernelFile) -> tuple[str, str | None]:
     return (kernel.problem.path, None) if stands_alone else (plan.path, plan.reference)
 
 
-def _read(asked: Future[T], path: str) -> T:
+def _read(future: Future[T], path: str) -> T:
     try:
-        return asked.result()
+        return future.result()
     except JobDiedError as death:
         raise KernelFileError(f"reading and tracing it failed: {death}", path) from death
 
@@ -150,23 +150,23 @@ def _case(
     case = replace(problem, params={**own, **plan.params})
     if candidate is None:
         return case
-    found = candidate.result()
-    if isinstance(found.error, JobDiedError):
-        note = f"The candidate could not be run on fake tensors: {found.error}"
-        failure = Verdict.TIMED_OUT.value if found.error.timed_out else ""
+    analysed = candidate.result()
+    if isinstance(analysed.error, JobDiedError):
+        note = f"The candidate could not be run on fake tensors: {analysed.error}"
+        failure = Verdict.TIMED_OUT.value if analysed.error.timed_out else ""
         captured = Analysis(AnalysisStatus.NOT_CAPTURED, notes=(note,), failure=failure)
         return replace(case, analysis=captured)
-    if found.analysis is None:
-        assert found.error is not None
-        raise found.error
-    return replace(case, analysis=_compared(found.analysis, case.outputs))
+    if analysed.analysis is None:
+        assert analysed.error is not None
+        raise analysed.error
+    return replace(case, analysis=_compared(analysed.analysis, case.outputs))
 
 
-def _compared(analysis: Analysis, wanted: str) -> Analysis:
+def _compared(analysis: Analysis, outputs: str) -> Analysis:
     """With a note if the candidate's outputs differ from the reference's in dtype or shape."""
-    if analysis.outputs in ("", wanted):
+    if analysis.outputs in ("", outputs):
         return analysis
-    note = f"The kernel gives {analysis.outputs} where the reference gives {wanted}."
+    note = f"The kernel gives {analysis.outputs} where the reference gives {outputs}."
     return replace(analysis, notes=(*analysis.notes, note))
 
 

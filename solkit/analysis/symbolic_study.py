@@ -79,9 +79,9 @@ def _traced_formulas(
 ) -> tuple[dict[str, Any], tuple[str, ...], str]:
     """The formulas of a run on symbolic shapes, its conditions, and why there are none."""
     with symbolic_sizes.symbolic_sizes(mode, sizes) as symbols:
-        given: dict[str, Any] = {**shape, **symbols.sizes}
+        arguments: dict[str, Any] = {**shape, **symbols.sizes}
         try:
-            program = trace(loaded.workload(given).run_reference, symbols.size)
+            program = trace(loaded.workload(arguments).run_reference, symbols.size)
             amounts = amounts_of(work_of_program(program))
         except Exception as error:  # user code and torch may raise anything on a symbol
             first = str(error).strip().partition("\n")[0]

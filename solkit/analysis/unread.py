@@ -27,12 +27,12 @@ def unread_inputs(
         launches: all of Triton, with their facts and code.
         extensions: all of CUDA C++, likewise.
     """
-    left = set(inputs.values())
+    unread = set(inputs.values())
     for launch, facts, compiled in launches:
-        left -= {each for each in left if _reads(launch, facts, compiled, each)}
+        unread -= {storage for storage in unread if _reads(launch, facts, compiled, storage)}
     for other, binary in extensions:
-        left -= {each for each in left if _extension_reads(other, binary, each)}
-    return tuple(position for position, storage in inputs.items() if storage in left)
+        unread -= {storage for storage in unread if _extension_reads(other, binary, storage)}
+    return tuple(position for position, storage in inputs.items() if storage in unread)
 
 
 def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: int) -> bool:
@@ -43,13 +43,13 @@ def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: in
     if facts.requests is None or not compiled.ttgir:
         return True
     if facts.requests.is_complete and launch.launch.count == 1:
-        loads = (each for each in facts.requests.accesses if each.kind != "store")
-        arguments = [launch.arguments.get(each.argument) for each in loads]
-        if all(isinstance(each, TensorArgument) for each in arguments):
-            return any(getattr(each, "storage", 0) == storage for each in arguments)
+        loads = (access for access in facts.requests.accesses if access.kind != "store")
+        arguments = [launch.arguments.get(load.argument) for load in loads]
+        if all(isinstance(argument, TensorArgument) for argument in arguments):
+            return any(getattr(argument, "storage", 0) == storage for argument in arguments)
     function, kinds = parse(compiled.ttgir), launch.kernel.signature
-    given = {n: a for n, a in launch.arguments.items() if str(kinds.get(n)) != "constexpr"}
-    order = parameters_in_order(function, given)
+    all_arguments = {n: a for n, a in launch.arguments.items() if str(kinds.get(n)) != "constexpr"}
+    order = parameters_in_order(function, all_arguments)
     if order is None or not set(names) <= set(order):  # parts of a tuple, say
         return True
     pointers = [ir for name, (ir, _) in zip(order, function.arguments) if name in names]
@@ -58,11 +58,11 @@ def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: in
 
 def _extension_reads(launch: cuda.CudaLaunch, compiled: Compiled, storage: int) -> bool:
     arguments = launch.host.arguments
-    if any(each is None for each in arguments):  # it may hold any pointer
+    if any(argument is None for argument in arguments):  # it may hold any pointer
         return True
     places = [
         n
-        for n, each in enumerate(arguments)
-        if isinstance(each, TensorArgument) and each.storage == storage
+        for n, argument in enumerate(arguments)
+        if isinstance(argument, TensorArgument) and argument.storage == storage
     ]
     return bool(places) and not cuda.read_parameters(compiled).isdisjoint(places)

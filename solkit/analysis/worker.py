@@ -106,10 +106,10 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
     file = _File(path, reference, device, lambda: channel.send({}))
     with fake_cuda.fake_tensors(), contextlib.suppress(ClosedError):
         while True:
-            method, asked, options = pickle.loads(channel.receive().payload)
+            method, requests, options = pickle.loads(channel.receive().payload)
             start = time.perf_counter()
-            answers = _answered(partial(getattr(file, method), asked, **options), len(asked))
-            seconds = (time.perf_counter() - start) / len(asked)
+            answers = _answered(partial(getattr(file, method), requests, **options), len(requests))
+            seconds = (time.perf_counter() - start) / len(requests)
             channel.send({}, pickle.dumps((answers, seconds, reads.new())))
 
 
@@ -147,17 +147,17 @@ class _File:
         round_to_tf32(loaded.description.problem.allows_tf32)  # as where it is measured
         return loaded
 
-    def describe(self, asked: Sequence[tuple[()]]) -> list[KernelFile]:
-        """Its problem and its candidate."""
-        return [self._loaded.description for _ in asked]
+    def describe(self, requests: Sequence[tuple[()]]) -> list[KernelFile]:
+        """Return the file's problem and candidate."""
+        return [self._loaded.description for _ in requests]
 
-    def problem(self, asked: Sequence[tuple[Shape, Shape, str | None]]) -> list[Case]:
+    def problem(self, requests: Sequence[tuple[Shape, Shape, str | None]]) -> list[Case]:
         """The problem's side: see `problem_case`."""
-        return [problem_case(self._loaded, *each) for each in asked]
+        return [problem_case(self._loaded, *request) for request in requests]
 
-    def points(self, asked: Sequence[tuple[Shape, int, int]]) -> list[list[Shape]]:
+    def points(self, requests: Sequence[tuple[Shape, int, int]]) -> list[list[Shape]]:
         """Legal parameters at a shape: the file's own, then at most so many others, by a seed."""
-        return [self._points(*each) for each in asked]
+        return [self._points(*request) for request in requests]
 
     def _points(self, shape: Shape, most: int, seed: int) -> list[Shape]:
         candidate = self._loaded.description.candidate
@@ -169,21 +169,21 @@ class _File:
         space = left_by_pruning(self._loaded, shape, space)
         others = itertools.islice(space.shuffled(seed), most)
         drawn = [{**candidate.params, **point} for point in others]
-        return [dict(candidate.params), *(each for each in drawn if each != candidate.params)]
+        return [dict(candidate.params), *(point for point in drawn if point != candidate.params)]
 
     def lower(
         self,
-        asked: Sequence[tuple[Shape, Shape]],
+        requests: Sequence[tuple[Shape, Shape]],
         jobs: int,
         isolated: bool,
         limit_s: float | None,
     ) -> list[Analysis | SolkitError]:
         """As `analyse`, but only lowered."""
-        return self.analyse(asked, jobs, isolated, limit_s, Depth.LOWERED)
+        return self.analyse(requests, jobs, isolated, limit_s, Depth.LOWERED)
 
     def analyse(
         self,
-        asked: Sequence[tuple[Shape, Shape]],
+        requests: Sequence[tuple[Shape, Shape]],
         jobs: int,
         isolated: bool,
         limit_s: float | None,
@@ -192,17 +192,19 @@ class _File:
         """Shapes and parameters: see `analyse_all`. Each gets fresh inputs, since kernels write."""
         loaded = self._loaded
         candidates = [
-            (partial(seeded_workload, loaded, shape, params), params) for shape, params in asked
+            (partial(seeded_workload, loaded, shape, params), params) for shape, params in requests
         ]
         progress = self.progress
         return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
 
-    def capture(self, asked: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
+    def capture(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
         """Shapes and parameters: see `captured_only`."""
-        return [captured_only(self._recipes(shape), params, self.device) for shape, params in asked]
+        return [
+            captured_only(self._recipes(shape), params, self.device) for shape, params in requests
+        ]
 
     def _recipes(self, shape: Shape) -> Recipes:
-        known = self._known.get(name := canonical(shape))
-        if known is None:
-            known = self._known[name] = Recipes(partial(seeded_workload, self._loaded, shape))
-        return known
+        recipes = self._known.get(name := canonical(shape))
+        if recipes is None:
+            recipes = self._known[name] = Recipes(partial(seeded_workload, self._loaded, shape))
+        return recipes

@@ -1,4 +1,4 @@
-"""How much of its outputs a candidate writes, at the most."""
+"""Bytes of its outputs that a candidate writes, at the most."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["outputs_written"]
 def outputs_written(
     outputs: Sequence[Output], launches: Sequence[tuple[CapturedLaunch, Facts]]
 ) -> tuple[OutputBytes, ...]:
-    """For each output its bytes, and how many are written at the most.
+    """Return each output's bytes, and how many are written at the most.
 
     Args:
         outputs: that the candidate made.
@@ -24,7 +24,7 @@ def outputs_written(
         Nothing if a launch was not followed to its end, or it is not known where its stores go:
         what was not seen may have written the rest.
     """
-    found = []
+    writes = []
     for output in outputs:
         written = output.by_operators
         for launch, facts in launches:
@@ -32,8 +32,8 @@ def outputs_written(
             if by_launch is None:
                 return ()
             written += by_launch
-        found.append(OutputBytes(output.bytes, min(written, output.bytes)))
-    return tuple(found)
+        writes.append(OutputBytes(output.bytes, min(written, output.bytes)))
+    return tuple(writes)
 
 
 def _stored(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:

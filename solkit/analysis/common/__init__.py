@@ -1,1 +1,1 @@
-"""What following Triton's and CUDA C++'s kernels share: caches, instruction mixes, PTX."""
+"""Shared parts of following Triton's and CUDA C++'s kernels: caches, instruction mixes, PTX."""

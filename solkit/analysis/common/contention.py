@@ -1,4 +1,4 @@
-"""How atomics spread over addresses: from those of some blocks to those of the launch.
+"""Spread of atomics over addresses: from those of some blocks to those of the launch.
 
 Notation: n of N blocks were followed. An address met c operations of k of those blocks; O
 operations meet D addresses over the launch. How many meet at the busiest address is taken to be the
@@ -59,9 +59,9 @@ class Meetings:
     def _join(self) -> None:
         if not self.waiting:
             return
-        found = np.concatenate([np.stack(pair).astype(np.int64) for pair in self.waiting], axis=1)
-        ones = np.ones(found.shape[1], np.int64)
-        keys = np.concatenate([self.keys, found], axis=1)
+        joined = np.concatenate([np.stack(pair).astype(np.int64) for pair in self.waiting], axis=1)
+        ones = np.ones(joined.shape[1], np.int64)
+        keys = np.concatenate([self.keys, joined], axis=1)
         counts = np.concatenate([self.counts, ones])
         order = np.lexsort(keys)
         keys, counts = keys[:, order], counts[order]
@@ -76,7 +76,7 @@ class Meetings:
         return len(np.unique(self.keys[0] % SECTOR))
 
     def by_place(self, grain_bytes: int) -> tuple[Array, Array]:
-        """Of each place of so many bytes: its operations, and the blocks that come there."""
+        """Return operations, and blocks that come there, for each place of so many bytes."""
         self._join()
         places = self.keys[0] // grain_bytes
         order = np.lexsort((self.keys[1], places))
@@ -114,12 +114,12 @@ def contention_of(
         return _rounded(operations, warp_addresses, addresses, mean, in_sector, assumed=True)
     counts, comers = meetings.by_place(1)
     in_sectors, sector_comers = meetings.by_place(SECTOR)
-    each = meetings.elements
-    seen = float(counts.sum()) * each
+    elements_per_operation = meetings.elements
+    seen = float(counts.sum()) * elements_per_operation
     whole = followed >= blocks and seen >= 0.999 * operations
-    addresses = float(len(counts)) * each
+    addresses = float(len(counts)) * elements_per_operation
     if not whole:
-        within = unique_bytes / SECTOR, meetings.offsets * each
+        within = unique_bytes / SECTOR, meetings.offsets * elements_per_operation
         addresses = max(addresses, _filled(operations, addresses / len(in_sectors), *within))
     addresses = max(min(addresses, operations), 1.0)
     sectors = max(unique_bytes / SECTOR, float(len(in_sectors))) if not whole else len(in_sectors)
@@ -130,7 +130,10 @@ def contention_of(
         addresses,
         min(max(operations / addresses, _busiest(counts, comers, *share)), operations),
         min(
-            max(operations / max(sectors, 1.0), each * _busiest(in_sectors, sector_comers, *share)),
+            max(
+                operations / max(sectors, 1.0),
+                elements_per_operation * _busiest(in_sectors, sector_comers, *share),
+            ),
             operations,
         ),
         assumed=meetings.is_assumed,
@@ -158,8 +161,8 @@ def _busiest(counts: Array, comers: Array, followed: int, blocks: int) -> float:
         return float(counts.max())
     scale = blocks / followed
     certain = np.where(comers == followed, counts, counts - 2 * np.sqrt(counts))
-    found = np.where((comers > 1) | (followed == 1), np.maximum(certain, 0) * scale, counts)
-    return float(found.max())
+    expected = np.where((comers > 1) | (followed == 1), np.maximum(certain, 0) * scale, counts)
+    return float(expected.max())
 
 
 def _rounded(

@@ -42,7 +42,7 @@ TOTALS = (
     *("requests", "sectors", "lines", "bytes", "distinct", "paired"),
     *("operations", "warp_addresses"),
 )
-"""What is counted of an access; see `Counted.totals`."""
+"""Amounts that are counted of an access; see `Counted.totals`."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -65,18 +65,18 @@ def ends_of(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
     return np.array(sorted(numbers))
 
 
-def representative(count: int, programs: int, made: Iterable[Array]) -> npt.NDArray[np.int64]:
+def representative(count: int, programs: int, executions: Iterable[Array]) -> npt.NDArray[np.int64]:
     """Some of the programs; and for each access that none of them makes, one that does.
 
     Args:
         count: how many to begin with.
         programs: how many there are.
-        made: how often each program makes each access.
+        executions: how often each program makes each access.
     """
     chosen = set(spread_out(count, programs).tolist())
-    for each in made:
-        if each.any() and not each[list(chosen)].any():
-            chosen.add(int(each.argmax()))
+    for of_access in executions:
+        if of_access.any() and not of_access[list(chosen)].any():
+            chosen.add(int(of_access.argmax()))
     return np.array(sorted(chosen))
 
 
@@ -85,7 +85,7 @@ def representative(count: int, programs: int, made: Iterable[Array]) -> npt.NDAr
 
 @dataclass
 class Extent:
-    """Where an access is made, for each program: from `low` to `high`, in bytes; -1 if nowhere."""
+    """Extent of an access, for each program: from `low` to `high`, in bytes; -1 if not made."""
 
     low: Array
     high: Array
@@ -93,16 +93,16 @@ class Extent:
 
     @staticmethod
     def nowhere(programs: int) -> Extent:
-        """For programs that did not make it."""
+        """Return the extent of programs that did not make it."""
         return Extent(*(np.full(programs, -1, np.int64) for _ in range(3)))
 
-    def widen(self, low: Array, high: Array, made: Array) -> Array:
+    def widen(self, low: Array, high: Array, executing: Array) -> Array:
         """Add an execution; returns which programs made it at another place than before."""
-        moved: Array = made & (low != self.last)
-        self.last = np.where(made, low, self.last)
+        moved: Array = executing & (low != self.last)
+        self.last = np.where(executing, low, self.last)
         lowest = np.where(self.low < 0, low, np.minimum(self.low, low))
-        self.low = np.where(made, lowest, self.low)
-        self.high = np.where(made, np.maximum(self.high, high), self.high)
+        self.low = np.where(executing, lowest, self.low)
+        self.high = np.where(executing, np.maximum(self.high, high), self.high)
         return moved
 
 
@@ -160,12 +160,12 @@ class Counted:
 
     @property
     def is_looped(self) -> bool:
-        """Whether it is inside a loop."""
+        """True if it is inside a loop."""
         return self.phase % 2 == 1
 
     @cached_property
     def region(self) -> Region:
-        """What each of the first programs touches."""
+        """Region that each of the first programs touches."""
         between = np.where(self.low < 0, np.inf, self.high - self.low + SECTOR)
         distinct, paired = self.totals["distinct"], self.totals["paired"]
         return Region(
@@ -220,8 +220,8 @@ class Counted:
         if missed is None:  # PTX ISA, cp.async: copies of less than 16 bytes go through L1
             narrow = self.path == "async" and self.vector_bytes < 16
             return SECTOR * float(self.access.block_sectors if narrow else self.access.sectors)
-        made = self.made.sum()
-        moving = float(np.minimum(self.moves, self.made).sum() / made) if made else 1.0
+        executions = self.made.sum()
+        moving = float(np.minimum(self.moves, self.made).sum() / executions) if executions else 1.0
         beyond_hits = min(moving * self.executions * self.once, float(self.access.sector_bytes))
         return beyond_hits * together * missed.moved
 
@@ -242,17 +242,17 @@ def traffic(
         occupancy: of the launch.
         device: the target.
     """
-    cached = [each.region for each in sites if each.path == "global" and each.kind != "atomic"]
+    cached = [site.region for site in sites if site.path == "global" and site.kind != "atomic"]
     shares = l1_misses(cached, together, shared_bytes, occupancy, device)
     missed = dict(zip(cached, shares, strict=True))
     reuse = reuse_of(
-        [each.region for each in sites],
+        [site.region for site in sites],
         occupancy.blocks_per_sm * device.sm_count,
         device,
         sites[0].scale if sites else 1.0,
-        [missed.get(each.region, Misses()).first for each in sites],
+        [missed.get(site.region, Misses()).first for site in sites],
     )
-    return sum(each.l2_read_bytes(together, missed.get(each.region)) for each in sites), reuse
+    return sum(site.l2_read_bytes(together, missed.get(site.region)) for site in sites), reuse
 
 
 # ---------------------------------------------------------------------------------- steps
@@ -266,8 +266,8 @@ def longest_loads(loads: Iterable[tuple[int, Array]], programs: int) -> Array:
         programs: how many there are.
     """
     phases: dict[int, list[Array]] = {}
-    for phase, made in loads:
-        phases.setdefault(phase, []).append(made)
+    for phase, executions in loads:
+        phases.setdefault(phase, []).append(executions)
     steps: Array = sum((np.max(runs, axis=0) for runs in phases.values()), np.zeros(programs))
     return steps
 

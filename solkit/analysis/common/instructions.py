@@ -44,15 +44,21 @@ def mix_of(code: Code) -> InstructionMix:
     predicated: Counter[tuple[str, str, int, int, int]] = Counter()
     lines: Counter[str] = Counter()
     for block in code.blocks:
-        for each in block.instructions:
-            if each.predicate in _NEVER:  # the compiler's hint for the scheduler
+        for instruction in block.instructions:
+            if instruction.predicate in _NEVER:  # the compiler's hint for the scheduler
                 continue
-            kind = kind_of(each)
-            told = each.opcode if kind == "tensor" else ""
-            row = (kind, told, block.depth, _width_bytes(each, kind), _warp_flops(each, kind))
+            kind = kind_of(instruction)
+            opcode = instruction.opcode if kind == "tensor" else ""
+            row = (
+                kind,
+                opcode,
+                block.depth,
+                _width_bytes(instruction, kind),
+                _warp_flops(instruction, kind),
+            )
             counts[row] += 1
-            predicated[row] += each.predicate not in _ALWAYS
-            lines.update(place.rpartition("/")[2] for place in each.lines[-1:])
+            predicated[row] += instruction.predicate not in _ALWAYS
+            lines.update(place.rpartition("/")[2] for place in instruction.lines[-1:])
     ordered = sorted(counts, key=lambda row: (KINDS.index(row[0]), *row[1:]))
     rows = tuple(
         InstructionCount(kind, opcode, depth, counts[row], predicated[row], width, flops)
@@ -68,8 +74,8 @@ def _width_bytes(instruction: Instruction, kind: str) -> int:
     if instruction.name in ("LDSM", "STSM"):  # PTX ISA, ldmatrix: 8 rows of 16 bytes a matrix
         matrices = instruction.modifiers[-1]
         return 4 * (int(matrices) if matrices in ("2", "4") else 1)
-    found = [_WIDTHS[each] for each in instruction.modifiers if each in _WIDTHS]
-    return found[-1] if found else 4
+    widths = [_WIDTHS[modifier] for modifier in instruction.modifiers if modifier in _WIDTHS]
+    return widths[-1] if widths else 4
 
 
 def _warp_flops(instruction: Instruction, kind: str) -> int:

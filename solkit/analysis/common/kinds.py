@@ -60,10 +60,10 @@ def kind_of(instruction: Instruction) -> str:
     name = instruction.name
     if instruction.opcode.startswith("IMAD.MOV") or _loads_a_constant(instruction):
         return "move"
-    known = _KIND.get(name)
-    if known is None:
+    kind = _KIND.get(name)
+    if kind is None:
         return "uniform" if name.startswith("U") and len(name) > 1 else "other"
-    return known
+    return kind
 
 
 def _loads_a_constant(instruction: Instruction) -> bool:

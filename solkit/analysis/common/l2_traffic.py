@@ -1,4 +1,4 @@
-"""How far apart a kernel's uses of the same bytes are, and which of them L1 absorbs.
+"""Distances between a kernel's uses of the same bytes, and uses that L1 absorbs.
 
 Blocks start in the order of their numbers, as many at a time as fit (a wave). Those of a wave go
 through their loops side by side: a *round* is one loop of one wave. What several blocks read in a
@@ -37,7 +37,7 @@ _SMS = 3
 """SMs whose L1 is followed."""
 
 _MOMENTS = (np.arange(4) + 0.5) / 4
-"""How far the blocks of a round have come."""
+"""Progress of the blocks of a round."""
 
 
 class Distances:
@@ -82,7 +82,7 @@ class Distances:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """What some programs do side by side, in one phase.
+    """Accesses that some programs make side by side, in one phase.
 
     Attributes:
         rows: which regions.
@@ -99,15 +99,15 @@ class Round:
     inverse: Array
 
     def summed(self, of_rows: Array) -> Array:
-        """For each key, the sum of a number per row over those that touch the key."""
-        each = np.repeat(of_rows[self.rows], len(self.programs)).astype(float)
-        found: Array = np.bincount(self.inverse, each, len(self.keys))
-        return found
+        """Sum a number per row, for each key, over the rows that touch the key."""
+        terms = np.repeat(of_rows[self.rows], len(self.programs)).astype(float)
+        sums: Array = np.bincount(self.inverse, terms, len(self.keys))
+        return sums
 
     def chosen(self, table: Array) -> Array:
-        """For each key, a table's entry [regions, programs] for the first that touches it."""
-        found: Array = table[np.ix_(self.rows, self.programs)].reshape(-1)[self.first]
-        return found
+        """Take a table's entry [regions, programs], for each key, of the first that touches it."""
+        entries: Array = table[np.ix_(self.rows, self.programs)].reshape(-1)[self.first]
+        return entries
 
 
 def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> Iterator[Round]:
@@ -125,8 +125,8 @@ def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> It
     for programs in waves:
         for rows in of_phase:
             flat = keys[np.ix_(rows, programs)].reshape(-1)
-            found, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
-            yield Round(rows, programs, found, first, inverse.reshape(-1))
+            touched, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+            yield Round(rows, programs, touched, first, inverse.reshape(-1))
 
 
 def step_shares(regions: Sequence[Region], sizes: Array) -> Array:
@@ -181,8 +181,8 @@ def l1_misses(
         own, blocks = np.arange(sm, programs, device.sm_count), occupancy.blocks_per_sm
         waves = [own[start : start + blocks] for start in range(0, len(own), blocks)]
         distances = Distances(int(keys.max()) + 1)
-        for each in rounds(regions, keys, waves):
-            _book_l1(each, regions, distances, capacity, together, sums)
+        for one_round in rounds(regions, keys, waves):
+            _book_l1(one_round, regions, distances, capacity, together, sums)
     return [Misses(*shares) for shares in zip(*sums.shares(), strict=True)]
 
 
@@ -193,13 +193,13 @@ class _Sums:
         self.moved, self.missed, self.first, self.first_missed = np.zeros((4, regions))
 
     def shares(self) -> Iterator[list[float]]:
-        """Of all, and of first touches."""
+        """Yield the shares of all touches, and of first ones."""
         for some, of in ((self.missed, self.moved), (self.first_missed, self.first)):
             yield np.where(of > 0, some / np.maximum(of, 1e-9), 1.0).tolist()
 
 
 def _book_l1(
-    each: Round,
+    one_round: Round,
     regions: Sequence[Region],
     distances: Distances,
     capacity_bytes: int,
@@ -207,19 +207,19 @@ def _book_l1(
     sums: _Sums,
 ) -> None:
     """Add to each region's bytes, and to those that missed."""
-    shape = (len(each.rows), len(each.programs))
-    own = [regions[row] for row in each.rows.tolist()]
-    sizes = np.stack([region.size[each.programs] for region in own])
-    again = np.stack([region.again[each.programs] for region in own])
+    shape = (len(one_round.rows), len(one_round.programs))
+    own = [regions[row] for row in one_round.rows.tolist()]
+    sizes = np.stack([region.size[one_round.programs] for region in own])
+    again = np.stack([region.again[one_round.programs] for region in own])
     shares = np.array([together if region.kind == "load" else 1.0 for region in own])[:, None]
-    room = (sizes * shares).reshape(-1)[each.first]
-    past, since = distances.use(each.keys, room)
+    room = (sizes * shares).reshape(-1)[one_round.first]
+    past, since = distances.use(one_round.keys, room)
     gone = lost_share(since, capacity_bytes).mean(axis=1)[past]
-    step = (step_shares(own, sizes) * sizes * shares).reshape(-1)[each.first].sum()
+    step = (step_shares(own, sizes) * sizes * shares).reshape(-1)[one_round.first].sum()
     forgotten = float(lost_share(step, capacity_bytes))
-    for i, row in enumerate(each.rows.tolist()):
-        inverse = each.inverse.reshape(shape)[i]
-        sharing = np.bincount(inverse, minlength=len(each.keys))[inverse]
+    for i, row in enumerate(one_round.rows.tolist()):
+        inverse = one_round.inverse.reshape(shape)[i]
+        sharing = np.bincount(inverse, minlength=len(one_round.keys))[inverse]
         first_missed = sizes[i] * gone[inverse] / sharing
         sums.moved[row] += float((sizes[i] + again[i]).sum())
         sums.missed[row] += float((first_missed + again[i] * forgotten).sum())

@@ -1,4 +1,4 @@
-"""How an access is made, besides where: cache operators, memory semantics, what an atomic does."""
+"""Modifiers of an access: cache operators, memory semantics, what an atomic does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ALIASES = {"fadd": "add", "umax": "max", "umin": "min"}
 
 
 def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
-    """Of an operation of Triton's IR.
+    """Return the manner of an operation of Triton's IR.
 
     Cache policies are attributes of their own up to Triton 3.7 (``cacheModifier = cg``), and one
     from 3.8 on (``cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = ...>``).
@@ -63,12 +63,12 @@ def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
 
 
 def _named(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
-    return found.group(1) if found else ""
+    match = re.search(pattern, text)
+    return match.group(1) if match else ""
 
 
 def ptx_manner(name: str, modifiers: Sequence[str]) -> Manner:
-    """Of a PTX instruction: its name and its modifiers, in their order.
+    """Return the manner of a PTX instruction: from its name and its modifiers, in their order.
 
     Source: PTX ISA, ld, st, atom and red: an atomic without semantics is relaxed, one without scope
     has that of the GPU.
@@ -92,7 +92,7 @@ def ptx_manner(name: str, modifiers: Sequence[str]) -> Manner:
 def _atomic(words: Sequence[str]) -> tuple[str, str, str]:
     """Semantics, scope and operation, as far as named."""
     semantics, scope, operation = (
-        next((word for word in words if word in known), "")
-        for known in (_SEMANTICS, _SCOPES, _OPERATIONS)
+        next((word for word in words if word in vocabulary), "")
+        for vocabulary in (_SEMANTICS, _SCOPES, _OPERATIONS)
     )
     return semantics, scope, operation

@@ -18,7 +18,7 @@ _BEFORE = 1 << (ADDRESS_BITS - 1)
 
 
 def outside_bytes(low: Array, high: Array, sizes: Array) -> Array:
-    """How far accesses reach beyond the ends of their storages, in bytes; 0 for those inside.
+    """Return the bytes that accesses reach beyond the ends of their storages; 0 for those inside.
 
     Args:
         low: first byte of each, as in `solkit.analysis.common.regions`.
@@ -29,8 +29,8 @@ def outside_bytes(low: Array, high: Array, sizes: Array) -> Array:
     at = low & _WITHIN
     is_before = at >= _BEFORE
     place = (low >> ADDRESS_BITS) + is_before
-    known = (low >= 0) & (place >= 1) & (place < len(sizes))
-    past = at + (high - low) - sizes[np.where(known, place, 0)]
+    is_known = (low >= 0) & (place >= 1) & (place < len(sizes))
+    past = at + (high - low) - sizes[np.where(is_known, place, 0)]
     beyond = np.where(is_before, _WITHIN + 1 - at, past)
-    found: Array = np.where(known, np.maximum(beyond, 0), 0)
-    return found
+    outside: Array = np.where(is_known, np.maximum(beyond, 0), 0)
+    return outside

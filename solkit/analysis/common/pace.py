@@ -1,4 +1,4 @@
-"""How fast one warp alone goes through a kernel's machine code.
+"""Pace of one warp alone through a kernel's machine code.
 
 A warp issues its instructions in order, and each waits until its operands are there. So the code
 says how many loads are on their way before the first is needed, and how long dependences take.
@@ -63,7 +63,7 @@ _COSTS_OF = {
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), (4.0, 4.0)),
     "BAR": (25.0, 25.0),
 }
-"""By name, where it differs from the kind's."""
+"""Costs by name, where they differ from the kind's."""
 
 _WAITS = {"global_load": "memory", "global_atomic": "memory", "local_load": "local"}
 _NO_RESULT = frozenset(
@@ -86,15 +86,15 @@ def paces_of(code: Code) -> tuple[Pace, ...]:
 
 def _aside(code: Code) -> set[int]:
     """The blocks of called functions: mostly the slow path of a division."""
-    found: set[int] = set()
+    places: set[int] = set()
     for block in code.blocks:
         if block.instructions[-1].name != "CALL" or len(block.successors) < 2:
             continue
         for place in range(block.successors[0], len(code.blocks)):
-            found.add(place)
+            places.add(place)
             if code.blocks[place].instructions[-1].name == "RET":
                 break
-    return found
+    return places
 
 
 def _walk(blocks: Sequence[Block], depth: int, warp: _Warp, counts: bool) -> None:
@@ -109,7 +109,7 @@ def _walk(blocks: Sequence[Block], depth: int, warp: _Warp, counts: bool) -> Non
 
 
 def _runs(blocks: Sequence[Block], depth: int) -> Iterator[tuple[bool, list[Block]]]:
-    """Each block of this depth, and the blocks of deeper loops that follow each other."""
+    """Yield each block of this depth, and the blocks of deeper loops that follow each other."""
     run: list[Block] = []
     for block in blocks:
         if block.depth > depth:
@@ -125,7 +125,7 @@ def _runs(blocks: Sequence[Block], depth: int) -> Iterator[tuple[bool, list[Bloc
 
 @dataclass
 class _Spent:
-    """What a warp spent at one depth."""
+    """Cycles and trips that a warp spent at one depth."""
 
     cycles: float = 0.0
     trips: float = 0.0
@@ -147,25 +147,27 @@ class _Warp:
         """Issue an instruction as soon as it can; count it at a depth unless ``None``."""
         read, written = _registers(instruction)
         kind = kind_of(instruction)
-        ready, memory = max((self.there[each] for each in read if each in self.there), default=_NOW)
+        ready, memory = max(
+            (self.there[register] for register in read if register in self.there), default=_NOW
+        )
         ready, memory = max((ready, memory), self._awaited(instruction))
         start = max(self.now, ready)
         every, latency = _COSTS_OF.get(instruction.name) or COSTS.get(kind, _OTHER)
         self._begin(instruction, start)
-        for each in written:
-            longer = max(latency, _PREDICATE_CYCLES) if each.startswith("P") else latency
-            self.there[each] = (start + longer, _WAITS.get(kind, ""))
+        for register in written:
+            longer = max(latency, _PREDICATE_CYCLES) if register.startswith("P") else latency
+            self.there[register] = (start + longer, _WAITS.get(kind, ""))
         if depth is not None:
             self._count(depth, start - self.now, memory, every)
         self.now = start + every
 
     def _awaited(self, instruction: Instruction) -> tuple[float, str]:
-        """When fences and waits for copies or products end."""
+        """Return when fences and waits for copies or products end."""
         if instruction.name == "MEMBAR" and "GPU" in instruction.modifiers:
             return self.now + MEMORY_CYCLES, "memory"
         if instruction.name == "DEPBAR" and "LE" in instruction.modifiers:
-            left = _left(instruction)
-            done = self.copies[: len(self.copies) - left]
+            pending = _left(instruction)
+            done = self.copies[: len(self.copies) - pending]
             return (max(done), "memory") if done else _NOW
         if instruction.opcode.startswith("WARPGROUP.DEPBAR") and not _left(instruction):
             return self.products, ""
@@ -177,8 +179,8 @@ class _Warp:
             self.copies = [*self.copies[-15:], start + MEMORY_CYCLES]
         elif instruction.name.endswith("GMMA"):
             width = re.search(r"\.64x(\d+)x", instruction.opcode)
-            each = int(width[1]) / 2 if width else 64.0
-            self.products = max(start + _GROUP_CYCLES, self.products) + each
+            product_cycles = int(width[1]) / 2 if width else 64.0
+            self.products = max(start + _GROUP_CYCLES, self.products) + product_cycles
 
     def _count(self, depth: int, waited: float, memory: str, every: float) -> None:
         spent = self.spent.setdefault(depth, _Spent())
@@ -193,9 +195,13 @@ _NOW = (0.0, "")
 
 
 def _left(instruction: Instruction) -> int:
-    """How many groups a wait leaves under way: its last number."""
-    found = [int(each, 16) for each in instruction.operands if re.fullmatch(r"0x[0-9a-f]+", each)]
-    return found[-1] if found else 0
+    """Count the groups that a wait leaves under way: its last number."""
+    numbers = [
+        int(operand, 16)
+        for operand in instruction.operands
+        if re.fullmatch(r"0x[0-9a-f]+", operand)
+    ]
+    return numbers[-1] if numbers else 0
 
 
 # ------------------------------------------------------------------------------------- registers
@@ -211,14 +217,16 @@ def _registers(instruction: Instruction) -> tuple[list[str], list[str]]:
     for place, operand in enumerate(instruction.operands):
         (written if place < results else read).extend(_named(operand))
     if instruction.name.endswith("MMA"):  # fragments of up to four registers
-        read += [each for name in read if name.startswith("R") for each in _following(name, 4)]
+        read += [
+            register for name in read if name.startswith("R") for register in _following(name, 4)
+        ]
     if written and written[-1].startswith("R"):
         written += _following(written[-1], _width(instruction))
     return read, written
 
 
 def _results(instruction: Instruction) -> int:
-    """How many of the first operands are results: predicates, and a register after them."""
+    """Count the first operands that are results: predicates, and a register after them."""
     operands = instruction.operands
     if kind_of(instruction) in _NO_RESULT or instruction.name in ("RED", "REDG") or not operands:
         return 0
@@ -232,18 +240,18 @@ def _results(instruction: Instruction) -> int:
 
 def _named(operand: str) -> list[str]:
     """The registers in an operand."""
-    found = []
+    registers = []
     for kind, number, wide in _REGISTER.findall(operand):
-        found += [f"{kind}{int(number) + each}" for each in range(2 if wide else 1)]
-    return found
+        registers += [f"{kind}{int(number) + offset}" for offset in range(2 if wide else 1)]
+    return registers
 
 
 def _following(name: str, registers: int) -> list[str]:
-    return [f"R{int(name[1:]) + each}" for each in range(1, registers)]
+    return [f"R{int(name[1:]) + offset}" for offset in range(1, registers)]
 
 
 def _width(instruction: Instruction) -> int:
-    """How many 32-bit registers a result takes."""
+    """Count the 32-bit registers that a result takes."""
     modifiers = instruction.modifiers
     if "128" in modifiers or modifiers[-1:] == ("4",) or instruction.name.endswith("MMA"):
         return 4

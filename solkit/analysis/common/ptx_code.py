@@ -48,7 +48,7 @@ class Statement(NamedTuple):
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """Those of the opcode, in their order."""
+        """Modifiers of the opcode, in their order."""
         return tuple(self.opcode.split(".")[1:])
 
 
@@ -82,7 +82,7 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         files: a text with the ``.file`` directives; the same by default.
     """
     names = dict(_FILE.findall(files or text))
-    found: list[_Part] = []
+    parts: list[_Part] = []
     labels: dict[str, int] = {}
     place: Place = ("", 0, 0)
     places: list[tuple[Place, int]] = []
@@ -99,14 +99,14 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
             if ";" not in line[:-1]:  # another directive, and nothing besides
                 continue
         elif line.startswith("$") and (label := _LABEL.match(line)):
-            labels[label.group(1)] = len(found)
+            labels[label.group(1)] = len(parts)
             continue
-        found.extend(_parts(line))
-        places.extend([(place, len(labels))] * (len(found) - len(places)))
-    callers = {each: tuple(_callers(each, inlined)) for each in inlined}
+        parts.extend(_parts(line))
+        places.extend([(place, len(labels))] * (len(parts) - len(places)))
+    callers = {inner: tuple(_callers(inner, inlined)) for inner in inlined}
     statements = [
         Statement(*part, place, block, depth, callers.get(place, ()))
-        for part, (place, block), depth in zip(found, places, _depths(found, labels), strict=True)
+        for part, (place, block), depth in zip(parts, places, _depths(parts, labels), strict=True)
     ]
     return PtxCode(tuple(statements), labels)
 

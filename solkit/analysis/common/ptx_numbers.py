@@ -30,15 +30,15 @@ def as_bits(values: Array, bits: int, signed: bool) -> Array:
     if not signed:
         return low
     half = 1 << (bits - 1)
-    found: Array = ((low + half) & ((1 << bits) - 1)) - half
-    return found
+    result: Array = ((low + half) & ((1 << bits) - 1)) - half
+    return result
 
 
 def type_of(modifiers: Sequence[str]) -> tuple[int, bool] | None:
     """Bits of the operands, and whether they are signed; ``None`` for floating point."""
     if any(map(_FLOATING.fullmatch, modifiers)):
         return None
-    kinds = [each for each in modifiers if _TYPE.fullmatch(each) or each == "pred"]
+    kinds = [modifier for modifier in modifiers if _TYPE.fullmatch(modifier) or modifier == "pred"]
     kind = kinds[-1] if kinds else "b32"
     return (1, False) if kind == "pred" else (int(kind[1:]), kind[0] == "s")
 
@@ -46,7 +46,7 @@ def type_of(modifiers: Sequence[str]) -> tuple[int, bool] | None:
 def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
     """Bits of the result of an instruction with operands of so many bits."""
     if name == "cvt":
-        first = next((each for each in modifiers if _TYPE.fullmatch(each)), "b32")
+        first = next((modifier for modifier in modifiers if _TYPE.fullmatch(modifier)), "b32")
         return int(first[1:])
     if name in ("setp", "isspacep"):
         return 1
@@ -56,7 +56,7 @@ def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
 
 
 def operation(name: str, modifiers: Sequence[str]) -> Callable[..., Array] | None:
-    """How to compute an instruction; ``None`` if unknown here."""
+    """Return a function that computes an instruction; ``None`` if unknown here."""
     return _operation(name, tuple(modifiers))
 
 
@@ -87,11 +87,11 @@ def _unsigned64(kinds: Sequence[str]) -> bool:
 def _compared(kinds: Sequence[str], a: Array, b: Array, other: Array | None = None) -> Array:
     if _unsigned64(kinds) and kinds[0] not in ("eq", "ne"):
         a, b = a.view(np.uint64), b.view(np.uint64)
-    found: Array = COMPARISONS[kinds[0]](a, b).astype(np.int64)
+    compared: Array = COMPARISONS[kinds[0]](a, b).astype(np.int64)
     if other is None:
-        return found
+        return compared
     joined: Array = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[kinds[1]](
-        found, other
+        compared, other
     )
     return joined
 
@@ -115,11 +115,11 @@ def _inserted(_: Sequence[str], a: Array, b: Array, start: Array, length: Array)
 
 def _looked_up(_: Sequence[str], a: Array, b: Array, c: Array, table: Array) -> Array:
     """``lop3``: bit i of the table is the result where a, b and c are the bits of i."""
-    found = np.zeros_like(a | b | c)
+    result = np.zeros_like(a | b | c)
     for i in range(8):
         if int(table.flat[0]) >> i & 1:
-            found |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
-    return found
+            result |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+    return result
 
 
 def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
@@ -128,8 +128,8 @@ def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
     bits, signed = type_of(kinds) or (32, False)
     if bits < 64:
         wide = a * b if signed or bits < 32 else (a.view(np.uint64) * b.view(np.uint64))
-        found: Array = (wide >> wide.dtype.type(bits)).astype(np.int64)
-        return found
+        high: Array = (wide >> wide.dtype.type(bits)).astype(np.int64)
+        return high
     mask = (1 << 32) - 1
     low_a, high_a, low_b, high_b = a & mask, a >> 32, b & mask, b >> 32
     if not signed:
@@ -150,8 +150,8 @@ def _shifted_right(kinds: Sequence[str], a: Array, by: Array) -> Array:
     by = np.minimum(by & 0xFFFFFFFF, 63)
     if not _unsigned64(kinds):
         return a >> by
-    found: Array = (a.view(np.uint64) >> by.astype(np.uint64)).view(np.int64)
-    return found
+    shifted: Array = (a.view(np.uint64) >> by.astype(np.uint64)).view(np.int64)
+    return shifted
 
 
 def _shifted_left(kinds: Sequence[str], a: Array, by: Array) -> Array:
@@ -165,15 +165,15 @@ def _funnel(kinds: Sequence[str], low: Array, high: Array, by: Array) -> Array:
     by = np.minimum(by, 32) if "clamp" in kinds else by & 31
     both = (high << 32) | low
     if kinds[0] == "l":
-        found: Array = ((both << by) >> 32) & 0xFFFFFFFF
-        return found
+        shifted: Array = ((both << by) >> 32) & 0xFFFFFFFF
+        return shifted
     return both >> by & 0xFFFFFFFF
 
 
 def _quotient(kinds: Sequence[str], a: Array, b: Array) -> Array:
     if _unsigned64(kinds):
-        found: Array = (a.view(np.uint64) // np.maximum(b.view(np.uint64), 1)).view(np.int64)
-        return found
+        quotient: Array = (a.view(np.uint64) // np.maximum(b.view(np.uint64), 1)).view(np.int64)
+        return quotient
     divisor = np.where(b == 0, 1, b)
     whole = np.abs(a) // np.abs(divisor)
     return np.where((a < 0) ^ (divisor < 0), -whole, whole)
@@ -187,19 +187,19 @@ def _remainder(kinds: Sequence[str], a: Array, b: Array) -> Array:
 def _permuted(_: Sequence[str], a: Array, b: Array, chosen: Array) -> Array:
     """``prmt``: four bytes, each chosen out of eight by four bits."""
     both = (b << 32) | a
-    found = np.zeros_like(both | chosen)
+    permuted = np.zeros_like(both | chosen)
     for i in range(4):
         which = chosen >> (4 * i)
         byte = both >> (8 * (which & 7)) & 0xFF
         sign = np.where(byte >> 7, 0xFF, 0)
-        found = found | np.where(which & 8, sign, byte) << (8 * i)
-    return found
+        permuted = permuted | np.where(which & 8, sign, byte) << (8 * i)
+    return permuted
 
 
 def _counted(_: Sequence[str], a: Array) -> Array:
     bits = np.arange(64)
-    found: Array = (a[..., None] >> bits & 1).sum(-1)
-    return found
+    counts: Array = (a[..., None] >> bits & 1).sum(-1)
+    return counts
 
 
 COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {

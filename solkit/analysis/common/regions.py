@@ -1,4 +1,4 @@
-"""What programs touch with a kernel's accesses, and how much of it is distinct.
+"""Regions that programs touch with a kernel's accesses, and their distinct bytes.
 
 What one program touches with one access is a *region*: the lowest and highest address, and how many
 bytes between them. Equal regions are the same data.
@@ -41,7 +41,7 @@ _ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio, which spre
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """What each of some programs touches with one access.
+    """Region that each of some programs touches with one access.
 
     Attributes:
         low, high: first byte and end of it, of shape [programs]; -1 if unknown.
@@ -74,12 +74,12 @@ class Region:
 
     @property
     def reads(self) -> bool:
-        """Whether the old contents are needed."""
+        """True if the old contents are needed."""
         return self.kind != "store"
 
     @property
     def writes(self) -> bool:
-        """Whether there are new contents."""
+        """True if there are new contents."""
         return self.kind != "load"
 
     @property
@@ -91,8 +91,8 @@ class Region:
     def again(self) -> Array:
         """Bytes that each program touches again."""
         moved = self.size if self.moved is None else self.moved
-        found: Array = np.maximum(moved - self.size, 0.0)
-        return found
+        fresh: Array = np.maximum(moved - self.size, 0.0)
+        return fresh
 
 
 def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
@@ -125,11 +125,11 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
     storage = max(region.storage_bytes for region in group)
     total = float(sizes[first].sum())
     late = float(sizes[first][first % programs >= programs // 2].sum()) / max(total, 1.0)
-    known = (low >= 0) & (sizes[first] > 0)
-    span = _span(low[known], high[known])  # regions may overlap: no more than lies in it
+    is_known = (low >= 0) & (sizes[first] > 0)
+    span = _span(low[is_known], high[is_known])  # regions may overlap: no more than lies in it
     grown = min(total, span) * (1 + 2 * late * (scale - 1))
     if math.isfinite(span) and are_scattered(group, scale):
-        early = known & (first % programs < programs // 2)
+        early = is_known & (first % programs < programs // 2)
         if scale > 1 and span > _MOVING * _span(low[early], high[early]):
             span *= scale  # further programs go on to other places
         return min(grown, _scattered(float(sizes.sum()) * scale, min(span, storage or span)))
@@ -144,16 +144,16 @@ def _span(low: Array, high: Array) -> float:
 
 
 def are_scattered(regions: Sequence[Region], scale: float) -> bool:
-    """Whether programs gather with repetitions, where regions do not show which are equal."""
+    """Tell whether programs gather with repetitions, where regions do not show which are equal."""
     return all(_is_scattered(region, scale) for region in regions)
 
 
 def _is_scattered(region: Region, scale: float) -> bool:
     if not region.gathered:
         return False
-    made = region.size > 0
+    is_touched = region.size > 0
     exact = scale == 1.0 and bool(np.all(region.size >= region.high - region.low))
-    return not exact and len(np.unique(region.low[made])) < int(made.sum())
+    return not exact and len(np.unique(region.low[is_touched])) < int(is_touched.sum())
 
 
 def _scattered(touched: float, span: float) -> float:
@@ -167,8 +167,8 @@ def _scattered(touched: float, span: float) -> float:
 def keys_of(regions: Sequence[Region]) -> Array:
     """`numbers_of`, counted from 0 on, of shape [regions, programs]."""
     _, keys = np.unique(numbers_of(regions), return_inverse=True)
-    found: Array = keys.reshape(len(regions), -1)
-    return found
+    by_region: Array = keys.reshape(len(regions), -1)
+    return by_region
 
 
 def numbers_of(regions: Sequence[Region]) -> Array:

@@ -1,4 +1,4 @@
-"""What DRAM has to move for a launch, for an L2 of any size: bytes by stack distance.
+"""Bytes that DRAM has to move for a launch, for an L2 of any size: bytes by stack distance.
 
 In an L2 of two partitions, a line that both sides read takes space twice.
 """
@@ -54,7 +54,7 @@ def reuse_of(
     scale: float = 1.0,
     past_l1: Sequence[float] | None = None,
 ) -> Reuse:
-    """How often bytes cross between DRAM and L2, by how far apart their uses are.
+    """Count bytes that cross between DRAM and L2, by how far apart their uses are.
 
     Args:
         regions: of all accesses, of the same programs, in their order.
@@ -72,11 +72,11 @@ def reuse_of(
         np.arange(start, min(start + resident, programs)) for start in range(0, programs, resident)
     ]
     middle, before = 0, copy.deepcopy(ledger.books)
-    for each in rounds(regions, ledger.keys, waves):
-        start = int(each.programs[0])
+    for one_round in rounds(regions, ledger.keys, waves):
+        start = int(one_round.programs[0])
         if middle < start <= programs // 2:
             before, middle = copy.deepcopy(ledger.books), start
-        ledger.book(each)
+        ledger.book(one_round)
     share = programs / (programs - middle) * (scale - 1)
     reads, writes = (
         tuple(_streams(ledger, before, direction, share, scale)) for direction in (_READ, _WRITE)
@@ -85,7 +85,7 @@ def reuse_of(
 
 
 def _in_pairs(region: Region) -> Region:
-    """What L2 fetches for it: sectors in pairs of 64 bytes, within the region's ends.
+    """Return what L2 fetches for it: sectors in pairs of 64 bytes, within the region's ends.
 
     Source: ``cudaLimitMaxL2FetchGranularity``, which is 64 bytes unless a program asks for less.
     """
@@ -171,8 +171,8 @@ class _Books:
         octaves = np.log2(np.maximum(distances, 1.0)) - _NEAREST
         bins = np.clip(np.floor(_BINS * octaves) + 1, 0, self.again.shape[2] - 1).astype(np.int64)
         places = (storages[:, None] * self.again.shape[2] + bins).reshape(-1)
-        each = np.broadcast_to(amounts[:, None] / distances.shape[1], distances.shape)
-        for table, summed in ((self.again, each), (self.weighted, each * distances)):
+        shares = np.broadcast_to(amounts[:, None] / distances.shape[1], distances.shape)
+        for table, summed in ((self.again, shares), (self.weighted, shares * distances)):
             flat = table[direction].reshape(-1)
             flat += np.bincount(places, summed.reshape(-1), len(flat))
 
@@ -200,33 +200,33 @@ class _Ledger:
         self.dirty = np.zeros(int(self.keys.max()) + 1, bool)
         self.books = _Books(len(self.places))
 
-    def book(self, each: Round) -> None:
+    def book(self, one_round: Round) -> None:
         """Add a round."""
-        size = each.chosen(self.sizes)
-        readers, writers = each.summed(self.reads), each.summed(self.writes)
+        size = one_round.chosen(self.sizes)
+        readers, writers = one_round.summed(self.reads), one_round.summed(self.writes)
         reading, writing = readers > 0, writers > 0
         room = size * self._copies(readers)
-        past, since = self.distances.use(each.keys, room)
+        past, since = self.distances.use(one_round.keys, room)
         far = since[past]
         is_first = np.isinf(far[:, 0])
         far[is_first] = 0.0
-        row = np.repeat(each.rows, len(each.programs))[each.first]
+        row = np.repeat(one_round.rows, len(one_round.programs))[one_round.first]
         asked_of_l2 = 1 - (1 - self.past_l1[row]) ** np.maximum(readers, 1)
-        is_clean = ~self.dirty[each.keys]
+        is_clean = ~self.dirty[one_round.keys]
         storages, books = self.storages[row], self.books
         books.add_cold(_READ, storages, size * (is_first & reading))
         books.add(_READ, storages, far, size * asked_of_l2 * (~is_first & reading))
         books.add_cold(_WRITE, storages, size * (is_clean & writing))
         books.add(_WRITE, storages, far, size * (~is_clean & writing))
         # steps of a loop touch their data again at the distance of one step of all blocks
-        step = np.full((len(row), 1), (room * each.chosen(self.steps)).sum())
-        again, refilled = each.chosen(self.again), each.summed(self.refilled) > 0
+        step = np.full((len(row), 1), (room * one_round.chosen(self.steps)).sum())
+        again, refilled = one_round.chosen(self.again), one_round.summed(self.refilled) > 0
         books.add(_READ, storages, step, again * (reading + 1.0 * refilled))
         books.add(_WRITE, storages, step, again * writing)
-        self.dirty[each.keys] |= writing
+        self.dirty[one_round.keys] |= writing
 
     def _copies(self, readers: Array) -> Array:
-        """How often L2 holds a line: at home, and on the other side if SMs there read it.
+        """Count the copies of a line in L2: at home, and on the other side if SMs there read it.
 
         A block is on either side with equal probability. That a line also stays at home is our
         interpretation; see docs/analysis_reference.md.
@@ -238,7 +238,7 @@ class _Ledger:
 
 
 def _thinned(regions: Sequence[Region]) -> Array:
-    """For each region, distinct bytes over the sum of unequal regions, which may overlap."""
+    """Divide distinct bytes by the sum of unequal regions, which may overlap, for each region."""
     shares = np.ones(len(regions))
     numbers = {id(region): i for i, region in enumerate(regions)}
     for group in by_storage(regions):
@@ -252,7 +252,7 @@ def _thinned(regions: Sequence[Region]) -> Array:
 
 
 def _never_whole(regions: Sequence[Region], scale: float) -> Iterator[int]:
-    """For each storage, bytes that are read to complete partly written sectors.
+    """Yield bytes that are read to complete partly written sectors, for each storage.
 
     DRAM's error correction covers whole sectors (US patent 9,110,809, "Reducing memory traffic in
     DRAM ECC mode"). Sectors that L2 still holds at the end are not completed yet.

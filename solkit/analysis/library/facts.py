@@ -24,38 +24,38 @@ def library_facts(launch: LibraryLaunch, device: Device, depth: Depth) -> Facts:
         depth: of the analysis around it; an operator's facts are the same at each.
     """
     op = launch.op
-    made = Launch(op.name, (0, 0, 0), 0, 0, count=launch.count, library=True, line=op.line)
+    op_launch = Launch(op.name, (0, 0, 0), 0, 0, count=launch.count, library=True, line=op.line)
     routes = Rule("declared", None).routes(dict(op.operations), device)
     pipes = tuple((dtype, route.pipe) for dtype, route in routes.items())
-    return Facts(made, depth, requests=_requests(op, pipes), notes=op.notes)
+    return Facts(op_launch, depth, requests=_requests(op, pipes), notes=op.notes)
 
 
 @functools.lru_cache(maxsize=1024)
 def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
     """Everything crosses L2 and DRAM once: what a library's kernel keeps on the chip is unknown."""
-    loads = [each for each in op.accesses if each.kind == "load"]
-    stores = [each for each in op.accesses if each.kind == "store"]
+    loads = [access for access in op.accesses if access.kind == "load"]
+    stores = [access for access in op.accesses if access.kind == "store"]
     return Requests(
         accesses=op.accesses,
         operations=_by_pipe(op, dict(pipes)),
         l1_wavefronts=0,
-        l2_read_bytes=sum(each.unique_bytes for each in loads),
-        l2_write_bytes=sum(each.unique_bytes for each in stores),
+        l2_read_bytes=sum(load.unique_bytes for load in loads),
+        l2_write_bytes=sum(store.unique_bytes for store in stores),
         reuse=Reuse(_streams(loads), _streams(stores)),
     )
 
 
 def _streams(accesses: Iterable[Access]) -> tuple[Stream, ...]:
-    return tuple(Stream(each.unique_bytes) for each in accesses)
+    return tuple(Stream(access.unique_bytes) for access in accesses)
 
 
 def _by_pipe(op: LibraryOp, pipes: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    by_pipe: dict[str, int] = {}
     for kind, count in op.operations:
         dtype = contraction_dtype(kind)
         pipe = pipes[dtype] if dtype else kind
-        found[pipe] = found.get(pipe, 0) + count
-    return found
+        by_pipe[pipe] = by_pipe.get(pipe, 0) + count
+    return by_pipe
 
 
 def with_operators(
@@ -63,7 +63,7 @@ def with_operators(
     library: Sequence[LibraryLaunch],
     device: Device,
     depth: Depth,
-    made: Callable[[Facts], T],
+    convert: Callable[[Facts], T],
 ) -> list[T]:
     """A candidate's own launches with PyTorch's operators among them, in order.
 
@@ -72,14 +72,14 @@ def with_operators(
         library: as recorded.
         device: as for `library_facts`.
         depth: likewise.
-        made: what stands among `own` for an operator's facts.
+        convert: what stands among `own` for an operator's facts.
     """
     if not library:
         return list(own)
-    found: list[T] = []
-    waiting = sorted(library, key=lambda each: each.after)  # keeps the order of equals
+    merged: list[T] = []
+    waiting = sorted(library, key=lambda operator: operator.after)  # keeps the order of equals
     for number, launch in enumerate(own):
         while waiting and waiting[0].after <= number:
-            found.append(made(library_facts(waiting.pop(0), device, depth)))
-        found.append(launch)
-    return found + [made(library_facts(each, device, depth)) for each in waiting]
+            merged.append(convert(library_facts(waiting.pop(0), device, depth)))
+        merged.append(launch)
+    return merged + [convert(library_facts(operator, device, depth)) for operator in waiting]

@@ -74,22 +74,22 @@ def _program(
     kwargs: dict[str, Any],
 ) -> Program:
     leaves, structure = tree_flatten((args, kwargs))
-    key = id(function), repr(sorted(options.items())), str(structure), *map(_told, leaves)
-    known = _programs.get(key)
-    if known is not None and known[0] is function:
-        return known[1]
+    key = id(function), repr(sorted(options.items())), str(structure), *map(_dependence, leaves)
+    entry = _programs.get(key)
+    if entry is not None and entry[0] is function:
+        return entry[1]
     with _disable_current_modes(), fake_cuda.compiling(None):
         from solkit.adapters import compiled_functions  # takes seconds
 
-        made = compiled_functions.compiled(function, args, kwargs, _settings(options))
+        program = compiled_functions.compiled(function, args, kwargs, _settings(options))
     if len(_programs) >= _KEPT:
         _programs.clear()
-    _programs[key] = function, made
-    return made
+    _programs[key] = function, program
+    return program
 
 
-def _told(leaf: Any) -> Any:
-    """What a program depends on of an argument."""
+def _dependence(leaf: Any) -> Any:
+    """Return what a program depends on of an argument."""
     if isinstance(leaf, torch.Tensor):
         return tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.device
     return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else id(leaf)
@@ -97,8 +97,8 @@ def _told(leaf: Any) -> Any:
 
 def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Inductor's settings: those of a mode, then the user's own."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if options.get("mode"):
-        found |= torch._inductor.list_mode_options(options["mode"])
+        settings |= torch._inductor.list_mode_options(options["mode"])
     own = options.get("options") or {}
-    return found | {name.replace("-", "_"): value for name, value in own.items()}
+    return settings | {name.replace("-", "_"): value for name, value in own.items()}

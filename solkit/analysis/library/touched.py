@@ -34,16 +34,16 @@ def accesses(op: TracedOp, line: str, on_gpu: frozenset[int]) -> tuple[Access, .
         on_gpu: the storages in the GPU's memory.
     """
     seen: set[tuple[str, TensorUse]] = set()
-    found = []
+    touched = []
     for kind, name, use, elements in _uses(op):
         if use.storage in on_gpu and elements and (kind, use) not in seen:
             seen.add((kind, use))
-            found.append(_access(kind, name, use, elements, line))
-    return tuple(found)
+            touched.append(_access(kind, name, use, elements, line))
+    return tuple(touched)
 
 
 def _uses(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
-    """What it loads and stores: kind, argument, tensor and elements."""
+    """Yield what it loads and stores: kind, argument, tensor and elements."""
     names = _names(op.arguments)
     changed = _changed(op)
     for use in op.inputs:
@@ -68,20 +68,22 @@ def _scatters(op: TracedOp) -> bool:
 
 def _changed(op: TracedOp) -> float:
     """The elements that a scatter changes, at most; no limit for other operators."""
-    given = [op.arguments.get(name) for name in _GIVEN] if _scatters(op) else []
-    sizes = [each.numel for each in given if isinstance(each, TensorUse) and each.numel > 1]
+    tensors = [op.arguments.get(name) for name in _GIVEN] if _scatters(op) else []
+    sizes = [
+        tensor.numel for tensor in tensors if isinstance(tensor, TensorUse) and tensor.numel > 1
+    ]
     return max(sizes, default=math.inf)
 
 
 def _names(arguments: Mapping[str, Any]) -> dict[int, str]:
     """The argument of each tensor, by identity."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name, value in arguments.items():
         if isinstance(value, TensorUse):
-            found[id(value)] = name
+            names[id(value)] = name
         elif isinstance(value, list | tuple):
-            found |= {id(each): f"{name}[{n}]" for n, each in enumerate(value)}
-    return found
+            names |= {id(tensor): f"{name}[{n}]" for n, tensor in enumerate(value)}
+    return names
 
 
 def _access(kind: str, name: str, use: TensorUse, elements: float, line: str) -> Access:

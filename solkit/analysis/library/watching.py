@@ -85,7 +85,7 @@ class LibraryLaunch:
 
 @dataclass
 class LibraryRecording:
-    """What was seen between entering and leaving `recording`.
+    """Record of what was seen between entering and leaving `recording`.
 
     Attributes:
         launched: the number of distinct launches of other kernels so far.
@@ -101,8 +101,8 @@ class LibraryRecording:
 
     @property
     def launches(self) -> tuple[LibraryLaunch, ...]:
-        """Each distinct operator once, in the order of first appearance."""
-        return tuple(LibraryLaunch(op, *each) for op, each in self.counts.items())
+        """Distinct operators, in the order of first appearance."""
+        return tuple(LibraryLaunch(op, *numbers) for op, numbers in self.counts.items())
 
     def add(self, op: LibraryOp, count: int = 1) -> None:
         """Count calls."""
@@ -195,12 +195,12 @@ class _Watch(Recorder):
         out = func(*args, **kwargs)
         op = self.traced(func, before, out)
         self._count_reads(op.inputs if op is not None else ())
-        if op is not None and (found := _library_op(op, frozenset(self._on_gpu))):
+        if op is not None and (noted := _library_op(op, frozenset(self._on_gpu))):
             self._count_writes(op)
             if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
-                _note(found)
+                _note(noted)
             else:
-                self._steps.do(partial(_note, found), ())
+                self._steps.do(partial(_note, noted), ())
         return out
 
     def _count_writes(self, op: TracedOp) -> None:
@@ -212,16 +212,16 @@ class _Watch(Recorder):
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
         """The region of its storage that a tensor covers; notes where the storage is."""
-        found = super().use(tensor)
-        self._handles[found.storage] = tensor.untyped_storage()._cdata
+        tensor_use = super().use(tensor)
+        self._handles[tensor_use.storage] = tensor.untyped_storage()._cdata
         if tensor.is_cuda:
-            self._on_gpu.add(found.storage)
-        return found
+            self._on_gpu.add(tensor_use.storage)
+        return tensor_use
 
 
 @functools.cache
 def _launches_nothing(func: Any) -> bool:
-    """Whether an op is none of ATen's, a view, or only allocates or asks."""
+    """Tell whether an op is none of ATen's, a view, or only allocates or asks."""
     if not isinstance(func, torch._ops.OpOverload) or func.namespace == "prim":
         return True
     name = str(func.overloadpacket).replace("::", ".")
@@ -277,13 +277,13 @@ def _on_pipes(op: TracedOp, operations: Mapping[str, int]) -> dict[str, int]:
 
     Sources: aten/src/ATen/OpMathType.h; PyTorch documentation, "CUDA semantics", TensorFloat-32.
     """
-    found: dict[str, int] = {}
+    by_pipe: dict[str, int] = {}
     for kind, count in operations.items():
         pipe = "fp32" if kind in ("fp16", "bf16") else kind
         if kind == _FP32:
             pipe = "tensor.tf32" if _allows_tf32(op) else "fp32"
-        found[pipe] = found.get(pipe, 0) + count
-    return found
+        by_pipe[pipe] = by_pipe.get(pipe, 0) + count
+    return by_pipe
 
 
 def _allows_tf32(op: TracedOp) -> bool:
