@@ -96,8 +96,8 @@ def main() -> None:
         sys.exit(Exit.INTERRUPTED)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         import solkit
 
         typer.echo(f"solkit {solkit.__version__}")

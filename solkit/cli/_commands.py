@@ -27,9 +27,9 @@ class Command(typer.core.TyperCommand):
         super().__init__(*args, **kwargs)
         for name in ("help", "short_help", "epilog"):
             setattr(self, name, _plain(getattr(self, name)))
-        for each in self.params:
-            if getattr(each, "help", None):
-                each.help = _plain(each.help)  # type: ignore[attr-defined]
+        for param in self.params:
+            if getattr(param, "help", None):
+                param.help = _plain(param.help)  # type: ignore[attr-defined]
 
 
 class App(typer.Typer):

@@ -48,13 +48,13 @@ def understanding(command: str) -> type[Command]:
 
 def _rewritten(args: Sequence[str], old: dict[str, _Rewrite], silent: bool) -> list[str]:
     end = args.index("--") if "--" in args else len(args)
-    given, new_args = list(args[:end]), list[str]()
-    while given:
-        name, equals, value = given[0].partition("=")
-        if name not in old or not (equals or given[1:]):
-            new_args.append(given.pop(0))
+    remaining, new_args = list(args[:end]), list[str]()
+    while remaining:
+        name, equals, value = remaining[0].partition("=")
+        if name not in old or not (equals or remaining[1:]):
+            new_args.append(remaining.pop(0))
             continue
-        words = [given.pop(0)] if equals else [given.pop(0), given.pop(0)]
+        words = [remaining.pop(0)] if equals else [remaining.pop(0), remaining.pop(0)]
         new = old[name](value if equals else words[1])
         if new and not silent:
             typer.echo(f"solkit: {' '.join(words)}: now {' '.join(new)}", err=True)

@@ -85,7 +85,7 @@ def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | 
     if option:
         return _options.parse_shapes(option)
     if chosen := os.environ.get(_SHAPES):
-        return [_options.parse_settings(each, "--shape") for each in chosen.split(";")]
+        return [_options.parse_settings(text, "--shape") for text in chosen.split(";")]
     project = _project(near) if Path(near).exists() else None  # a recorded kernel has a name alone
     if project is None:
         return None
@@ -93,14 +93,14 @@ def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | 
     for pattern, listed in project.shapes.items():
         if fnmatch.fnmatchcase(path, pattern):
             _say_once(f"shapes are those of {project.file}")
-            return [dict(each) for each in listed]
+            return [dict(sizes) for sizes in listed]
     return None
 
 
 def shape(option: str | None, near: str) -> dict[str, Value] | None:
     """The one workload of a command that takes one: the first that is named."""
-    found = shapes(None if option is None else [option], near)
-    return None if found is None else found[0]
+    listed = shapes(None if option is None else [option], near)
+    return None if listed is None else listed[0]
 
 
 def announce(device: str | None) -> None:
@@ -122,8 +122,8 @@ def _project(near: str | None) -> _Project | None:
     for start in (*starts, Path.cwd() / "_"):
         for folder in start.parents:
             file = folder / "pyproject.toml"
-            if file.is_file() and (found := _read(file)) is not None:
-                return found
+            if file.is_file() and (project := _read(file)) is not None:
+                return project
     return None
 
 
@@ -184,20 +184,20 @@ def _shapes(file: Path, table: Mapping[str, Any]) -> dict[str, list[_Shape]]:
 def _listed(where: str, value: Any) -> list[_Shape]:
     if not isinstance(value, list) or not value:
         raise InputError(f'{where} is {value!r}; expected a list, as ["M=4096,N=1000"]')
-    found: list[_Shape] = []
-    for each in value:
-        if isinstance(each, str):
+    parsed: list[_Shape] = []
+    for entry in value:
+        if isinstance(entry, str):
             try:
-                found.append(_options.parse_settings(each, "--shape"))
+                parsed.append(_options.parse_settings(entry, "--shape"))
             except InputError as error:
                 raise InputError(f"{where}: {str(error).removeprefix('--shape: ')}") from error
-        elif isinstance(each, dict) and each and all(map(_is_plain, each.values())):
-            found.append(each)
+        elif isinstance(entry, dict) and entry and all(map(_is_plain, entry.values())):
+            parsed.append(entry)
         else:
             raise InputError(
-                f'{where} has {each!r}; expected "M=4096,N=1000" or {{ M = 4096, N = 1000 }}'
+                f'{where} has {entry!r}; expected "M=4096,N=1000" or {{ M = 4096, N = 1000 }}'
             )
-    return found
+    return parsed
 
 
 def _is_plain(value: Any) -> bool:

@@ -52,12 +52,12 @@ def _settled(watched: Iterable[Path], poll_s: float) -> _State:
 
 
 def _state(watched: Iterable[Path]) -> _State:
-    found: _State = {}
+    state: _State = {}
     for path in watched:
         folder = path if path.is_dir() else path.parent
         for file in folder.iterdir() if folder.is_dir() else ():
             if file.suffix in _SOURCES:
                 with contextlib.suppress(OSError):  # an editor's temporary file may be gone again
                     status = file.stat()
-                    found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ino
-    return found
+                    state[str(file)] = status.st_mtime_ns, status.st_size, status.st_ino
+    return state

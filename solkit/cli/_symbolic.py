@@ -35,7 +35,7 @@ def check_options(
     Raises:
         InputError: several shapes, a warm protocol or an excluded option.
     """
-    for option in (name for name, given in refused.items() if given):
+    for option in (name for name, value in refused.items() if value):
         raise InputError(f"--symbolic gives a formula of the whole problem and excludes {option}")
     if protocol != "cold":
         raise InputError(
@@ -45,58 +45,58 @@ def check_options(
         raise InputError("--symbolic takes one --shape: the sizes that stay numbers")
 
 
-def show_formula(found: SymbolicBound, json: str | None) -> None:
+def show_formula(bound: SymbolicBound, json: str | None) -> None:
     """Print a formula, and write it as JSON if requested."""
-    _base.show(json, partial(_render, found), lambda: _dumps(found))
+    _base.show(json, partial(_render, bound), lambda: _dumps(bound))
 
 
-def _render(found: SymbolicBound, console: Console) -> None:
+def _render(bound: SymbolicBound, console: Console) -> None:
     from rich.table import Table
 
-    fixed = ", ".join(f"{name}={value}" for name, value in found.work.fixed.items())
-    console.print(f"{found.device}, precision {found.precision}" + (f", {fixed}" if fixed else ""))
+    fixed = ", ".join(f"{name}={value}" for name, value in bound.work.fixed.items())
+    console.print(f"{bound.device}, precision {bound.precision}" + (f", {fixed}" if fixed else ""))
     table = Table("amount", "formula", "how", box=None, header_style="bold")
-    for formula in found.work.formulas:
+    for formula in bound.work.formulas:
         table.add_row(formula.amount, formula.expression or "none", formula.origin)
     console.print(table)
-    sign = "=" if found.complete else "≥"
-    console.print(f"T {sign} {found.time_s} s", style="bold", soft_wrap=True, markup=False)
-    for formula in found.work.formulas:
+    sign = "=" if bound.complete else "≥"
+    console.print(f"T {sign} {bound.time_s} s", style="bold", soft_wrap=True, markup=False)
+    for formula in bound.work.formulas:
         if formula.reason:
             console.print(f"{formula.amount}, {formula.origin}: {formula.reason}", markup=False)
-    if found.work.conditions:
-        console.print(f"Where {'; '.join(found.work.conditions)}.", markup=False)
-    unused = [n for n in found.work.sizes if not _depends(found, n)]
+    if bound.work.conditions:
+        console.print(f"Where {'; '.join(bound.work.conditions)}.", markup=False)
+    unused = [n for n in bound.work.sizes if not _depends(bound, n)]
     if unused:
         console.print(f"No amount depends on {', '.join(unused)}.")
-    for point, formula_ms, numeric_ms in found.times_ms:
+    for point, formula_ms, numeric_ms in bound.times_ms:
         console.print(f"{_sizes(point)}: {formula_ms:.6g} ms, numeric {numeric_ms:.6g} ms")
 
 
-def _depends(found: SymbolicBound, name: str) -> bool:
+def _depends(bound: SymbolicBound, name: str) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
-    return any(word.search(f.expression) or not f.expression for f in found.work.formulas)
+    return any(word.search(f.expression) or not f.expression for f in bound.work.formulas)
 
 
 def _sizes(point: Point) -> str:
     return ", ".join(f"{name}={n}" for name, n in point.items())
 
 
-def _dumps(found: SymbolicBound) -> str:
+def _dumps(bound: SymbolicBound) -> str:
     times = [
         {"sizes": dict(point), "formula_ms": formula_ms, "numeric_ms": numeric_ms}
-        for point, formula_ms, numeric_ms in found.times_ms
+        for point, formula_ms, numeric_ms in bound.times_ms
     ]
     record = {
-        "device": found.device,
-        "precision": found.precision,
-        "symbols": dict(found.work.sizes),
-        "fixed": dict(found.work.fixed),
-        "time_s": found.time_s,
-        "complete": found.complete,
-        "resources_s": dict(found.resources),
-        "amounts": [dataclasses.asdict(formula) for formula in found.work.formulas],
-        "conditions": list(found.work.conditions),
+        "device": bound.device,
+        "precision": bound.precision,
+        "symbols": dict(bound.work.sizes),
+        "fixed": dict(bound.work.fixed),
+        "time_s": bound.time_s,
+        "complete": bound.complete,
+        "resources_s": dict(bound.resources),
+        "amounts": [dataclasses.asdict(formula) for formula in bound.work.formulas],
+        "conditions": list(bound.work.conditions),
         "checked": times,
     }
     return jsonlib.dumps(record, indent=2, ensure_ascii=False)

@@ -135,7 +135,7 @@ def batch(
         kept = where, resume is not None, database, use_database
         how = BatchSettings(*kept, seed, prior, stop_at, on, gpus, ray, workers, emit_to)
         with _base.stdout_kept_for_the_report(), _progress() as show:
-            found = tuning(
+            result = tuning(
                 manifest,
                 gpu_minutes=gpu_minutes,
                 device=None if recorded else _project.device(device, manifest, on),
@@ -146,9 +146,9 @@ def batch(
             )
         from solkit.report import batch as page
 
-        _base.show(json, partial(page.render, found), lambda: page.dumps(found))
-        if found.items and not any(each.tuned.best for each in found.items):
-            raise typer.Exit(_nothing(found))
+        _base.show(json, partial(page.render, result), lambda: page.dumps(result))
+        if result.items and not any(item.tuned.best for item in result.items):
+            raise typer.Exit(_nothing(result))
 
 
 def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBench:
@@ -159,9 +159,9 @@ def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBenc
     return RecordedBench.read(path, device=device)
 
 
-def _nothing(found: Batch) -> exit_codes.Exit:
+def _nothing(result: Batch) -> exit_codes.Exit:
     """The exit code if nothing ran."""
-    return exit_codes.Exit.INTERRUPTED if found.interrupted else exit_codes.Exit.CANDIDATE_FAILED
+    return exit_codes.Exit.INTERRUPTED if result.interrupted else exit_codes.Exit.CANDIDATE_FAILED
 
 
 def _progress() -> contextlib.AbstractContextManager[Callable[[BatchStatus], None]]:

@@ -42,10 +42,10 @@ def calibrate(
 
             calibration.check_room(path)
             gpu = live_device(MeasureSettings(on=on).gpu_index)
-            found = measuring.calibrate(gpu, quick=quick)
-            kept = calibration.save(found, path)
+            result = measuring.calibrate(gpu, quick=quick)
+            kept = calibration.save(result, path)
         from solkit.report import calibration as page
 
         _base.complain(f"saved to {kept}")
-        dumps = partial(found.model_dump_json, by_alias=True, indent=2)
-        _base.show(json, partial(page.render, found, gpu), dumps)
+        dumps = partial(result.model_dump_json, by_alias=True, indent=2)
+        _base.show(json, partial(page.render, result, gpu), dumps)

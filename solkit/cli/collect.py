@@ -101,8 +101,8 @@ def collect(
             Ahead(gpu, workers) as ahead,
             TrustedBench(ahead, run, kernels, _base.complain) as bench,
         ):
-            wanted = {kernel.kernel_id for kernel in kernels}
-            earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in wanted]
+            kernel_ids = {kernel.kernel_id for kernel in kernels}
+            earlier = [row for row in [*earlier, *_rows(log)] if row.kernel_id in kernel_ids]
             _base.complain(f"{len(kernels)} kernels on {gpu.name}; {len(earlier)} earlier rows")
             report = partial(_report, limits.gpu_s, bench)
             cells = surveyed(kernels, ahead, _base.complain)

@@ -61,10 +61,10 @@ def info(store: _Store, json: _options.Json = None, verbose: _options.Tracebacks
     """Show what a store holds."""
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
-        found = opened(store)
-        summary = _summary(found)
+        data = opened(store)
+        summary = _summary(data)
         if json != "-":
-            _show_summary(found, summary)
+            _show_summary(data, summary)
         _base.write(json, lambda: jsonlib.dumps(summary, indent=2))
 
 
@@ -105,15 +105,21 @@ def import_(
 
         target = Store(store, create=True)
         labels = formats.Labels(_key(device) if device else None, family, kind)
-        found = [_imported(file, format, labels) for file in files]
-        for fault in (fault for each in found for fault in each.faults):
+        imports = [_imported(file, format, labels) for file in files]
+        for fault in (fault for imported in imports for fault in imported.faults):
             _base.complain(fault)
         refused = [
-            file for file, each in zip(files, found, strict=True) if each.faults and not each.rows
+            file
+            for file, imported in zip(files, imports, strict=True)
+            if imported.faults and not imported.rows
         ]
-        if not refused or any(each.rows for each in found):  # otherwise create no empty store
-            tables = Tables.together(Tables.of(e.rows, e.sources, e.facts) for e in found)
-            facts_of = {row: name for each in found for row, name in each.facts_of.items()}
+        if not refused or any(
+            imported.rows for imported in imports
+        ):  # otherwise create no empty store
+            tables = Tables.together(Tables.of(e.rows, e.sources, e.facts) for e in imports)
+            facts_of = {
+                row: name for imported in imports for row, name in imported.facts_of.items()
+            }
             added = target.add_tables(tables.with_facts(facts_of))
             _tell(store, replace(added, faults=tables.without(facts_of)))
         for file in refused:
@@ -161,11 +167,11 @@ def export(
     with exit_codes.failures_as_exit_codes(verbose):
         from solkit.datasets.store import blaming
 
-        found = opened(store)
+        data = opened(store)
         if to == "huggingface":
             from solkit.datasets import card
 
-            card.export(found, destination, title or destination.name, _text(notes), where)
+            card.export(data, destination, title or destination.name, _text(notes), where)
         elif to in ("t4", "tried"):
             from solkit.datasets import outcomelog
             from solkit.datasets.formats import t4
@@ -173,7 +179,7 @@ def export(
             _base.check_writable(str(destination), "DESTINATION")
             text_of = {"t4": t4.dumps, "tried": outcomelog.tried}[to]
             with blaming(where):  # rows are read as they are written
-                text = text_of(found.rows(found.where(where)))
+                text = text_of(data.rows(data.where(where)))
             _base.write(str(destination), lambda: text, "DESTINATION")
         else:
             raise InputError(f"--to {to}: choose one of: huggingface, t4, tried")
@@ -227,11 +233,11 @@ def query(
     with exit_codes.failures_as_exit_codes(verbose):
         _base.check_writable(json)
         _base.check_writable(csv, "--csv")
-        found = opened(store).query(sql)
+        frame = opened(store).query(sql)
         if "-" not in (json, csv):
-            _show_frame(found)
-        _base.write(json, found.write_json)
-        _base.write(csv, lambda: _flat(found).write_csv().removesuffix("\n"), "--csv")
+            _show_frame(frame)
+        _base.write(json, frame.write_json)
+        _base.write(csv, lambda: _flat(frame).write_csv().removesuffix("\n"), "--csv")
 
 
 @app.command()
@@ -241,17 +247,17 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
         _base.check_writable(json)
         from solkit.datasets import verification
 
-        found = verification.verify(opened(store))
+        report = verification.verify(opened(store))
         if json != "-":
-            for line in (*found.damage, *found.faults):
+            for line in (*report.damage, *report.faults):
                 typer.echo(f"wrong: {line}")
-            for note in found.notes:
+            for note in report.notes:
                 typer.echo(f"note: {note}")
-            whole = "whole" if found.is_whole else "not whole"
-            held = f"{found.rows:,} rows, {found.sources:,} sources, {found.facts:,} facts"
+            whole = "whole" if report.is_whole else "not whole"
+            held = f"{report.rows:,} rows, {report.sources:,} sources, {report.facts:,} facts"
             typer.echo(f"{store}: {whole}: {held}")
-        _base.write(json, lambda: jsonlib.dumps(asdict(found), indent=2, default=str))
-    raise typer.Exit(Exit.REPORTED if found.is_whole else Exit.SOLKIT_FAILED)
+        _base.write(json, lambda: jsonlib.dumps(asdict(report), indent=2, default=str))
+    raise typer.Exit(Exit.REPORTED if report.is_whole else Exit.SOLKIT_FAILED)
 
 
 # ------------------------------------------------------------------------------------- in and out
@@ -267,10 +273,10 @@ def opened(name: str) -> Store:
     return shipped(name)
 
 
-def _with_keys(found: Imported) -> Imported:
+def _with_keys(imported: Imported) -> Imported:
     """Rows with the catalogue's key of their GPU, if it has one."""
-    rows = tuple(replace(row, device=_key(row.device)) for row in found.rows)
-    return replace(found, rows=rows)
+    rows = tuple(replace(row, device=_key(row.device)) for row in imported.rows)
+    return replace(imported, rows=rows)
 
 
 def _key(device: str) -> str:
@@ -285,9 +291,9 @@ def _key(device: str) -> str:
 def _tell(what: Path, added: Added) -> None:
     for fault in added.faults:
         _base.complain(fault)
-    known = f", {added.known:,} known already" if added.known else ""
+    repeated = f", {added.known:,} known already" if added.known else ""
     facts = f", {added.facts:,} new facts" if added.facts else ""
-    typer.echo(f"{what}: {added.rows:,} new rows{known}, {added.sources:,} new sources{facts}")
+    typer.echo(f"{what}: {added.rows:,} new rows{repeated}, {added.sources:,} new sources{facts}")
 
 
 def _text(path: Path | None) -> str:
@@ -307,7 +313,7 @@ def _flat(frame: polars.DataFrame) -> polars.DataFrame:
     pl = polars_module()
     nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
     texts = {
-        name: [jsonlib.dumps(each, default=str) for each in frame[name].to_list()]
+        name: [jsonlib.dumps(cell, default=str) for cell in frame[name].to_list()]
         for name in nested
     }
     return frame.with_columns(**{name: pl.Series(text) for name, text in texts.items()})
@@ -357,7 +363,7 @@ def _summary(store: Store) -> dict[str, Any]:
     return {
         "folder": str(store.folder),
         "files": len(files),
-        "bytes": sum(each.stat().st_size for each in files),
+        "bytes": sum(file.stat().st_size for file in files),
         "sources": store.sources().select(pl.len()).collect().item(),
         "facts": store.facts().select(pl.len()).collect().item(),
         "verdicts": dict(rows.group_by("verdict").len().sort("verdict").collect().rows()),
@@ -370,8 +376,8 @@ def _summary(store: Store) -> dict[str, Any]:
 def _show_summary(store: Store, summary: dict[str, Any]) -> None:
     families = summary["families"]
     names = list(families[0]) if families else []
-    _print_table(names, [tuple(each.values()) for each in families])
-    count, timed = (sum(each[name] for each in families) for name in ("rows", "timed"))
+    _print_table(names, [tuple(family.values()) for family in families])
+    count, timed = (sum(family[name] for family in families) for name in ("rows", "timed"))
     verdicts = ", ".join(f"{name} {n:,}" for name, n in summary["verdicts"].items())
     typer.echo(
         f"{store.folder}: {count:,} rows ({timed:,} timed) of {len(summary['runs'])} runs, "

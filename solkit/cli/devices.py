@@ -20,7 +20,7 @@ def devices(
         from solkit.roofline.devices import catalogue
         from solkit.roofline.nvml import live_devices
 
-        known = catalogue()
+        catalogued = catalogue()
         own, faults = calibration.own()
         measured = [*((c, "you") for c in own), *((c, "SolKit") for c in calibration.shipped())]
         try:
@@ -31,5 +31,5 @@ def devices(
         for fault in faults:
             _base.complain(fault)
         if json != "-":
-            listing.render(known, live, _base.console(), measured)
-        _base.write(json, lambda: listing.dumps(known, live, measured))
+            listing.render(catalogued, live, _base.console(), measured)
+        _base.write(json, lambda: listing.dumps(catalogued, live, measured))

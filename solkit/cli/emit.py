@@ -93,12 +93,12 @@ def emit(
 
         chosen = emitters.emitter(form)
         labels = _key(device)
-        found = _selected(reading.read(result, labels, kernel), kernel, shape, labels)
+        findings = _selected(reading.read(result, labels, kernel), kernel, shape, labels)
         written = emitters.emit(
-            found,
+            findings,
             chosen.name,
             out,
-            names=dict(_pair("--map", each) for each in names or ()),
+            names=dict(_pair("--map", pair) for pair in names or ()),
             constants={name: _value(text) for name, text in _pairs("--set", constants)},
             drop=drop or (),
             thin=not all_sizes,
@@ -108,13 +108,13 @@ def emit(
         if json != "-":
             for path in written.paths:
                 _base.console().print(f"wrote {path}", soft_wrap=True)
-        told = {
+        report = {
             "schema": "solkit.emit/1",
             "format": chosen.name,
             "files": [str(path) for path in written.paths],
             "notes": list(written.notes),
         }
-        _base.write(json, lambda: jsonlib.dumps(told, indent=2))
+        _base.write(json, lambda: jsonlib.dumps(report, indent=2))
 
 
 def _key(device: str | None) -> str | None:
@@ -131,7 +131,7 @@ def _key(device: str | None) -> str | None:
 
 
 def _selected(
-    found: Sequence[Finding], kernel: str | None, shape: list[str] | None, device: str | None
+    findings: Sequence[Finding], kernel: str | None, shape: list[str] | None, device: str | None
 ) -> list[Finding]:
     """The findings that the options name.
 
@@ -140,14 +140,14 @@ def _selected(
     """
     shapes = _options.parse_shapes(shape)
     kept = [
-        each
-        for each in found
-        if kernel in (None, each.kernel, each.key.kernel_id, Path(each.kernel).name)
-        and device in (None, each.key.device)
-        and (shapes is None or any(s.items() <= each.shape.items() for s in shapes))
+        finding
+        for finding in findings
+        if kernel in (None, finding.kernel, finding.key.kernel_id, Path(finding.kernel).name)
+        and device in (None, finding.key.device)
+        and (shapes is None or any(s.items() <= finding.shape.items() for s in shapes))
     ]
-    if found and not kept:
-        there = sorted(f"{e.kernel}: {e.key.problem_id} on {e.key.device}" for e in found)
+    if findings and not kept:
+        there = sorted(f"{e.kernel}: {e.key.problem_id} on {e.key.device}" for e in findings)
         shown = "; ".join(there[:8]) + (f"; and {len(there) - 8} more" if len(there) > 8 else "")
         raise InputError(f"no result is of that kernel, shape and GPU; there are: {shown}")
     return kept

@@ -147,26 +147,26 @@ def evaluate(
             table = table_of([opened(name) for name in stores or LEARNED_FROM], deep)
         if not len(table):
             raise InputError(f"no row has facts of depth {deep.value}: `solkit data refill`")
-        names = [each.value for each in dict.fromkeys(split or [_Split.FAMILIES])]
+        names = [member.value for member in dict.fromkeys(split or [_Split.FAMILIES])]
         if model is not None:
-            told = _by_model(table, deep, model, baselines)
+            by_label = _by_model(table, deep, model, baselines)
         else:
-            told = _left_out(table, names, baselines, members, update, seed)
+            by_label = _left_out(table, names, baselines, members, update, seed)
             if language:
                 stores = stores or list(LEARNED_FROM)
-                told |= _language(table, deep, stores, told[""], work, seed)
-        found = {
-            label: {name: judged(table, each, seed) for name, each in by_split.items()}
-            for label, by_split in told.items()
+                by_label |= _language(table, deep, stores, by_label[""], work, seed)
+        judgements = {
+            label: {name: judged(table, forecast, seed) for name, forecast in by_split.items()}
+            for label, by_split in by_label.items()
         }
         about = evaluation.About(deep.value, None if model else members, update)
         if json != "-":
-            evaluation.render(found, about, _base.console())
-        _base.write(json, lambda: evaluation.dumps(found, about))
+            evaluation.render(judgements, about, _base.console())
+        _base.write(json, lambda: evaluation.dumps(judgements, about))
         if plots is not None:
             from solkit.report import evaluation_figures
 
-            evaluation_figures.write(table, told, plots, seed)
+            evaluation_figures.write(table, by_label, plots, seed)
 
 
 def _check(
@@ -192,9 +192,9 @@ def _left_out(
     from solkit.surrogate.evaluation.runs import Asked, forecasts
     from solkit.surrogate.trees import Settings
 
-    asked = Asked(splits, baselines, update, Settings(members=members), seed)
+    request = Asked(splits, baselines, update, Settings(members=members), seed)
     with _base.working("evaluating"):
-        return forecasts(table, asked, progress.tell)
+        return forecasts(table, request, progress.tell)
 
 
 def _language(
@@ -219,16 +219,16 @@ def _language(
     compiled = table_of([opened(name) for name in stores], Depth.COMPILED)
     facts = facts_of(table, compiled) if len(compiled) else None
     how = Reading(seed=seed)
-    found: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
-    for split, told in trees.items():
+    by_name: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
+    for split, forecast in trees.items():
         folder = None if work is None else f"{work}/{depth.value}"
         alone = language.left_out(
             table, split, how, facts=facts, folder=folder, tell=_base.complain
         )
-        both = language.stacked(table, split, told, alone)
-        for name, each in (("language", alone), ("stacked", both)):
-            found[name][split] = Forecasts.of(np.asarray(table.base_ms * 2.0**each))
-    return found
+        both = language.stacked(table, split, forecast, alone)
+        for name, log2_ratios in (("language", alone), ("stacked", both)):
+            by_name[name][split] = Forecasts.of(np.asarray(table.base_ms * 2.0**log2_ratios))
+    return by_name
 
 
 def _by_model(
@@ -238,11 +238,11 @@ def _by_model(
     from solkit.surrogate.evaluation.forecasters import kernel_model, random, repeated
     from solkit.surrogate.model import Surrogate
 
-    told = {"": Surrogate.load(None if model == "shipped" else model).forecast(table, depth)}
+    by_label = {"": Surrogate.load(None if model == "shipped" else model).forecast(table, depth)}
     if baselines:
-        told |= {
+        by_label |= {
             "kernel_model": kernel_model(table, table),
             "random": random(table, table),
             "noise_ceiling": repeated(table, table),
         }
-    return {label: {"all": each} for label, each in told.items()}
+    return {label: {"all": forecast} for label, forecast in by_label.items()}

@@ -222,7 +222,7 @@ def evolve(
         plain = EvolveSettings(
             stop_at, seed=seed, order=order, depth=depth, custom_kernel=custom_kernel, on=on
         )
-        asked = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
+        llm_options = _Asked(llm, model, key, (max_cost, price_in, price_out), exchanges, answers)
         search = partial(
             evolving,
             kernel,
@@ -233,7 +233,9 @@ def evolve(
             bench=_replayed(recorded, device, reference or kernel) if recorded else None,
             settings=_settings(plain, params, held_out, log, resume),
         )
-        evolved = _write_winner(_searched(search, asked, seed, rewriter), kernel, reference, out)
+        evolved = _write_winner(
+            _searched(search, llm_options, seed, rewriter), kernel, reference, out
+        )
         _write(evolved, json, html)
         if evolved.original.time_ms is None:
             raise typer.Exit(_nothing(evolved))
@@ -253,7 +255,9 @@ def _settings(
     return replace(plain, params=in_use, held_out=shapes, log=place, resume=resume is not None)
 
 
-def _searched(search: Callable[..., Evolved], asked: _Asked, seed: int, rewriter: bool) -> Evolved:
+def _searched(
+    search: Callable[..., Evolved], llm_options: _Asked, seed: int, rewriter: bool
+) -> Evolved:
     """The search, with what was asked for as its proposers, and its progress shown."""
     from solkit.pipeline.evolving import EvolveParts
     from solkit.report.advice import advise
@@ -261,7 +265,7 @@ def _searched(search: Callable[..., Evolved], asked: _Asked, seed: int, rewriter
     with (
         _base.stdout_kept_for_the_report(),
         _progress() as show,
-        _proposers(asked, seed, rewriter) as proposers,
+        _proposers(llm_options, seed, rewriter) as proposers,
     ):
         return search(parts=EvolveParts(proposers, advise=advise, show=show))
 
@@ -279,64 +283,64 @@ class _Asked:
 
 
 @contextlib.contextmanager
-def _proposers(asked: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Proposer]]:
+def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Proposer]]:
     """What writes variants; a model's process or connection ends with the block."""
-    found: list[Proposer] = []
+    proposers: list[Proposer] = []
     with contextlib.ExitStack() as stack:
-        if (chat := _chat(asked)) is not None:
+        if (chat := _chat(llm_options)) is not None:
             stack.callback(chat.close)
-            found.append(_model(chat, asked, seed))
+            proposers.append(_model(chat, llm_options, seed))
         if rewriter:
             from solkit.tuner.proposers.rewriter import Rewriter
 
-            found.append(Rewriter(seed, checks=False))  # the search checks what it measures
-        if not found:
+            proposers.append(Rewriter(seed, checks=False))  # the search checks what it measures
+        if not proposers:
             raise InputError("--no-rewriter leaves nobody to write variants: give --model as well")
-        yield found
+        yield proposers
 
 
-def _model(chat: Chat, asked: _Asked, seed: int) -> Proposer:
+def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
     """The proposer that asks a model; what an exchanges file holds counts as spent."""
     from solkit.llm.budget import Budget
     from solkit.llm.exchanges import Exchanges, read_exchanges
     from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
     earlier: tuple[Exchange, ...] = ()
-    if asked.exchanges is not None and Path(asked.exchanges).exists():
-        earlier = read_exchanges(asked.exchanges)
-    cost = sum(each.spent.cost for each in earlier)
-    tokens = sum(each.spent.tokens_in + each.spent.tokens_out for each in earlier)
+    if llm_options.exchanges is not None and Path(llm_options.exchanges).exists():
+        earlier = read_exchanges(llm_options.exchanges)
+    cost = sum(exchange.spent.cost for exchange in earlier)
+    tokens = sum(exchange.spent.tokens_in + exchange.spent.tokens_out for exchange in earlier)
     return LanguageModel(
         chat,
-        budget=Budget(*asked.budget, spent_cost=cost, spent_tokens=tokens),
-        exchanges=Exchanges(asked.exchanges),
+        budget=Budget(*llm_options.budget, spent_cost=cost, spent_tokens=tokens),
+        exchanges=Exchanges(llm_options.exchanges),
         sampling=Sampling(seed=seed + len(earlier)),  # the same request gets another answer
         tell=_base.complain,
     )
 
 
-def _chat(asked: _Asked) -> Chat | None:
+def _chat(llm_options: _Asked) -> Chat | None:
     """The model, whichever way it is reached; ``None`` if none was asked for."""
-    if asked.answers is not None:
+    if llm_options.answers is not None:
         from solkit.llm.exchanges import Replayed
 
-        if asked.llm or asked.model:
+        if llm_options.llm or llm_options.model:
             raise InputError("--answers replaces a model: leave out --llm and --model")
-        return Replayed(asked.answers)
-    if asked.llm is not None:
+        return Replayed(llm_options.answers)
+    if llm_options.llm is not None:
         from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint
 
-        if asked.model is None:
+        if llm_options.model is None:
             raise InputError("--llm: name the endpoint's model with --model")
-        variable = DEFAULT_KEY_VARIABLE if asked.key is None else asked.key
-        return Endpoint(asked.llm, asked.model, key_variable=variable)
-    if asked.key is not None:
+        variable = DEFAULT_KEY_VARIABLE if llm_options.key is None else llm_options.key
+        return Endpoint(llm_options.llm, llm_options.model, key_variable=variable)
+    if llm_options.key is not None:
         raise InputError("--key is for an endpoint: give --llm URL as well")
-    if asked.model is None:
+    if llm_options.model is None:
         return None
     from solkit.llm.local import LocalModel
 
-    return LocalModel(asked.model)
+    return LocalModel(llm_options.model)
 
 
 def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
@@ -357,7 +361,7 @@ def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
 def _shapes(held_out: Sequence[str] | None) -> list[Mapping[str, Value]] | None:
     if held_out is None:
         return None
-    return [_options.parse_settings(each, "--held-out") for each in held_out]
+    return [_options.parse_settings(text, "--held-out") for text in held_out]
 
 
 def _check(

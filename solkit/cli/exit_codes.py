@@ -94,7 +94,7 @@ def of_comparison(report: ComparisonReport) -> Exit:
     """The exit code for a comparison: 3 if a candidate failed, 2 if a shape did."""
     from solkit.core import Difference  # 40 ms that --help need not take
 
-    if any(each.difference is Difference.NOT_COMPARED for each in report.comparisons):
+    if any(comparison.difference is Difference.NOT_COMPARED for comparison in report.comparisons):
         return Exit.CANDIDATE_FAILED
     return Exit.BAD_INPUT if report.failed else Exit.REPORTED
 

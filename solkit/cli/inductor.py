@@ -45,10 +45,10 @@ def inductor(
 
         device = _project.device(device, reference)
         _project.announce(device)
-        asked = _project.shape(shape, reference)
+        sizes = _project.shape(shape, reference)
         with _base.stdout_kept_for_the_report(), _base.working("compiling"):
-            made = first_parent(reference, device, asked)
-        for note in made.notes:
+            parent = first_parent(reference, device, sizes)
+        for note in parent.notes:
             _base.complain(note)
-        text = made.text.removesuffix("\n")
+        text = parent.text.removesuffix("\n")
         _base.write(out or "-", lambda: text, "--out")

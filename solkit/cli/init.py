@@ -70,7 +70,7 @@ def _said(started: Started, file: str, target: str) -> list[str]:
     lines = [f"{target}: a kernel file for {started.chosen} of {file}"]
     if started.others:
         lines.append(f"Also there (--function NAME): {', '.join(started.others)}")
-    lines += [f"{target}:{each.line}: TODO: {each.text}" for each in started.todos[:_MOST_SHOWN]]
+    lines += [f"{target}:{todo.line}: TODO: {todo.text}" for todo in started.todos[:_MOST_SHOWN]]
     if (more := len(started.todos) - _MOST_SHOWN) > 0:
         lines.append(f"{target}: {more} more TODO")
     after = "Next, with these filled in: " if started.todos else "Next: "

@@ -81,7 +81,7 @@ def profile(
             worker.start()  # it loads torch while the trace is read
             import solkit.profiling
 
-            found = solkit.profiling.profile(
+            result = solkit.profiling.profile(
                 source,
                 arguments or (),
                 device=device,
@@ -93,10 +93,10 @@ def profile(
             )
         from solkit.report import profile as page
 
-        render = partial(page.render, found, complete=show_all)
-        _base.show(json, render, lambda: page.dumps(found))
+        render = partial(page.render, result, complete=show_all)
+        _base.show(json, render, lambda: page.dumps(result))
         if manifest is not None:
             from solkit.tuner.profiled import profiled_manifest
 
-            _base.write(manifest, lambda: profiled_manifest(found).rstrip("\n"), "--manifest")
-    raise typer.Exit(Exit.BAD_INPUT if found.failure else Exit.REPORTED)
+            _base.write(manifest, lambda: profiled_manifest(result).rstrip("\n"), "--manifest")
+    raise typer.Exit(Exit.BAD_INPUT if result.failure else Exit.REPORTED)

@@ -126,8 +126,8 @@ def rank(
 def _loaded(path: str | None, language: bool) -> Surrogate:
     from solkit.surrogate.model import Surrogate
 
-    found = Surrogate.load(path)
-    return found if language else found.without_language()
+    model = Surrogate.load(path)
+    return model if language else model.without_language()
 
 
 def _points(path: Path) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def _points(path: Path) -> list[dict[str, Any]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
-    found = []
+    points = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -153,7 +153,7 @@ def _points(path: Path) -> list[dict[str, Any]]:
                 f"{path}, line {number}: expected an object of numbers, booleans and strings; "
                 f"got {line.strip()[:80]}"
             )
-        found.append(point)
-    if not found:
+        points.append(point)
+    if not points:
         raise InputError(f"{path} holds no parameters: write a JSON object a line")
-    return found
+    return points

@@ -77,17 +77,19 @@ def replay(
         replaying.method_named(method)
         spaces = replaying.read(file, where, least)
         _base.complain(f"{file}: {_counted(len(spaces), 'recorded space')}")
-        found: list[Replay] = []
+        replays: list[Replay] = []
         with _base.working("replaying"):
             for space in spaces:
-                told = replaying.prior_of(space, prior or ())
-                found.append(replaying.replay(space, budgets, seeds, method, told))
+                transfer_prior = replaying.prior_of(space, prior or ())
+                replays.append(replaying.replay(space, budgets, seeds, method, transfer_prior))
         if json != "-":
-            _render(found, [len(space.points) for space in spaces])
-        indent = 2 if len(found) == 1 else None
+            _render(replays, [len(space.points) for space in spaces])
+        indent = 2 if len(replays) == 1 else None
         _base.write(
             json,
-            lambda: "\n".join(json_module.dumps(each.to_json(), indent=indent) for each in found),
+            lambda: "\n".join(
+                json_module.dumps(replay.to_json(), indent=indent) for replay in replays
+            ),
         )
 
 
@@ -95,22 +97,22 @@ def _budgets(text: str) -> list[int]:
     from solkit.errors import InputError
 
     try:
-        found = sorted({int(each) for each in text.split(",")})
+        budgets = sorted({int(number) for number in text.split(",")})
     except ValueError:
-        found = [0]
-    if found[0] < 1:
+        budgets = [0]
+    if budgets[0] < 1:
         raise InputError(f"--budget {text}: expected numbers of measurements, as in 20,50,100")
-    return found
+    return budgets
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
-def _render(found: Sequence[Replay], sizes: Sequence[int]) -> None:
+def _render(replays: Sequence[Replay], sizes: Sequence[int]) -> None:
     from rich.table import Table
 
-    first = found[0]
+    first = replays[0]
     table = Table(
         title=f"{first.method}: best time over the best found, median of "
         f"{_counted(first.seeds, 'run')}",
@@ -120,11 +122,11 @@ def _render(found: Sequence[Replay], sizes: Sequence[int]) -> None:
     table.add_column("configurations", justify="right")
     for budget in first.fractions:
         table.add_column(f"@{budget}", justify="right")
-    rows = [list(each.medians().values()) for each in found]
-    for each, size, row in zip(found, sizes, rows, strict=True):
-        table.add_row(each.space, f"{size:,}", *(f"{value:.3f}" for value in row))
-    if len(found) > 1:
-        means = [sum(column) / len(found) for column in zip(*rows, strict=True)]
+    rows = [list(replay.medians().values()) for replay in replays]
+    for replay, size, row in zip(replays, sizes, rows, strict=True):
+        table.add_row(replay.space, f"{size:,}", *(f"{value:.3f}" for value in row))
+    if len(replays) > 1:
+        means = [sum(column) / len(replays) for column in zip(*rows, strict=True)]
         table.add_section()
         table.add_row("mean", "", *(f"{value:.3f}" for value in means))
     _base.console().print(table)

@@ -154,14 +154,14 @@ def _chosen(
     device: str | None,
 ) -> dict[str, Value] | None:
     """The candidate's parameters: those given go before those of a ``best_config.json``."""
-    given = _options.parse_params(params)
+    overrides = _options.parse_params(params)
     if params_file is None:
-        return given
+        return overrides
     from solkit.roofline.devices import find
     from solkit.tuner.emitters import best_config
 
     key = None if device is None else find(device).key
-    return {**best_config.read(params_file, shapes, key), **(given or {})}
+    return {**best_config.read(params_file, shapes, key), **(overrides or {})}
 
 
 @dataclass(frozen=True)
@@ -221,13 +221,13 @@ class _Page:
         shapes = _project.shapes(self.shape, candidate)
         with _base.stdout_kept_for_the_report(), _base.working(f"scoring {candidate}"):
             report = run(candidate, reference=problem, shapes=shapes)
-            told: tuple[str, ...] = ()
+            notes: tuple[str, ...] = ()
             if self.checking:
                 from solkit.pipeline.interpreting import checked
 
-                report, told = checked(report)
-        for each in told:
-            _base.complain(f"{candidate}: {each}")
+                report, notes = checked(report)
+        for note in notes:
+            _base.complain(f"{candidate}: {note}")
         took_s = time.perf_counter() - start
         if not self.outputs.silent:
             console = _base.console()
@@ -243,10 +243,10 @@ class _Page:
         if not self.hinting:  # what nobody trusts runs once
             return {}
         with _base.stdout_kept_for_the_report(), _base.working("looking for better ones"):
-            found = hinted(report, took_s)
-        if found and not self.outputs.silent:
-            terminal.render_hint(report, found, _base.console())
-        return found
+            hint = hinted(report, took_s)
+        if hint and not self.outputs.silent:
+            terminal.render_hint(report, hint, _base.console())
+        return hint
 
 
 _Run = Callable[..., "Report"]

@@ -188,13 +188,13 @@ def _recorded_device(path: str, device: str | None) -> str:
         return RecordedBench.read(path, device=device).device.key
     from solkit.datasets.store import Store
 
-    found = sorted(Store(path).scan().select("device").unique().collect()["device"].to_list())
-    if device is not None and find(device).key in found:
+    devices = sorted(Store(path).scan().select("device").unique().collect()["device"].to_list())
+    if device is not None and find(device).key in devices:
         return find(device).key
-    if device is None and len(found) == 1:
-        return str(found[0])
+    if device is None and len(devices) == 1:
+        return str(devices[0])
     why = f"{device} is not recorded" if device else "several GPUs are recorded"
-    raise InputError(f"{path}: {why}; choose one with --device: {', '.join(map(str, found))}")
+    raise InputError(f"{path}: {why}; choose one with --device: {', '.join(map(str, devices))}")
 
 
 def _tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
@@ -209,10 +209,10 @@ def _tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
         if not tokens:
             raise InputError(f"--token-file: {file} holds no token")
     if variable is not None:
-        if not (given := os.environ.pop(variable, "").strip()):  # children need not know it
+        if not (value := os.environ.pop(variable, "").strip()):  # children need not know it
             raise InputError(f"--token-env: {variable} is not set")
-        tokens.append(given)
-    if weak := [each for each in tokens if len(each) < 16]:
+        tokens.append(value)
+    if weak := [token for token in tokens if len(token) < 16]:
         raise InputError(f"{len(weak)} access tokens have fewer than 16 characters: lengthen them")
     return (tokens, False) if tokens else ([secrets.token_urlsafe(24)], True)
 
@@ -264,7 +264,7 @@ def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_
     )
     bound = _bound(host, port)
     address = f"http://{host}:{bound.getsockname()[1]}"
-    queues = ", ".join(each.name for each in settings.queues)
+    queues = ", ".join(queue.name for queue in settings.queues)
     typer.echo(f"SolKit serves {address} (queues: {queues}; jobs in {settings.state})")
     if is_new:
         typer.echo(f"Access token, shown once: {tokens[0]}")

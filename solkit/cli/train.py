@@ -87,18 +87,18 @@ def train(
         _base.write(json, lambda: json_module.dumps(model.card, indent=2))
 
 
-def _depths(language: bool, asked: list[str] | None, work: Path | None) -> list[Depth]:
+def _depths(language: bool, depths: list[str] | None, work: Path | None) -> list[Depth]:
     """The depths at which a language regressor counts."""
     from solkit.core import Depth
     from solkit.errors import InputError
 
-    if not language and (asked or work):
+    if not language and (depths or work):
         raise InputError("--language-depth and --work are for --language")
-    valid = [each.value for each in Depth]
-    for each in asked or ():
-        if each not in valid:
-            raise InputError(f"--language-depth {each!r}: choose from {', '.join(valid)}")
-    return [Depth(each) for each in asked or ["captured"]] if language else []
+    valid = [depth.value for depth in Depth]
+    for name in depths or ():
+        if name not in valid:
+            raise InputError(f"--language-depth {name!r}: choose from {', '.join(valid)}")
+    return [Depth(name) for name in depths or ["captured"]] if language else []
 
 
 def _with_language(
@@ -126,18 +126,20 @@ def _render(card: Mapping[str, Any], out: Path) -> None:
         table.add_column(head, overflow="fold", justify="left" if head == "depth" else "right")
     for head in ("kernels: Spearman", "time error"):
         table.add_column(head, overflow="fold", justify="right")
-    for depth, told in card["learned_from"].items():
-        figures = told["families_left_out"]
+    for depth, learned in card["learned_from"].items():
+        figures = learned["families_left_out"]
         table.add_row(
             depth,
-            *(f"{told[name]:,}" for name in ("configurations", "kernels", "families")),
+            *(f"{learned[name]:,}" for name in ("configurations", "kernels", "families")),
             *(_ranks(figures["pools"].get(kind)) for kind in ("problem", "kernel")),
             f"{figures['time_error_median']:.1%}",
         )
     console = _base.console()
     console.print(table)
     console.print("Figures are of families left out.")
-    versions = {name for each in card["learned_from"].values() for name in each["triton_version"]}
+    versions = {
+        name for learned in card["learned_from"].values() for name in learned["triton_version"]
+    }
     console.print(f"Kernels were compiled by Triton {', '.join(sorted(versions))}.")
     if here := _other_triton(versions):
         _base.complain(f"this machine has Triton {here}, which the model has not seen")
@@ -149,7 +151,7 @@ def _ranks(pools: Mapping[str, float] | None) -> str:
     return f"{pools['spearman_median']:.3f}/{pools['spearman_p10']:.2f}"
 
 
-def _other_triton(known: set[str]) -> str:
+def _other_triton(versions: set[str]) -> str:
     """The version of Triton here, if none of these; empty else."""
     import importlib.metadata
 
@@ -157,4 +159,4 @@ def _other_triton(known: set[str]) -> str:
         here = importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
         return ""
-    return "" if here in known else here
+    return "" if here in versions else here

@@ -192,7 +192,7 @@ def _targets(emit: Sequence[str] | None) -> list[Target]:
         return []
     from solkit.tuner.emitters import parse_target
 
-    return [parse_target(each) for each in emit]
+    return [parse_target(text) for text in emit]
 
 
 def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
@@ -200,11 +200,11 @@ def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
     from solkit.tuner.emitters import emit
 
     faults = []
-    for each in targets if tuned.best is not None else ():
+    for target in targets if tuned.best is not None else ():
         try:
-            written = emit([tuned], each.form, each.path)
+            written = emit([tuned], target.form, target.path)
         except InputError as error:
-            faults.append(f"--emit {each.form}:{each.path}: {error}")
+            faults.append(f"--emit {target.form}:{target.path}: {error}")
             continue
         for note in written.notes:
             _base.complain(note)

@@ -43,20 +43,20 @@ def tuned(
         shapes = _options.parse_shapes(shape)
         if place is not None and "://" not in place:
             _base.check_readable(place)
-        found = [
-            each
-            for each in Database(place).findings()
-            if shapes is None or any(sizes.items() <= each.shape.items() for sizes in shapes)
+        findings = [
+            finding
+            for finding in Database(place).findings()
+            if shapes is None or any(sizes.items() <= finding.shape.items() for sizes in shapes)
         ]
-        taken, _ = agreed(found)
+        taken, _ = agreed(findings)
         if json != "-":
             console = _base.console()
-            for key, runs in by_key(found).items():
+            for key, runs in by_key(findings).items():
                 for line in _lines(key, runs, taken):
                     console.print(line, soft_wrap=True)
-            if not found:
+            if not findings:
                 console.print("nothing has been tuned yet")
-        _base.write(json, lambda: jsonlib.dumps(_told(found, taken), indent=2, allow_nan=False))
+        _base.write(json, lambda: jsonlib.dumps(_told(findings, taken), indent=2, allow_nan=False))
 
 
 def _lines(key: Key, runs: Sequence[Finding], taken: Sequence[Finding]) -> Iterator[str]:
@@ -65,37 +65,37 @@ def _lines(key: Key, runs: Sequence[Finding], taken: Sequence[Finding]) -> Itera
     triton = f"Triton {key.triton_version}" if key.triton_version else "an unknown Triton"
     where = f"{shape_words(runs[0].shape)} on {key.device}, {triton}"
     yield f"{runs[0].kernel} at {where}, {key.protocol or 'unknown'} protocol"
-    for each in runs:
-        mark = "*" if each in taken else " "
-        cost = f"{each.measured} configurations"
-        cost += "" if each.gpu_s is None else f", {each.gpu_s:.1f} GPU s"
-        yield f"{mark} {each.ended:%Y-%m-%d %H:%M}  {_answer(each)}; {cost}; run {each.run_id}"
-        if each.why:
-            yield f"      {each.why}"
+    for run in runs:
+        mark = "*" if run in taken else " "
+        cost = f"{run.measured} configurations"
+        cost += "" if run.gpu_s is None else f", {run.gpu_s:.1f} GPU s"
+        yield f"{mark} {run.ended:%Y-%m-%d %H:%M}  {_answer(run)}; {cost}; run {run.run_id}"
+        if run.why:
+            yield f"      {run.why}"
 
 
-def _answer(found: Finding) -> str:
-    if found.incumbent is None:
-        return f"fastest {_words(found.winner)}"
-    if not found.confirmed or found.winner is None:
-        return f"not confirmed: {_words(found.winner)}; in use {_words(found.incumbent)}"
+def _answer(run: Finding) -> str:
+    if run.incumbent is None:
+        return f"fastest {_words(run.winner)}"
+    if not run.confirmed or run.winner is None:
+        return f"not confirmed: {_words(run.winner)}; in use {_words(run.incumbent)}"
     speed = ""
-    if (ratio := found.ratio) is not None:
+    if (ratio := run.ratio) is not None:
         high = f"{1 / ratio.low:.3f}" if ratio.low > 0 else "∞"
         speed = f" {1 / ratio.value:.3f} times as fast ({1 / ratio.high:.3f} to {high}):"
-    return f"{found.verdict.value}:{speed} {_words(found.winner)}; in use {_words(found.incumbent)}"
+    return f"{run.verdict.value}:{speed} {_words(run.winner)}; in use {_words(run.incumbent)}"
 
 
-def _words(each: TimedParams | None) -> str:
+def _words(timed: TimedParams | None) -> str:
     from solkit.report.units import duration, settings
 
-    if each is None:
+    if timed is None:
         return "nothing"
-    time = "" if each.time_ms is None else f"{duration(each.time_ms)} "
-    return f"{time}({settings(each.params)})"
+    time = "" if timed.time_ms is None else f"{duration(timed.time_ms)} "
+    return f"{time}({settings(timed.params)})"
 
 
-def _told(found: Sequence[Finding], taken: Sequence[Finding]) -> dict[str, Any]:
+def _told(findings: Sequence[Finding], taken: Sequence[Finding]) -> dict[str, Any]:
     """The findings as ``solkit.tuned/1``; times in ms."""
     from dataclasses import asdict
 
@@ -105,24 +105,24 @@ def _told(found: Sequence[Finding], taken: Sequence[Finding]) -> dict[str, Any]:
         "schema": "solkit.tuned/1",
         "findings": [
             {
-                **asdict(each.key),
-                "kernel": each.kernel,
-                "shape": dict(each.shape),
-                "run_id": each.run_id,
-                "incumbent": plain(each.incumbent) if each.incumbent else None,
-                "winner": plain(each.winner) if each.winner else None,
-                "verdict": each.verdict.value,
-                "confirmed": each.confirmed,
-                "ratio": plain(each.ratio) if each.ratio else None,
-                "why": each.why,
-                "taken": each in taken,
-                "measured": each.measured,
-                "gpu_s": each.gpu_s,
-                "begun": plain(each.begun),
-                "ended": plain(each.ended),
-                "driver_version": each.row.driver_version if each.row else None,
-                "clock_mhz": each.row.clock_mhz if each.row else None,
+                **asdict(finding.key),
+                "kernel": finding.kernel,
+                "shape": dict(finding.shape),
+                "run_id": finding.run_id,
+                "incumbent": plain(finding.incumbent) if finding.incumbent else None,
+                "winner": plain(finding.winner) if finding.winner else None,
+                "verdict": finding.verdict.value,
+                "confirmed": finding.confirmed,
+                "ratio": plain(finding.ratio) if finding.ratio else None,
+                "why": finding.why,
+                "taken": finding in taken,
+                "measured": finding.measured,
+                "gpu_s": finding.gpu_s,
+                "begun": plain(finding.begun),
+                "ended": plain(finding.ended),
+                "driver_version": finding.row.driver_version if finding.row else None,
+                "clock_mhz": finding.row.clock_mhz if finding.row else None,
             }
-            for each in found
+            for finding in findings
         ],
     }

@@ -142,7 +142,7 @@ class QueueAnswer(BaseModel):
 
 def answer_of(job: Job, with_result: bool = True) -> str:
     """A job as JSON; its result goes in as it is."""
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "job": job.id,
         "kind": job.kind,
         "status": job.status.value,
@@ -154,7 +154,7 @@ def answer_of(job: Job, with_result: bool = True) -> str:
         "error": None if job.error is None else json.loads(job.error),
     }
     result = job.result if with_result and job.result is not None else "null"
-    return f'{json.dumps(told)[:-1]}, "result": {result}}}'
+    return f'{json.dumps(document)[:-1]}, "result": {result}}}'
 
 
 def error_of(kind: str, message: str) -> str:

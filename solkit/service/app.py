@@ -211,15 +211,15 @@ def _add_jobs(app: FastAPI) -> None:
     async def queue(call: _CallOf) -> Response:
         """All queues, and your newest jobs."""
         jobs = call.desk.store.latest(_MOST_LISTED, call.owner)
-        listed = [json.loads(answer_of(each, with_result=False)) for each in jobs]
-        told = {"queues": _queues(call.desk), "jobs": listed}
-        return Response(json.dumps(told), media_type="application/json")
+        listed = [json.loads(answer_of(job, with_result=False)) for job in jobs]
+        listing = {"queues": _queues(call.desk), "jobs": listed}
+        return Response(json.dumps(listing), media_type="application/json")
 
     @app.get("/v1/health")
     async def health(request: Request) -> dict[str, Any]:
         """Whether the service works; this needs no token."""
         desk: Desk = request.app.state.desk
-        works = all(each.pid is not None for each in desk.queues.values())
+        works = all(queue.pid is not None for queue in desk.queues.values())
         return {"status": "ok" if works else "starting", "version": solkit.__version__}
 
 
@@ -228,11 +228,11 @@ def _queues(desk: Desk) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "worker_pid": each.pid,
-            "worker_deaths": each.deaths,
+            "worker_pid": state.pid,
+            "worker_deaths": state.deaths,
             **{status.value: counts.get((name, status.value), 0) for status in Status},
         }
-        for name, each in desk.queues.items()
+        for name, state in desk.queues.items()
     ]
 
 
@@ -248,7 +248,7 @@ def _add_pages(app: FastAPI) -> None:
             return answer
         desk: Desk = request.app.state.desk
         jobs = desk.store.latest(_MOST_LISTED, request.state.owner)
-        points = {each.id: desk.store.points(each) for each in jobs}
+        points = {job.id: desk.store.points(job) for job in jobs}
         text = page.overview(_queues(desk), jobs, solkit.__version__, points)
         return HTMLResponse(text, headers=page.HEADERS)
 
@@ -256,18 +256,18 @@ def _add_pages(app: FastAPI) -> None:
     async def job(name: str, request: Request) -> Response:
         desk: Desk = request.app.state.desk
         try:
-            found = desk.store.get(name, request.state.owner)
+            job = desk.store.get(name, request.state.owner)
         except InputError as error:
             return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
-        text = page.job_page(found, desk.store.points(found))
+        text = page.job_page(job, desk.store.points(job))
         return HTMLResponse(text, headers=page.HEADERS)
 
     @app.get("/jobs/{name}/report", include_in_schema=False)
     async def report(name: str, request: Request) -> Response:
         store = request.app.state.desk.store
         try:
-            found = store.get(name, request.state.owner)
-            text = await asyncio.to_thread(reports.report_of, found, store)
+            job = store.get(name, request.state.owner)
+            text = await asyncio.to_thread(reports.report_of, job, store)
         except (InputError, UnsupportedError) as error:
             return HTMLResponse(page.missing_page(str(error)), 404, page.HEADERS)
         return HTMLResponse(text, headers=reports.HEADERS)

@@ -18,13 +18,13 @@ _SPARK_WIDTH, _SPARK_HEIGHT = 120.0, 28.0
 
 def curve(points: Sequence[Point]) -> str:
     """A figure of the best time so far, and the speed of light; empty without a time."""
-    timed = [each for each in points if each.best_ms is not None]
+    timed = [point for point in points if point.best_ms is not None]
     if not timed:
         return ""
     last = points[-1]
     end_s = max(last.gpu_s, last.budget_s if last.gpu_s < last.budget_s else 0.0) or 1.0
     sol_ms = timed[-1].sol_ms
-    times = [each.best_ms or 0.0 for each in timed]
+    times = [point.best_ms or 0.0 for point in timed]
     low, high = _range([*times, *([] if sol_ms is None else [sol_ms])])
     frame = _Frame(end_s, low, high)
     best_ms = times[-1]
@@ -34,19 +34,19 @@ def curve(points: Sequence[Point]) -> str:
         f'<path class="best" d="{_steps(frame, timed, last.gpu_s)}"/>',
         f'<circle class="dot" cx="{frame.x(last.gpu_s):.1f}" cy="{frame.y(best_ms):.1f}" r="3"/>',
     ]
-    told = f"The best time fell from {duration(times[0])} to {duration(best_ms)}"
+    label = f"The best time fell from {duration(times[0])} to {duration(best_ms)}"
     return (
         f'<svg class="curve" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" '
-        f'aria-label="{escape(told)} in {last.gpu_s:.1f} GPU s">{"".join(parts)}</svg>'
+        f'aria-label="{escape(label)} in {last.gpu_s:.1f} GPU s">{"".join(parts)}</svg>'
     )
 
 
 def sparkline(points: Sequence[Point]) -> str:
     """The same in a table's cell, without words; empty without two times."""
-    timed = [each for each in points if each.best_ms is not None]
+    timed = [point for point in points if point.best_ms is not None]
     if len(timed) < 2:
         return ""
-    low, high = _range([each.best_ms or 0.0 for each in timed])
+    low, high = _range([point.best_ms or 0.0 for point in timed])
     end_s = points[-1].gpu_s or 1.0
     frame = _Frame(end_s, low, high, (2.0, _SPARK_WIDTH - 2), (2.0, _SPARK_HEIGHT - 2))
     return (
@@ -94,8 +94,8 @@ def _steps(frame: _Frame, timed: Sequence[Point], end_s: float) -> str:
     """A best time holds until there is a better one."""
     first = timed[0]
     path = [f"M{frame.x(first.gpu_s):.1f} {frame.y(first.best_ms or 0.0):.1f}"]
-    for each in timed[1:]:
-        path.append(f"H{frame.x(each.gpu_s):.1f}V{frame.y(each.best_ms or 0.0):.1f}")
+    for point in timed[1:]:
+        path.append(f"H{frame.x(point.gpu_s):.1f}V{frame.y(point.best_ms or 0.0):.1f}")
     return "".join(path) + f"H{frame.x(end_s):.1f}"
 
 

@@ -79,7 +79,7 @@ class Desk:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.store = JobStore(settings.state)
-        self.queues = {each.name: QueueState(each) for each in settings.queues}
+        self.queues = {queue.name: QueueState(queue) for queue in settings.queues}
         self._over: dict[str, list[asyncio.Future[None]]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: IO[str] | None = None
@@ -88,8 +88,8 @@ class Desk:
         self._lock = held(self.settings.state)
         self.store.prune(86400 * self.settings.keep_days)
         self.store.recover(list(self.queues))
-        for each in self.queues.values():
-            self._tasks.append(asyncio.create_task(self._supervise(each)))
+        for queue in self.queues.values():
+            self._tasks.append(asyncio.create_task(self._supervise(queue)))
         self._tasks.append(asyncio.create_task(self._tidy()))
         return self
 
@@ -125,10 +125,10 @@ class Desk:
         limits = self.settings.max_queue, self.settings.max_queue_each
         job = new_job(owner, kind, self._queue_for(kind, ask), digest, request)
         reuses = kind in REUSED and _is_text(ask)
-        found = await _aside(lambda: self.store.submit(job, key, limits, reuses))
-        if found.status is Status.QUEUED:
-            self.queues[found.queue].wake()
-        return found
+        stored = await _aside(lambda: self.store.submit(job, key, limits, reuses))
+        if stored.status is Status.QUEUED:
+            self.queues[stored.queue].wake()
+        return stored
 
     async def wait(self, name: str, seconds: float, owner: str | None = None) -> Job:
         """The job, when it is over or so many seconds have passed.

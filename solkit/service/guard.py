@@ -80,13 +80,13 @@ class Guard:
     def _token(self, scope: Mapping[str, Any]) -> str | None:
         """The valid token of a request; ``None`` if it has none."""
         headers = dict(scope["headers"])
-        kind, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        kind, _, credentials = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
-            given = _of_browser(scope, headers)
-        data = given.strip().encode()
+            credentials = _of_browser(scope, headers)
+        data = credentials.strip().encode()
         # each is compared, in a time that does not tell how much of one is right
-        found = [each for each in self._tokens if hmac.compare_digest(each.encode(), data)]
-        return found[0] if found else None
+        matches = [token for token in self._tokens if hmac.compare_digest(token.encode(), data)]
+        return matches[0] if matches else None
 
     def _wait_s(self, owner: str) -> float:
         """Seconds until this owner may ask again; 0 if it is now."""
@@ -138,9 +138,9 @@ def _of_browser(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str
     path = scope["path"]
     if scope["method"] not in ("GET", "HEAD") or not (path == "/" or path.startswith(_PAGES[1])):
         return ""
-    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token")
-    if given:
-        return str(given[0])
+    values = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token")
+    if values:
+        return str(values[0])
     try:
         cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
     except CookieError:
@@ -150,13 +150,13 @@ def _of_browser(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """Receives a body that was read already, then whatever comes."""
-    told = False
+    sent = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal sent
+        if sent:
             return await receive()
-        told = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -166,7 +166,11 @@ async def _refuse(
     send: Send, status: int, kind: str, why: str, headers: Mapping[str, str] | None = None
 ) -> None:
     body = error_of(kind, why).encode()
-    told = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
-    start = [(name.encode(), value.encode()) for name, value in told.items()]
+    fields = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **(headers or {}),
+    }
+    start = [(name.encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": body})

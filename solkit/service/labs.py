@@ -49,16 +49,16 @@ class Bench:
     _evaluators: OrderedDict[tuple[str, ...], Evaluator] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def evaluator(self, asked: Evaluate, owner: str) -> Evaluator:
+    def evaluator(self, request: Evaluate, owner: str) -> Evaluator:
         """The evaluator of a search, which remembers the best so far."""
-        shape = dict(asked.shape or {})
-        key = (owner, asked.search, digest(asked.problem), canonical(shape))
+        shape = dict(request.shape or {})
+        key = (owner, request.search, digest(request.problem), canonical(shape))
         with self._lock:
             if key not in self._evaluators:
                 texts = () if self.recording is None else self.recording.texts
                 how = Grading(sources=texts, advise=advise)
                 self._evaluators[key] = Evaluator(
-                    asked.problem, bench=self.lab, shape=shape, how=how
+                    request.problem, bench=self.lab, shape=shape, how=how
                 )
             self._evaluators.move_to_end(key)
             while len(self._evaluators) > _MOST_EVALUATORS:
@@ -82,8 +82,8 @@ class Labs:
     def close(self) -> None:
         """Close all of them."""
         with self._changed:
-            for each in self._open.values():
-                each.lab.close()
+            for bench in self._open.values():
+                bench.lab.close()
             self._open.clear()
 
     @contextlib.contextmanager
@@ -99,15 +99,15 @@ class Labs:
             self._changed.wait_for(lambda: not self._is_kept)
             if key not in self._open:
                 self._open[key] = self._opened(problem)
-            found = self._open[key]
+            bench = self._open[key]
             self._open.move_to_end(key)
-            found.users += 1
+            bench.users += 1
             self._close_old()
         try:
-            yield found
+            yield bench
         finally:
             with self._changed:
-                found.users -= 1
+                bench.users -= 1
                 self._close_old()
                 self._changed.notify_all()
 
@@ -118,8 +118,8 @@ class Labs:
             self._changed.wait_for(lambda: not self._is_kept)
             self._is_kept = True
             self._changed.wait_for(lambda: all(e.users == 0 for e in self._open.values()))
-            for each in self._open.values():
-                each.lab.close()
+            for bench in self._open.values():
+                bench.lab.close()
             self._open.clear()
         try:
             yield
@@ -154,7 +154,7 @@ class Labs:
 
     def _close_old(self) -> None:
         """Close those that were not used for longest, if there are too many."""
-        for key in [key for key, each in self._open.items() if each.users == 0]:
+        for key in [key for key, bench in self._open.items() if bench.users == 0]:
             if len(self._open) <= _MOST_LABS:
                 return
             self._open.pop(key).lab.close()

@@ -255,12 +255,12 @@ def _add_jobs(server: MCPServer[Any], desk: Desk) -> None:
     ) -> CallToolResult:
         """Wait for a job, and tell how far it is or what it found."""
         try:
-            found = await desk.wait(id, wait_s, _OWNER)
+            job = await desk.wait(id, wait_s, _OWNER)
         except InputError as error:
             raise ToolError(str(error)) from error
-        if part == "summary" or found.result is None:
-            return _answer(found)
-        return _part(found, _whole(found) if part == "json" else _source(found), offset)
+        if part == "summary" or job.result is None:
+            return _answer(job)
+        return _part(job, _whole(job) if part == "json" else _source(job), offset)
 
     @server.tool()
     async def cancel(id: str) -> CallToolResult:  # noqa: A002 - its name for clients
@@ -305,16 +305,16 @@ def _given(source: str) -> str:
 
 
 def _existing(path: str) -> str:
-    found = Path(path).expanduser()
-    if not found.exists():
+    existing = Path(path).expanduser()
+    if not existing.exists():
         raise ToolError(
             f"{path[:200]}: no such file in {Path.cwd()}; give a path, or the text of a kernel file"
         )
-    return str(found.resolve())
+    return str(existing.resolve())
 
 
 def _candidates(sources: Sequence[str]) -> list[Candidate]:
-    return [Candidate(source=_given(each)) for each in sources]
+    return [Candidate(source=_given(source)) for source in sources]
 
 
 def _one(shape: dict[str, Setting] | None) -> list[dict[str, Setting]] | None:
@@ -351,9 +351,9 @@ def _source(job: Job) -> str:
         ToolError: the job has none.
     """
     result = json.loads(job.result or "null")
-    for each in result.get("variants", ()):
-        if each["id"] == result["best"]["id"]:
-            return str(each["source"])
+    for variant in result.get("variants", ()):
+        if variant["id"] == result["best"]["id"]:
+            return str(variant["source"])
     raise ToolError(f"job {job.id} ({job.kind}) has no source; evolve has")
 
 

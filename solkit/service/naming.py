@@ -34,19 +34,19 @@ def title(job: Job) -> str:
 def _title(kind: str, request: str) -> str:
     ask = json.loads(request)
     names = list(dict.fromkeys(name for text in _texts(ask) for name in names_of(text)))
-    told = ", ".join(names[:_MOST_NAMES])
+    listed = ", ".join(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
-        told += f" and {len(names) - _MOST_NAMES} more"
+        listed += f" and {len(names) - _MOST_NAMES} more"
     shapes = [ask["shape"]] if ask.get("shape") else ask.get("shapes") or []
     sizes = settings(shapes[0]) if shapes else ""
     more = f" and {len(shapes) - 1} more" if len(shapes) > 1 else ""
-    return " ".join(filter(None, (told or kind, sizes))) + more
+    return " ".join(filter(None, (listed or kind, sizes))) + more
 
 
 def _texts(ask: Mapping[str, Any]) -> Iterator[str]:
     """Sources of kernels; the problem's only if there is no other."""
     base = [ask["base"]] if ask.get("base") else []
-    sources = [each["source"] for each in (*base, *(ask.get("candidates") or []))]
+    sources = [candidate["source"] for candidate in (*base, *(ask.get("candidates") or []))]
     yield from sources
     for name in ("source", "path", "problem"):
         if ask.get(name) and not sources:
@@ -129,17 +129,17 @@ def _of_shapes(facts: Mapping[str, Any]) -> str:
     if not results:
         return "no shape worked"
     first = results[0]
-    told = [] if first.get("verdict") in (None, "not_measured") else [str(first["verdict"])]
+    parts = [] if first.get("verdict") in (None, "not_measured") else [str(first["verdict"])]
     time_ms = first.get("time_ms")
     if time_ms is not None:
-        told.append(duration(time_ms))
+        parts.append(duration(time_ms))
     elif first.get("modelled_ms") is not None:
-        told.append(f"{duration(first['modelled_ms'])} modelled")
+        parts.append(f"{duration(first['modelled_ms'])} modelled")
     if first.get("gap") is not None:
-        told.append(f"gap {first['gap']:.2f}")
-    told.append(f"SOL {duration(first['sol_ms'])}")
+        parts.append(f"gap {first['gap']:.2f}")
+    parts.append(f"SOL {duration(first['sol_ms'])}")
     more = f" and {len(results) - 1} more shapes" if len(results) > 1 else ""
-    return ", ".join(told) + more
+    return ", ".join(parts) + more
 
 
 def _of_rank(facts: Mapping[str, Any]) -> str:
@@ -150,18 +150,18 @@ def _of_rank(facts: Mapping[str, Any]) -> str:
 
 
 def _of_compare(facts: Mapping[str, Any]) -> str:
-    found = facts["comparisons"]
-    if not found:
+    comparisons = facts["comparisons"]
+    if not comparisons:
         return ""
-    told = str(found[0]["difference"]).replace("_", " ")
-    ratio = found[0]["ratio"]
-    return told if ratio is None else f"{told}, {ratio['value']:.3f} of the base's time"
+    words = str(comparisons[0]["difference"]).replace("_", " ")
+    ratio = comparisons[0]["ratio"]
+    return words if ratio is None else f"{words}, {ratio['value']:.3f} of the base's time"
 
 
 def _of_search(facts: Mapping[str, Any]) -> str:
-    told = "keep what you have" if facts["verdict"] == "keep" else str(facts["verdict"])
+    words = "keep what you have" if facts["verdict"] == "keep" else str(facts["verdict"])
     speedup = facts["speedup"]
-    return told if speedup is None else f"{told}, {speedup['value']:.2f} times as fast"
+    return words if speedup is None else f"{words}, {speedup['value']:.2f} times as fast"
 
 
 def _of_evaluate(facts: Mapping[str, Any]) -> str:

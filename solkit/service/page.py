@@ -90,8 +90,8 @@ def overview(
     """
     names = ("queued", "running", "done", "failed", "cancelled")
     rows = [
-        [escape(each["name"]), *(str(each[name]) for name in names), _worker(each)]
-        for each in queues
+        [escape(queue["name"]), *(str(queue[name]) for name in names), _worker(queue)]
+        for queue in queues
     ]
     heads = ["kernel", "kind", "status", "answer", "report", "created", "took", "queue"]
     listed = (

@@ -39,9 +39,9 @@ class Remembered:
             return
         request = await receive()
         key = _key(scope, request)
-        if (known := self._known.get(key)) is not None:
+        if (messages := self._known.get(key)) is not None:
             self._known.move_to_end(key)
-            for message in known:
+            for message in messages:
                 await send(dict(message))
             return
         answer: list[Message] = []
@@ -65,15 +65,15 @@ class Remembered:
 
 
 def _key(scope: MutableMapping[str, Any], request: Message) -> bytes:
-    told = f"{scope['state']['owner']} {scope['path']}\n".encode()
-    return hashlib.sha256(told + request.get("body", b"")).digest()
+    prefix = f"{scope['state']['owner']} {scope['path']}\n".encode()
+    return hashlib.sha256(prefix + request.get("body", b"")).digest()
 
 
 def _first(request: Message, receive: Receive) -> Receive:
     """Receives what was taken already, then the rest."""
-    left = [request]
+    requests = [request]
 
     async def again() -> Message:
-        return left.pop() if left else await receive()
+        return requests.pop() if requests else await receive()
 
     return again

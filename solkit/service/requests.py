@@ -200,5 +200,5 @@ def _sources(ask: Ask, place: str = "") -> Iterator[tuple[str, str]]:
         elif isinstance(value, Ask):
             yield from _sources(value, f"{place}{name}.")
         elif name == "candidates":
-            for at, each in enumerate(value):
-                yield from _sources(each, f"{place}candidates[{at}].")
+            for at, candidate in enumerate(value):
+                yield from _sources(candidate, f"{place}candidates[{at}].")

@@ -147,7 +147,7 @@ class Point:
     sol_ms: float | None = None
 
 
-_FIELDS = tuple(each.name for each in fields(Job))
+_FIELDS = tuple(field.name for field in fields(Job))
 _COLUMNS = ", ".join(_FIELDS)
 _UNFINISHED = f"({', '.join(repr(s.value) for s in Status if not s.is_over)})"
 
@@ -199,17 +199,17 @@ class JobStore:
             QueueFullError: there are too many unfinished jobs.
         """
         with self._writing() as connection:
-            known = self._known(connection, job, key, reuses)
-            if known is None:
+            earlier = self._known(connection, job, key, reuses)
+            if earlier is None:
                 self._refuse_more(connection, job.owner, limits)
                 values = [getattr(job, name) for name in _FIELDS if name != "number"]
                 names = ", ".join(name for name in _FIELDS if name != "number")
                 marks = ", ".join("?" * len(values))
                 connection.execute(f"INSERT INTO jobs ({names}) VALUES ({marks})", values)
             if key is not None:
-                row = (job.owner, key, job.digest, (known or job).id)
+                row = (job.owner, key, job.digest, (earlier or job).id)
                 connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?, ?)", row)
-        return known or self.get(job.id)
+        return earlier or self.get(job.id)
 
     def get(self, name: str, owner: str | None = None) -> Job:
         """A job; of this owner, if one is given.
@@ -217,10 +217,10 @@ class JobStore:
         Raises:
             InputError: there is none.
         """
-        found = self._query("SELECT {} FROM jobs WHERE id = ?", (name,))
-        if not found or (owner is not None and found[0].owner != owner):
+        rows = self._query("SELECT {} FROM jobs WHERE id = ?", (name,))
+        if not rows or (owner is not None and rows[0].owner != owner):
             raise InputError(f"there is no job {name!r}")
-        return found[0]
+        return rows[0]
 
     def latest(self, most: int = 50, owner: str | None = None) -> list[Job]:
         """The newest jobs, newest first."""
@@ -240,11 +240,11 @@ class JobStore:
     def before(self, job: Job) -> int:
         """How many queued jobs come before a queued one."""
         with self._lock:
-            (found,) = self._connection.execute(
+            (count,) = self._connection.execute(
                 "SELECT COUNT(*) FROM jobs WHERE queue = ? AND status = 'queued' AND number < ?",
                 (job.queue, job.number),
             ).fetchone()
-        return int(found)
+        return int(count)
 
     def points(self, job: Job) -> list[Point]:
         """How far a search was, of its latest claim, oldest first."""
@@ -455,8 +455,8 @@ class _Transaction:
 def new_job(owner: str, kind: str, queue: str, digest: str, request: str) -> Job:
     """A job that is not queued yet."""
     name, now_s = secrets.token_hex(8), time.time()
-    told = (name, owner, kind, queue, digest, request, Status.QUEUED)
-    return Job(*told, 0, 0, "", None, None, now_s, None, None, 0)
+    values = (name, owner, kind, queue, digest, request, Status.QUEUED)
+    return Job(*values, 0, 0, "", None, None, now_s, None, None, 0)
 
 
 def _add_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
@@ -474,8 +474,8 @@ def _add_point(connection: sqlite3.Connection, job: Job, point: Point) -> None:
 
 def _first(connection: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> Job | None:
     row = connection.execute(f"SELECT {_COLUMNS} FROM jobs WHERE {where} LIMIT 1", values)
-    found = row.fetchone()
-    return None if found is None else _job(found)
+    record = row.fetchone()
+    return None if record is None else _job(record)
 
 
 def _job(row: Sequence[Any]) -> Job:

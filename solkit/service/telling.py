@@ -55,10 +55,10 @@ def facts_of(kind: str, result: Json) -> dict[str, Any]:
 
 def _bound(result: Json) -> Iterator[str]:
     device = result["device"]
-    for each in result["results"][:_MOST_SHAPES]:
-        bound, work = each["bound"], each["work"]
+    for row in result["results"][:_MOST_SHAPES]:
+        bound, work = row["bound"], row["work"]
         yield (
-            f"{settings(each['shape'])}: the speed of light on {device['name']} is "
+            f"{settings(row['shape'])}: the speed of light on {device['name']} is "
             f"{_time(bound['time_ms'])}, limited by {bound['limiter']}; no correct kernel takes "
             f"less than {_time(bound['at']['hard'])}."
         )
@@ -67,8 +67,8 @@ def _bound(result: Json) -> Iterator[str]:
             f"bytes of DRAM, and compute {work['flops']:,} operations."
         )
         yield f"  each resource alone: {_resources(bound['resources'])}"
-        if each["fusion"] is not None and each["fusion"]["unfused_kernels"] > 1:
-            fusion = each["fusion"]
+        if row["fusion"] is not None and row["fusion"]["unfused_kernels"] > 1:
+            fusion = row["fusion"]
             yield (
                 f"  one kernel per op ({fusion['unfused_kernels']}) takes "
                 f"{_time(fusion['unfused_ms'])} at the least."
@@ -81,22 +81,22 @@ def _bound(result: Json) -> Iterator[str]:
 
 
 def _resources(resources: Json) -> str:
-    named = sorted(resources.items(), key=lambda each: -(each[1]["time_ms"] or 0.0))
-    return ", ".join(f"{name} {_time(each['time_ms'])}" for name, each in named[:5])
+    named = sorted(resources.items(), key=lambda item: -(item[1]["time_ms"] or 0.0))
+    return ", ".join(f"{name} {_time(resource['time_ms'])}" for name, resource in named[:5])
 
 
 def _score(result: Json) -> Iterator[str]:
     yield f"{result['kernel']['name']} on {result['device']['name']}"
-    for each in result["results"][:_MOST_SHAPES]:
-        yield from _shape(each)
+    for row in result["results"][:_MOST_SHAPES]:
+        yield from _shape(row)
     yield from _left(result["results"], _MOST_SHAPES, "shapes")
     yield from _failed(result)
 
 
-def _shape(each: Json) -> Iterator[str]:
-    bound, timed, score, gap = (each[name] for name in ("bound", "measurement", "score", "gap"))
+def _shape(row: Json) -> Iterator[str]:
+    bound, timed, score, gap = (row[name] for name in ("bound", "measurement", "score", "gap"))
     sol = f"speed of light {_time(bound['time_ms'])} ({bound['limiter']})"
-    head = f"{settings({**each['shape'], **each['params']})}: {each['verdict']}"
+    head = f"{settings({**row['shape'], **row['params']})}: {row['verdict']}"
     if timed is not None and score is not None:
         head += (
             f", {_time(timed['median_ms'])}, gap {score['gap']:.2f}, SOL score "
@@ -106,38 +106,38 @@ def _shape(each: Json) -> Iterator[str]:
         how = "measured" if gap["measured"] else "modelled, not measured"
         head += f", {_time(gap['time_ms'])} ({how})"
     yield f"{head}; {sol}."
-    yield from (f"  error: {line}" for line in each["errors"][:3])
+    yield from (f"  error: {line}" for line in row["errors"][:3])
     if gap is not None:
         yield from _factors(gap["factors"])
-    yield from (f"  advice: {line}" for line in each["advice"])
-    for launch in each["launches"][:_MOST_KERNELS]:
+    yield from (f"  advice: {line}" for line in row["advice"])
+    for launch in row["launches"][:_MOST_KERNELS]:
         yield f"  launch: {_launch(launch)}"
-    yield from _left(each["launches"], _MOST_KERNELS, "launches")
-    yield from (f"  note: {line}" for line in each["analysis"]["notes"][:2])
+    yield from _left(row["launches"], _MOST_KERNELS, "launches")
+    yield from (f"  note: {line}" for line in row["analysis"]["notes"][:2])
 
 
 def _factors(factors: Sequence[Json]) -> Iterator[str]:
-    telling = [each for each in factors if (each["factor"] or 0) >= _TELLING]
-    telling.sort(key=lambda each: -each["factor"])
-    for each in telling[:_MOST_FACTORS]:
-        yield f"  gap: {each['name']} costs {each['factor']:.2f}x. {each['evidence']}"
+    telling = [factor for factor in factors if (factor["factor"] or 0) >= _TELLING]
+    telling.sort(key=lambda factor: -factor["factor"])
+    for factor in telling[:_MOST_FACTORS]:
+        yield f"  gap: {factor['name']} costs {factor['factor']:.2f}x. {factor['evidence']}"
 
 
 def _launch(launch: Json) -> str:
-    known = {
+    facts = {
         "grid": launch.get("grid"),
         "warps": launch.get("num_warps"),
         "registers": launch.get("registers"),
         "shared bytes": launch.get("shared_bytes"),
         "spills": launch.get("spills"),
     }
-    told = ", ".join(f"{name} {value}" for name, value in known.items() if value is not None)
-    return f"{launch.get('name')}: {told}"
+    words = ", ".join(f"{name} {value}" for name, value in facts.items() if value is not None)
+    return f"{launch.get('name')}: {words}"
 
 
 def _failed(result: Json) -> Iterator[str]:
-    for each in result.get("failed", [])[:3]:
-        yield f"failed at {settings(each['shape'])}: {each['error']}"
+    for failure in result.get("failed", [])[:3]:
+        yield f"failed at {settings(failure['shape'])}: {failure['error']}"
 
 
 # ----------------------------------------------------------------------------- rank and evaluate
@@ -149,12 +149,12 @@ def _rank(result: Json) -> Iterator[str]:
         if plan["enough"] is not None:
             yield f"measuring the first {plan['enough']} finds one within 2 % of the best, by 90 %."
         yield from plan["notes"][:3]
-        for place, each in enumerate(plan["ranking"][:_MOST_PLACES], 1):
-            forecast = each["forecast"]
+        for place, entry in enumerate(plan["ranking"][:_MOST_PLACES], 1):
+            forecast = entry["forecast"]
             interval = f"{_time(forecast['low_ms'])} to {_time(forecast['high_ms'])}"
             yield (
-                f"{place}. {each['action']}: {each['file']} {settings(each['params'])}: "
-                f"{_time(forecast['time_ms'])} ({interval}). {each['reason']}"
+                f"{place}. {entry['action']}: {entry['file']} {settings(entry['params'])}: "
+                f"{_time(forecast['time_ms'])} ({interval}). {entry['reason']}"
             )
         yield from _left(plan["ranking"], _MOST_PLACES, "candidates")
 
@@ -162,25 +162,25 @@ def _rank(result: Json) -> Iterator[str]:
 def _evaluate(result: Json) -> Iterator[str]:
     if result["best_ms"] is not None:
         yield f"The best of this search takes {_time(result['best_ms'])}."
-    for at, each in enumerate((result.get("results") or [])[:_MOST_PLACES]):
-        head = f"candidate {at}: {each['verdict']}, {each['stage']}, {each['combined_score']:.3f}"
-        if each["time_ms"] is not None:
-            head += f", {_time(each['time_ms'])}, gap {_number(each['gap'])}"
-        elif each["forecast_ms"] is not None:
-            head += f", forecast {_time(each['forecast_ms'])}"
-        yield f"{head}; limited by {each['limiter'] or 'something unknown'}."
-        yield from (f"  {line}" for line in each["reasons"][:4])
-    for at, each in enumerate((result.get("rewards") or [])[:_MOST_PLACES]):
-        yield f"candidate {at}: reward {each['value']:.3f}, {each['verdict']}"
-        yield from (f"  {line}" for line in each["reasons"][:2])
+    for at, row in enumerate((result.get("results") or [])[:_MOST_PLACES]):
+        head = f"candidate {at}: {row['verdict']}, {row['stage']}, {row['combined_score']:.3f}"
+        if row["time_ms"] is not None:
+            head += f", {_time(row['time_ms'])}, gap {_number(row['gap'])}"
+        elif row["forecast_ms"] is not None:
+            head += f", forecast {_time(row['forecast_ms'])}"
+        yield f"{head}; limited by {row['limiter'] or 'something unknown'}."
+        yield from (f"  {line}" for line in row["reasons"][:4])
+    for at, row in enumerate((result.get("rewards") or [])[:_MOST_PLACES]):
+        yield f"candidate {at}: reward {row['value']:.3f}, {row['verdict']}"
+        yield from (f"  {line}" for line in row["reasons"][:2])
     yield from _left(result.get("results") or result.get("rewards") or [], _MOST_PLACES, "others")
 
 
 def _compare(result: Json) -> Iterator[str]:
-    for each in result["comparisons"]:
-        ratio = each["ratio"]
-        words = each["difference"].replace("_", " ")
-        head = f"{each['candidate_path']} at {settings(each['shape'])}: {words}"
+    for comparison in result["comparisons"]:
+        ratio = comparison["ratio"]
+        words = comparison["difference"].replace("_", " ")
+        head = f"{comparison['candidate_path']} at {settings(comparison['shape'])}: {words}"
         if ratio is not None:
             head += (
                 f"; its time is {ratio['value']:.3f} of the base's, {ratio['low']:.3f} to "
@@ -188,10 +188,10 @@ def _compare(result: Json) -> Iterator[str]:
             )
         yield f"{head}."
         for role in ("base", "candidate"):
-            rival = each[role]
+            rival = comparison[role]
             yield f"  {role}: {rival['verdict']}, {_time(rival['median_ms'])}"
             yield from (f"    {line}" for line in rival["errors"][:2])
-        yield from (f"  evidence: {line}" for line in each["errors"][:3])
+        yield from (f"  evidence: {line}" for line in comparison["errors"][:3])
     yield from _failed(result)
 
 
@@ -212,16 +212,20 @@ def _evolve(result: Json) -> Iterator[str]:
     yield f"{settings(result['shape'])} on {result['device']}: {_verdict(result)}"
     yield f"original: {settings(original['params'])}: {_time(original['time_ms'])}"
     yield f"best: variant {best['id']} {settings(best['params'])}: {_time(best['time_ms'])}"
-    for each in result["variants"]:
-        if each["id"] == best["id"] and each["intent"]:
-            yield f"  {each['kind']}: {each['intent']}"
+    for variant in result["variants"]:
+        if variant["id"] == best["id"] and variant["intent"]:
+            yield f"  {variant['kind']}: {variant['intent']}"
     if result["gate"] is not None:
         yield f"gate: {result['gate']['why']}"
     yield from _search(result)
-    tried = sorted(result["variants"], key=lambda each: each["time_ms"] or float("inf"))
-    for each in tried[:_MOST_PLACES]:
-        took = _time(each["time_ms"]) if each["time_ms"] is not None else each["why"] or "untimed"
-        yield f"  {each['id']} {each['kind']}: {took}"
+    tried = sorted(result["variants"], key=lambda variant: variant["time_ms"] or float("inf"))
+    for variant in tried[:_MOST_PLACES]:
+        took = (
+            _time(variant["time_ms"])
+            if variant["time_ms"] is not None
+            else variant["why"] or "untimed"
+        )
+        yield f"  {variant['id']} {variant['kind']}: {took}"
 
 
 def _verdict(result: Json) -> str:
@@ -248,11 +252,11 @@ def _profile(result: Json) -> Iterator[str]:
         f"its kernels run for {_time(result['busy_ms'])}. Closing every gap saves "
         f"{_time(result['saving_ms'])}: {_number(result['speedup'])} times as fast."
     )
-    for each in result["ops"][:_MOST_PLACES]:
+    for op in result["ops"][:_MOST_PLACES]:
         yield (
-            f"{each['name']} ({', '.join(each['inputs'][:4])}), {each['calls']} calls: "
-            f"{_time(each['time_ms'])}, gap {_number(each['gap'])}, limited by "
-            f"{each['bound']['limiter']}; closing the gap saves {_time(each['saving_ms'])}"
+            f"{op['name']} ({', '.join(op['inputs'][:4])}), {op['calls']} calls: "
+            f"{_time(op['time_ms'])}, gap {_number(op['gap'])}, limited by "
+            f"{op['bound']['limiter']}; closing the gap saves {_time(op['saving_ms'])}"
         )
     yield from _left(result["ops"], _MOST_PLACES, "ops")
     yield from (f"note: {line}" for line in result["notes"][:4])
@@ -266,22 +270,22 @@ def _profile(result: Json) -> Iterator[str]:
 def _facts_of_shapes(result: Json) -> dict[str, Any]:
     return {
         "device": result["device"]["key"],
-        "results": [_facts_of_shape(each) for each in result["results"][:_MOST_SHAPES]],
+        "results": [_facts_of_shape(row) for row in result["results"][:_MOST_SHAPES]],
     }
 
 
-def _facts_of_shape(each: Json) -> dict[str, Any]:
-    bound, score = each["bound"], each.get("score")
+def _facts_of_shape(row: Json) -> dict[str, Any]:
+    bound, score = row["bound"], row.get("score")
     facts = {
-        "shape": each["shape"],
+        "shape": row["shape"],
         "sol_ms": bound["time_ms"],
         "hard_ms": bound["at"]["hard"],
         "limiter": bound["limiter"],
     }
-    if "verdict" in each:
-        timed, gap = each["measurement"], each["gap"]
+    if "verdict" in row:
+        timed, gap = row["measurement"], row["gap"]
         facts |= {
-            "verdict": each["verdict"],
+            "verdict": row["verdict"],
             "time_ms": None if timed is None else timed["median_ms"],
             "modelled_ms": None if gap is None or gap["measured"] else gap["time_ms"],
             "gap": None if score is None else score["gap"],
@@ -297,8 +301,8 @@ def _facts_of_rank(result: Json) -> dict[str, Any]:
         "sol_ms": plan["sol_ms"],
         "enough": plan["enough"],
         "ranking": [
-            {**{name: each[name] for name in names}, "time_ms": each["forecast"]["time_ms"]}
-            for each in plan["ranking"][:_MOST_PLACES]
+            {**{name: entry[name] for name in names}, "time_ms": entry["forecast"]["time_ms"]}
+            for entry in plan["ranking"][:_MOST_PLACES]
         ],
     }
 
@@ -309,14 +313,18 @@ def _facts_of_evaluate(result: Json) -> dict[str, Any]:
     rewards = (result.get("rewards") or [])[:50]
     return {
         "best_ms": result["best_ms"],
-        "results": [{name: each[name] for name in names} for each in grades],
-        "rewards": [each["value"] for each in rewards],
+        "results": [{name: grade[name] for name in names} for grade in grades],
+        "rewards": [reward["value"] for reward in rewards],
     }
 
 
 def _facts_of_compare(result: Json) -> dict[str, Any]:
     names = ("shape", "difference", "ratio", "base_ms", "candidate_ms")
-    return {"comparisons": [{name: each[name] for name in names} for each in result["comparisons"]]}
+    return {
+        "comparisons": [
+            {name: comparison[name] for name in names} for comparison in result["comparisons"]
+        ]
+    }
 
 
 def _facts_of_search(result: Json) -> dict[str, Any]:
@@ -326,7 +334,7 @@ def _facts_of_search(result: Json) -> dict[str, Any]:
 
 def _facts_of_profile(result: Json) -> dict[str, Any]:
     names = ("name", "calls", "time_ms", "gap", "saving_ms")
-    ops = [{name: each[name] for name in names} for each in result["ops"][:_MOST_PLACES]]
+    ops = [{name: op[name] for name in names} for op in result["ops"][:_MOST_PLACES]]
     return {"span_ms": result["span_ms"], "speedup": result["speedup"], "ops": ops}
 
 

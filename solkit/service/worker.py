@@ -86,9 +86,9 @@ def _kind(error: SolkitError) -> str:
     """The most general name that says who is at fault."""
     from solkit.errors import GpuBusyError, InputError, UnsupportedError
 
-    for each in (InputError, GpuBusyError, UnsupportedError):
-        if isinstance(error, each):
-            return each.__name__
+    for kind in (InputError, GpuBusyError, UnsupportedError):
+        if isinstance(error, kind):
+            return kind.__name__
     return "WorkerError"
 
 

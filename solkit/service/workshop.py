@@ -175,7 +175,7 @@ class Workshop:
 
     def _analyse(self, ask: requests.Analyse, job: _Job) -> str:
         path, reference = self._files(ask, job)
-        found = pipeline.score(
+        report = pipeline.score(
             path,
             device=ask.device or self._how.device,
             reference=reference,
@@ -184,17 +184,17 @@ class Workshop:
             settings=replace(measure_settings(self._how), on=None),
             measure=False,
         )
-        return _report(found)
+        return _report(report)
 
     def _rank(self, ask: requests.Rank, job: _Job) -> str:
         problem = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
         paths = [
-            self._path(each.source, f"candidates[{at}].py", job)
-            for at, each in enumerate(ask.candidates)
+            self._path(candidate.source, f"candidates[{at}].py", job)
+            for at, candidate in enumerate(ask.candidates)
         ]
         points: dict[str, list[Settings]] = {}
-        for path, each in zip(paths, ask.candidates, strict=True):
-            points.setdefault(path, []).append(each.params)
+        for path, candidate in zip(paths, ask.candidates, strict=True):
+            points.setdefault(path, []).append(candidate.params)
         how = RankSettings(ask.depth, everything=not ask.whole_spaces, explained=3)
         to = target(ask.device or self._how.device)
         with analyser_for(to, measure_settings(self._how)) as analyser:
@@ -223,29 +223,32 @@ class Workshop:
                 raise InputError(f"{path} holds no kernel")
             params = {**file.candidate.params, **ask.params}
             shapes = file.problem.shapes if ask.shapes is None else ask.shapes
-            wanted = [
+            configurations = [
                 Configuration(path, file.candidate.name, shape, params, reference, "default")
                 for shape in shapes
             ]
-            results, failed = _results(wanted, lab)
+            results, failed = _results(configurations, lab)
         return _report(Report(environment(), file, lab.device, results, failed))
 
     def _evaluate(self, ask: requests.Evaluate, job: _Job) -> str:
         with self._labs.of(ask.problem) as bench:
             evaluator = bench.evaluator(ask, job.owner)
-            given = [_given(each) for each in ask.candidates]
-            told: dict[str, Any] = {"schema": "solkit.evaluate/1", "device": bench.lab.device.key}
+            candidates = [_given(candidate) for candidate in ask.candidates]
+            document: dict[str, Any] = {
+                "schema": "solkit.evaluate/1",
+                "device": bench.lab.device.key,
+            }
             if ask.reward:
-                told["rewards"] = [asdict(each) for each in evaluator.reward(given)]
+                document["rewards"] = [asdict(reward) for reward in evaluator.reward(candidates)]
             else:
                 stages = {"1": evaluator.stage1, "2": evaluator.stage2}
                 if ask.stage in stages:
-                    grades = [stages[ask.stage](each) for each in given]
+                    grades = [stages[ask.stage](candidate) for candidate in candidates]
                 else:
-                    grades = evaluator.evaluate_all(given, ask.most)
-                told["results"] = [_graded(asdict(each)) for each in grades]
-            told |= {"best_ms": evaluator.best_ms, "gpu_s": evaluator.spent_s}
-        return json.dumps(told, allow_nan=False)
+                    grades = evaluator.evaluate_all(candidates, ask.most)
+                document["results"] = [_graded(asdict(grade)) for grade in grades]
+            document |= {"best_ms": evaluator.best_ms, "gpu_s": evaluator.spent_s}
+        return json.dumps(document, allow_nan=False)
 
     def _compare(self, ask: requests.Compare, job: _Job) -> str:
         problem = ask.problem or ask.base.source
@@ -260,8 +263,8 @@ class Workshop:
         """On this machine's GPU, which no Lab holds meanwhile."""
         paths = self._rivals(ask, job)
         reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
-        params = [dict(each.params) for each in ask.candidates]
-        if any(each != params[0] for each in params):
+        params = [dict(candidate.params) for candidate in ask.candidates]
+        if any(settings != params[0] for settings in params):
             raise InputError("candidates: on a GPU they share their params; got several")
         with self._labs.without():
             report = pipeline.compare(
@@ -284,17 +287,22 @@ class Workshop:
         describe = lab._prepared.analyser.describe
         files = [describe(path, reference or paths[0]).result() for path in paths]
         shape = ask.shape or files[0].problem.shapes[0]
-        wanted = []
-        for path, file, each in zip(paths, files, (ask.base, *ask.candidates), strict=True):
+        configurations = []
+        for path, file, candidate in zip(paths, files, (ask.base, *ask.candidates), strict=True):
             if file.candidate is None:
                 raise InputError(f"{path} holds no kernel")
-            params = {**file.candidate.params, **each.params}
+            params = {**file.candidate.params, **candidate.params}
             other = reference or paths[0]
-            wanted.append(Configuration(path, file.candidate.name, shape, params, other, "default"))
-        results = [_measured(each, lab) for each in wanted]
+            configurations.append(
+                Configuration(path, file.candidate.name, shape, params, other, "default")
+            )
+        results = [_measured(configuration, lab) for configuration in configurations]
         fresh = RecordedBench(recorded.recording)
-        finals = [head_to_head(fresh, wanted[0], each, how="recorded") for each in wanted[1:]]
-        found = tuple(
+        finals = [
+            head_to_head(fresh, configurations[0], rival, how="recorded")
+            for rival in configurations[1:]
+        ]
+        comparisons = tuple(
             Comparison(
                 file,
                 results[0],
@@ -307,7 +315,7 @@ class Workshop:
             )
             for file, result, final in zip(files[1:], results[1:], finals, strict=True)
         )
-        return ComparisonReport(environment(), files[0], tuple(files[1:]), lab.device, found)
+        return ComparisonReport(environment(), files[0], tuple(files[1:]), lab.device, comparisons)
 
     # -------------------------------------------------------------------------------- searches
 
@@ -400,8 +408,8 @@ class Workshop:
     def _rivals(self, ask: requests.Compare, job: _Job) -> list[str]:
         base = self._path(ask.base.source, "base.py", job)
         others = [
-            self._path(each.source, f"candidates[{at}].py", job)
-            for at, each in enumerate(ask.candidates)
+            self._path(candidate.source, f"candidates[{at}].py", job)
+            for at, candidate in enumerate(ask.candidates)
         ]
         return [base, *others]
 
@@ -421,35 +429,35 @@ def _given(candidate: requests.Candidate) -> str | Configuration:
     return Configuration(candidate.source, "kernel", params=candidate.params, chosen_by="search")
 
 
-def _graded(told: dict[str, Any]) -> dict[str, Any]:
-    return {**told, "stage": told["stage"].value}
+def _graded(grade: dict[str, Any]) -> dict[str, Any]:
+    return {**grade, "stage": grade["stage"].value}
 
 
 def _results(
-    wanted: Sequence[Configuration], lab: Lab
+    configurations: Sequence[Configuration], lab: Lab
 ) -> tuple[tuple[Result, ...], tuple[FailedShape, ...]]:
     """Results in the order of the shapes, and the shapes that could not be measured."""
-    by_place = {id(each): place for place, each in enumerate(wanted)}
-    found: dict[int, Evaluation] = {}
-    for each in lab.evaluate_all(wanted):
-        found[by_place[id(each.candidate)]] = each
+    by_place = {id(configuration): place for place, configuration in enumerate(configurations)}
+    evaluations: dict[int, Evaluation] = {}
+    for evaluation in lab.evaluate_all(configurations):
+        evaluations[by_place[id(evaluation.candidate)]] = evaluation
     results, failed = [], []
-    for place, configuration in enumerate(wanted):
-        told = found[place]
-        if told.result is not None:
-            results.append(told.result)
-        if told.error is not None:
-            failed.append(FailedShape(configuration.shape, str(told.error)))
+    for place, configuration in enumerate(configurations):
+        answer = evaluations[place]
+        if answer.result is not None:
+            results.append(answer.result)
+        if answer.error is not None:
+            failed.append(FailedShape(configuration.shape, str(answer.error)))
     if not results:
         raise InputError(failed[0].error)
     return tuple(results), tuple(failed)
 
 
 def _measured(configuration: Configuration, lab: Lab) -> Result:
-    found = lab.evaluate(configuration)
-    if isinstance(found.error, NotRecordedError) or found.result is None:
-        raise InputError(str(found.error))
-    return found.result
+    evaluation = lab.evaluate(configuration)
+    if isinstance(evaluation.error, NotRecordedError) or evaluation.result is None:
+        raise InputError(str(evaluation.error))
+    return evaluation.result
 
 
 def _report(report: Report) -> str:
