@@ -176,12 +176,31 @@ def interpreted() -> Iterator[Callable[..., Any]]:
     jobs.close()
 
 
+@pytest.fixture(scope="session")
+def _compiling_jobs() -> Iterator[worker.Jobs]:
+    jobs = worker.Jobs("compiling:warm_up")
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        jobs.start()
+    yield jobs
+    jobs.close()
+
+
+@pytest.fixture(scope="module")
+def compiler_loaded(_compiling_jobs: worker.Jobs) -> Iterator[None]:
+    """Let jobs fork from a server that has loaded Inductor, which takes each of them seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "_shared", _compiling_jobs)
+        yield
+
+
 # What patches torch or triton runs in a forked child, so that nothing leaks into other tests.
 
 LIMIT_S = 300  # only a child that hangs takes so long
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def in_child() -> Callable[..., Any]:
     """Run a function in a child with a fake H100 (or another device); gives what it returns."""
     return run_in_child

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import triton
 import triton.language as tl
@@ -78,10 +79,19 @@ def analysed(function, *args):
     return analyse(Workload(args, {}, None, function), H100, {}, 1)
 
 
-def test_each_spelling_gives_inductors_kernels(in_child):
-    """All in one child: Inductor takes seconds to import."""
-    found = in_child(lambda: [analysed(make(), square()) for make in SPELLINGS])
-    for each in found:
+@pytest.fixture(scope="module")
+def found(in_child):
+    """What all are analysed as, in one child: Inductor takes seconds to import."""
+    return in_child(lambda: (in_each_spelling(), by_what_they_do()))
+
+
+def in_each_spelling():
+    return [analysed(make(), square()) for make in SPELLINGS]
+
+
+def test_each_spelling_gives_inductors_kernels(found):
+    spelled, _ = found
+    for each in spelled:
         assert each.status is AnalysisStatus.COMPLETE, each
         product, softmax = each.kernels
         assert (product.launch.name, product.launch.library) == ("aten.addmm", True)
@@ -100,22 +110,23 @@ def launches_itself(x):
     return torch.relu(out) + 1
 
 
-def test_what_a_compiled_function_does(in_child):
-    def child():
-        @torch.compile
-        def updates(x, factor):
-            return x.add_(factor), factor
+def by_what_they_do():
+    @torch.compile
+    def updates(x, factor):
+        return x.add_(factor), factor
 
-        def twice(x):
-            a, factor = updates(x, 2)
-            return updates(a, factor)[0]
+    def twice(x):
+        a, factor = updates(x, 2)
+        return updates(a, factor)[0]
 
-        eager = torch.compile(lambda x: torch.relu(x) + 1, backend="eager")
-        tuned = torch.compile(lambda x: torch.relu(x @ x), mode="max-autotune-no-cudagraphs")
-        ran = torch.compile(launches_itself)
-        return [analysed(each, square()) for each in (twice, ran, eager, tuned)]
+    eager = torch.compile(lambda x: torch.relu(x) + 1, backend="eager")
+    tuned = torch.compile(lambda x: torch.relu(x @ x), mode="max-autotune-no-cudagraphs")
+    ran = torch.compile(launches_itself)
+    return [analysed(each, square()) for each in (twice, ran, eager, tuned)]
 
-    twice, launching, eager, tuned = in_child(child)
+
+def test_what_a_compiled_function_does(found):
+    _, (twice, launching, eager, tuned) = found
     # called twice, made once, fused with the update in place
     (update,) = twice.kernels
     assert (update.launch.library, update.launch.count) == (False, 2)

@@ -30,6 +30,7 @@ def inputs(M=4096, N=4096, device="cuda"):
 def reference(x, w):
     return torch.relu(torch.softmax(x, -1) @ w)
 """
+pytestmark = pytest.mark.usefixtures("compiler_loaded")
 RANDOM = REFERENCE.replace("torch.relu(", "torch.nn.functional.dropout(")
 
 
