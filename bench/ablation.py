@@ -3,7 +3,7 @@
     python bench/ablation.py                                   # compiled, families: some minutes
     python bench/ablation.py --depth lowered --split kinds
     python bench/ablation.py --curve                           # by how many families are known
-    python bench/ablation.py --table                           # as a table for docs/surrogate.md
+    python bench/ablation.py --table                         # as a table for docs/lab/surrogate.md
 
 Each variant is learned from the shipped sets and tried on the rows of a split that were left out.
 Most are a single model: compare them with ``one model``. The learning curve is of single models,

@@ -3,7 +3,7 @@
     python bench/evaluation.py                 # the figures of bench/data/evaluation.json
     python bench/evaluation.py --run           # evaluate the shipped sets again: an hour
     python bench/evaluation.py FILE...         # of files that `solkit evaluate --json` wrote
-    python bench/evaluation.py --table         # as a table for docs/surrogate.md
+    python bench/evaluation.py --table         # as a table for docs/lab/surrogate.md
 
 Families and kinds are forecast by the ensemble, other splits by a single model (``--members 1``). A
 figure that reaches its target has a tick; the rest say how far off they are, as a ratio of what is

@@ -1,7 +1,7 @@
 """What the zoo (datasets/zoo) holds, and whether its kernels compute their references on a CPU.
 
     python bench/zoo.py                                # a table of kinds
-    python bench/zoo.py --families                     # a table of families: docs/zoo.md has it
+    python bench/zoo.py --families                     # a table of families: docs/lab/zoo.md has it
     python bench/zoo.py --interpret                    # every file in Triton's interpreter
     python bench/zoo.py --interpret softmax gemm/split_k --configurations 4
 

@@ -12,7 +12,7 @@ __all__ = ["score", "sol_score", "time_verdict"]
 
 
 _CLOCK_MARGIN = 0.99
-"""An H100 ran at 1995 MHz although NVML allows 1980: docs/calibration.md."""
+"""An H100 ran at 1995 MHz although NVML allows 1980: docs/lab/calibration.md."""
 
 
 def sol_score(time_ms: float, sol_ms: float, baseline_ms: float) -> float:

@@ -18,7 +18,7 @@ __all__ = ["Doubt", "Reach", "Scatter", "cells_of", "fit_doubt", "reach_of", "sc
 _ABSTAINING = 0.01
 """Share of unknown families' rows where the largest errors are expected. Where some candidates of a
 problem have the kernel model's time and others the trees', their order is worse than by the trees
-alone: with 0.1 regrets of unknown families were a tenth larger (docs/surrogate.md)."""
+alone: with 0.1 regrets of unknown families were a tenth larger (docs/lab/surrogate.md)."""
 _NOVEL = 0.99
 _RANGE = (0.001, 0.999)
 _CONFIDENCE = 0.9

@@ -106,7 +106,7 @@ DEFAULTS = Settings()
 
 _UNSURE_LOG2 = 0.4
 """Members' standard deviation at which half of what they say counts. Chosen on kinds and families
-left out; 0.3 to 0.6 do as well (docs/surrogate.md)."""
+left out; 0.3 to 0.6 do as well (docs/lab/surrogate.md)."""
 
 _SIZES = Settings(rounds=80, leaves=24)
 """Of the model of residuals' sizes, which need less detail."""

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tools.blocks README.md docs/*.md
+    python -m tools.blocks README.md docs/*.md docs/lab/*.md
 
 The ``python`` blocks of a page run in their order in one process, in a folder that holds a file for
 each placeholder (`tools.placeholders.files`). ``tools/placeholders/PAGE.py`` runs first: it
@@ -37,7 +37,7 @@ _GPU = "it times on a GPU"
 NOT_RUN = {
     "docs/evolving.md": {"found = solkit.evolve(": _GPU},
     "docs/measuring.md": {"lab.measure(path": _GPU, "solkit.compare(": _GPU},
-    "docs/surrogate.md": {
+    "docs/lab/surrogate.md": {
         'LanguageRegressor(backbone="folder"': "a backbone comes from a network",
         "chat_for(": "it asks a language model behind an endpoint",
     },
@@ -46,8 +46,8 @@ NOT_RUN = {
         "solkit.tune_call(": _GPU,
         "solkit.batch(": _GPU,
         "gpus_named(": _GPU,
-        "open_storage(": "it asks a PostgreSQL server",
     },
+    "docs/lab/tuning.md": {"open_storage(": "it asks a PostgreSQL server"},
 }
 """By page: a text that a block holds, and why the block does not run."""
 
@@ -66,7 +66,7 @@ class Instead:
     command: str | None = None
 
 
-COMMAND_PAGES = ("README.md", "docs/tour.md")
+COMMAND_PAGES = ("README.md", "docs/cli.md")
 """Pages whose ``bash`` blocks run too."""
 
 COMMANDS = {

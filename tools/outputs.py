@@ -2,8 +2,8 @@
 
 A ``console`` block with one ``$ solkit ...`` line and text below it shows that command's output::
 
-    python -m tools.outputs README.md docs/*.md           # runs the commands, writes the outputs
-    python -m tools.outputs --check README.md docs/*.md   # exit code 1 if one has changed
+    python -m tools.outputs README.md docs/*.md docs/lab/*.md  # runs the commands, writes outputs
+    python -m tools.outputs --check README.md docs/*.md        # exit code 1 if one has changed
 """
 
 from __future__ import annotations

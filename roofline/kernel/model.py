@@ -39,7 +39,7 @@ Rates are calibrated, sustained ones (`Device.calibrated`) if there are any, els
 
 Nothing is fitted to single kernels. `_FETCH_CYCLES` and `_DRAM_LATENCY_CYCLES` were chosen, within
 what their sources leave open, on half of the families of the measured sets, and hold as well on the
-other half (docs/analysis_evidence.md).
+other half (docs/lab/analysis_evidence.md).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ __all__ = [
 
 _SUSTAINED = 0.92
 """Share of a catalogued ceiling that a stream of bytes or products reaches: reads and writes on an
-H100 and an H200, docs/calibration.md. The scalar pipes reach theirs."""
+H100 and an H200, docs/lab/calibration.md. The scalar pipes reach theirs."""
 
 _L2_WRITE_SHARE = 0.52
 """Rate of writes to L2 over that of reads where calibration did not measure it: 4.1 of 7.9 TB/s on
-an H100, 4.8 of 9.2 on an H200 (docs/calibration.md)."""
+an H100, 4.8 of 9.2 on an H200 (docs/lab/calibration.md)."""
 
 _L2_LATENCY_CYCLES = 262.0
 _DRAM_LATENCY_CYCLES = 800.0
@@ -91,8 +91,8 @@ _QUARTERS = 4
 _ALU_CYCLES = {"int32": 1.5, "move": 1.0, "convert": 2.0, "fp32": 0.5}
 """Cycles that an instruction takes the pipe of integers, 16 lanes wide: CUDA C++ Programming Guide,
 "Throughput of Native Arithmetic Instructions". Half of the integer multiplications and moves have
-another pipe (calibration: both pipes together do 1.45 times one's, docs/calibration.md), and some
-fp32 instructions (comparisons, selections) run there."""
+another pipe (calibration: both pipes together do 1.45 times one's, docs/lab/calibration.md), and
+some fp32 instructions (comparisons, selections) run there."""
 
 _EXCHANGED = (
     *("warp", "global_load", "global_store", "shared_load", "shared_store"),
@@ -109,12 +109,12 @@ _DISPATCH_CYCLES = 1.19
 """Time between the starts of two blocks on a GPU, which starts them one by one. Measured by
 ``solkit data collect zoo`` on two H100 80GB HBM3, SMs at 1980 MHz, 2026-11-22: each additional
 block of ``stencil3d/seven_loads``, ``dequantise/interleaved`` and ``rope/cuda_pairs`` took 0.601
-ns, with 1, 2 and 4 warps alike (docs/analysis.md). Its dependence on the SM clock is an assumption:
-all was measured at one clock."""
+ns, with 1, 2 and 4 warps alike (docs/lab/analysis_evidence.md). Its dependence on the SM clock is
+an assumption: all was measured at one clock."""
 
 LAUNCH_US = 1.0
 """An empty kernel, on a GPU without a measurement: an H100 took 0.95 and an H200 0.66
-(docs/calibration.md), another H100 1.2 (roofline/catalogue.toml)."""
+(docs/lab/calibration.md), another H100 1.2 (roofline/catalogue.toml)."""
 
 _ALONE_US = 0.27
 """Time that a kernel takes longer alone than in a queue of empty kernels, where its start

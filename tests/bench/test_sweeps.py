@@ -37,7 +37,7 @@ def test_every_kernel_leaves_forty_to_choose_and_its_default_is_among_them(name)
 
 
 def test_the_recorded_times_are_of_the_kernels_as_they_are():
-    """Or the figures of docs/analysis_evidence.md are of others."""
+    """Or the figures of docs/lab/analysis_evidence.md are of others."""
     files = [*(BENCH / "sweeps").glob("*.py"), *(BENCH.parent / "examples").glob("*.py")]
     known = {kernel_at(file).kernel_id for file in files}
     recording = RecordedBench.read(BENCH / "data" / "sweeps_h100.jsonl.gz").recording

@@ -9,7 +9,8 @@ import pytest
 
 from tools import blocks
 
-PAGES = [blocks.ROOT / "README.md", *sorted((blocks.ROOT / "docs").glob("*.md"))]
+DOCS = blocks.ROOT / "docs"
+PAGES = [blocks.ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("lab/*.md"))]
 BLOCKS = [each for page in PAGES for each in blocks.blocks_of(page)]
 PYTHON = [each for each in BLOCKS if each.kind == "python"]
 

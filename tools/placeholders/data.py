@@ -1,4 +1,4 @@
-"""Names that docs/data.md leaves to its reader."""
+"""Names that docs/data.md and docs/lab/data.md leave to their reader."""
 
 from solkit.datasets.store import Store as _Store
 

@@ -1,4 +1,4 @@
-"""Names that docs/surrogate.md leaves to its reader."""
+"""Names that docs/surrogate.md and docs/lab/surrogate.md leave to their reader."""
 
 from solkit.core import Depth as _Depth
 from solkit.datasets.store import Store as _Store

@@ -1,4 +1,4 @@
-"""Names that docs/tuning.md leaves to its reader."""
+"""Names that docs/tuning.md and docs/lab/tuning.md leave to their reader."""
 
 from solkit.datasets import outcomelog as _outcomelog
 

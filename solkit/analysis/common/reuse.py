@@ -229,7 +229,7 @@ class _Ledger:
         """Count the copies of a line in L2: at home, and on the other side if SMs there read it.
 
         A block is on either side with equal probability. That a line also stays at home is our
-        interpretation; see docs/analysis_reference.md.
+        interpretation; see docs/lab/analysis_reference.md.
         """
         if not self.partitioned:
             return np.ones(len(readers))

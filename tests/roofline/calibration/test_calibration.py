@@ -205,7 +205,7 @@ def test_a_shipped_calibration(key):
     mixes = [used.pop(f"dram.{mix}").value for mix in ("read", "copy", "write")]
     assert max(mixes) == used["dram"].value
     assert mixes[1] == min(mixes)  # the DRAM turns from reading to writing
-    writes = used.pop("l2.write").value  # docs/calibration.md: about half of the reads'
+    writes = used.pop("l2.write").value  # docs/lab/calibration.md: about half of the reads'
     assert 0.45 < writes / used["l2"].value < 0.6
     assert set(used) <= set(device.ceilings)
     assert {"dram", "l2", "fp32", "issue"} | {k for k in device.ceilings if "tensor" in k} <= set(

@@ -259,8 +259,8 @@ def test_a_launch_that_was_not_followed_has_no_gap():
 
 
 def recorded():
-    """(example, shape, measured ms) of the table in docs/h100.md, the first of each example."""
-    table = (HERE.parents[1] / "docs" / "h100.md").read_text()
+    """(example, shape, measured ms) of the table in docs/lab/h100.md, the first of each example."""
+    table = (HERE.parents[1] / "docs" / "lab" / "h100.md").read_text()
     found = {}
     for name, sizes, ms in re.findall(
         r"^(\w+) +((?:[A-Z]=\d+ )+) *\S+ +[\d.]+ +[\d.]+ +([\d.]+) ", table, re.M
