@@ -55,11 +55,11 @@ def drawn(belief: Belief) -> np.ndarray:
 
 
 def plain(belief: Belief) -> np.ndarray:
-    return belief.told
+    return belief.member_mean
 
 
 def nothing(belief: Belief) -> np.ndarray:
-    return np.zeros(len(belief.told))
+    return np.zeros(len(belief.member_mean))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a candidate costs before its time is known: seconds to compile it, seconds to measure it.
+"""Costs of a candidate before its time is known: seconds to compile it, seconds to measure it.
 
 Small trees over the surrogate's features, with log2(seconds) as the target. Seconds are those of
 the machines that the rows come from; they tell more about each other than about another machine.
@@ -45,7 +45,7 @@ _KEY = ("kernel_id", "problem_id", "params", "device")
 
 @dataclass(frozen=True)
 class Costs:
-    """What candidates cost, in seconds; NaN if unknown.
+    """Costs of candidates, in seconds; NaN if unknown.
 
     Attributes:
         compile_s: to compile, (rows,).
@@ -56,7 +56,7 @@ class Costs:
     gpu_s: Array
 
     def __getitem__(self, rows: Array) -> Costs:
-        """Of some rows."""
+        """Select the costs of some rows."""
         return Costs(self.compile_s[rows], self.gpu_s[rows])
 
 
@@ -74,7 +74,7 @@ class CostTrees:
     grown: Grown
     typical_s: float
 
-    def told(self, table: Table) -> Array:
+    def seconds(self, table: Table) -> Array:
         """Seconds, (rows,)."""
         return np.asarray(2.0 ** self.grown.predict(columns_of(table, self.names)))
 
@@ -90,29 +90,29 @@ class CostModel:
     parts: Mapping[str, CostTrees]
 
     @staticmethod
-    def fit(table: Table, spent: Costs, asked: Sequence[str] = FIELDS, seed: int = 0) -> CostModel:
+    def fit(table: Table, spent: Costs, fields: Sequence[str] = FIELDS, seed: int = 0) -> CostModel:
         """Learn from what rows of a table cost.
 
         Args:
             table: of the rows.
             spent: what they cost; NaN where unknown.
-            asked: which of `FIELDS` to learn.
+            fields: which of `FIELDS` to learn.
             seed: of the trees.
         """
-        found = {}
-        for what in asked:
+        parts = {}
+        for what in fields:
             seconds = getattr(spent, what)
             rows = np.flatnonzero(~np.isnan(seconds))
             if _enough(table, rows):
                 names, (grown,) = ensemble(_about(table[rows], seconds[rows]), SETTINGS, seed)
-                found[what] = CostTrees(names, grown, float(np.median(seconds[rows])))
-        return CostModel(found)
+                parts[what] = CostTrees(names, grown, float(np.median(seconds[rows])))
+        return CostModel(parts)
 
     def costs(self, table: Table) -> Costs:
-        """What the rows of a table will cost."""
+        """Forecast what the rows of a table will cost."""
         nothing = np.full(len(table), np.nan)
-        told = {what: part.told(table) for what, part in self.parts.items()}
-        return Costs(**(dict.fromkeys(FIELDS, nothing) | told))
+        forecasts = {what: part.seconds(table) for what, part in self.parts.items()}
+        return Costs(**(dict.fromkeys(FIELDS, nothing) | forecasts))
 
 
 def _about(table: Table, seconds: Array) -> Table:
@@ -122,7 +122,7 @@ def _about(table: Table, seconds: Array) -> Table:
 
 
 def asked_of(depth: Depth) -> tuple[str, ...]:
-    """What is worth forecasting at a depth: what is compiled has cost its seconds."""
+    """Return what is worth forecasting at a depth: what is compiled has cost its seconds."""
     return ("gpu_s",) if depth is Depth.COMPILED else FIELDS
 
 
@@ -132,48 +132,48 @@ def _enough(table: Table, rows: Array) -> bool:
 
 
 def figures(
-    table: Table, spent: Costs, asked: Sequence[str], seed: int = 0
+    table: Table, spent: Costs, fields: Sequence[str], seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """How well costs are forecast of families left out, beside a constant, for a model card.
+    """Judge forecasts of costs of families left out, next to a constant, for a model card.
 
     Returns:
         By field of `Costs`: ``rows``, ``spearman``, ``error_median`` and ``error_of_a_constant``,
         the last two as medians of exp |ln(forecast / true)| - 1.
     """
     folds = group_folds(table.about["family"])
-    found = {}
-    for what in asked:
+    by_field = {}
+    for what in fields:
         true = getattr(spent, what)
-        told, constant = np.full((2, len(table)), np.nan)
+        forecast, constant = np.full((2, len(table)), np.nan)
         for fold in np.unique(folds):
-            known, asked_rows = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-            model = CostModel.fit(table[known], spent[known], (what,), seed=seed)
+            train, asked_rows = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            model = CostModel.fit(table[train], spent[train], (what,), seed=seed)
             if what in model.parts:
-                told[asked_rows] = getattr(model.costs(table[asked_rows]), what)
+                forecast[asked_rows] = getattr(model.costs(table[asked_rows]), what)
                 constant[asked_rows] = model.parts[what].typical_s
-        rows = np.flatnonzero(~np.isnan(told) & ~np.isnan(true))
+        rows = np.flatnonzero(~np.isnan(forecast) & ~np.isnan(true))
         if len(rows):
-            found[what] = {
+            by_field[what] = {
                 "rows": len(rows),
-                "spearman": round(spearman(told[rows], true[rows]), 3),
-                "error_median": round(time_error(told[rows], true[rows]), 3),
+                "spearman": round(spearman(forecast[rows], true[rows]), 3),
+                "error_median": round(time_error(forecast[rows], true[rows]), 3),
                 "error_of_a_constant": round(time_error(constant[rows], true[rows]), 3),
             }
-    return found
+    return by_field
 
 
 def spent_of(stores: Sequence[Store], table: Table) -> Costs:
-    """What the rows of a table cost, as medians over their repeats; NaN where no row tells.
+    """Return what the rows of a table cost, as medians over their repeats; NaN where no row tells.
 
     A compilation that a cache answered took no seconds and tells nothing.
     """
-    known: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
+    spent: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
     for store in stores:
         for *key, compile_s, gpu_s in _medians(store).iter_rows():
-            known[tuple(key)] = compile_s, gpu_s
+            spent[tuple(key)] = compile_s, gpu_s
     keys = zip(*(table.about[name].astype(str) for name in _KEY), strict=True)
-    told = [known.get(tuple(map(str, key)), (None, None)) for key in keys]
-    seconds = np.array(told, float).reshape(len(told), 2)
+    rows = [spent.get(tuple(map(str, key)), (None, None)) for key in keys]
+    seconds = np.array(rows, float).reshape(len(rows), 2)
     return Costs(seconds[:, 0], seconds[:, 1])
 
 

@@ -1,4 +1,4 @@
-"""What a model knows about its own doubt: where it abstains, how many to measure, what is shared.
+"""Doubt of a model about itself: where it abstains, how many to measure, what is shared.
 
 All of it is learned from forecasts of rows of families that a model did not know.
 """
@@ -29,7 +29,7 @@ _LEAST_POOL = 8
 
 @dataclass(frozen=True)
 class Doubt:
-    """Where a model abstains: large errors are expected, or the features are unlike any known.
+    """Limits of abstention: large errors are expected, or the features are unlike any known.
 
     Attributes:
         size: the largest error that is trusted, in log2.
@@ -43,7 +43,7 @@ class Doubt:
     outside: float
 
     def abstains(self, values: Array, size: Array) -> Array:
-        """Whether to abstain, (rows,), for features (rows, names) and expected errors (rows,)."""
+        """Tell whether to abstain, (rows,): features are (rows, names), expected errors (rows,)."""
         return np.asarray(
             (size > self.size) | (_outside(values, self.low, self.high) > self.outside)
         )
@@ -62,32 +62,32 @@ def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[Doubt, Array]:
     """
     outside = np.zeros(len(values))
     for fold in np.unique(folds):
-        known, asked = folds != fold, folds == fold
-        if known.any():
-            outside[asked] = _outside(values[asked], *_ranges(values[known]))
+        train, test = folds != fold, folds == fold
+        if train.any():
+            outside[test] = _outside(values[test], *_ranges(values[train]))
     limits = float(np.quantile(size, 1 - _ABSTAINING)), float(np.quantile(outside, _NOVEL))
-    found = Doubt(limits[0], *_ranges(values), limits[1])
-    return found, np.asarray((size > limits[0]) | (outside > limits[1]))
+    doubt = Doubt(limits[0], *_ranges(values), limits[1])
+    return doubt, np.asarray((size > limits[0]) | (outside > limits[1]))
 
 
 def _ranges(values: Array) -> tuple[Array, Array]:
-    known = ~np.isnan(values)
+    present = ~np.isnan(values)
     low, high = np.full((2, values.shape[1]), np.nan, np.float32)
     low[:], high[:] = -np.inf, np.inf
-    for place in np.flatnonzero(known.any(axis=0)):
-        low[place], high[place] = np.quantile(values[known[:, place], place], _RANGE)
+    for place in np.flatnonzero(present.any(axis=0)):
+        low[place], high[place] = np.quantile(values[present[:, place], place], _RANGE)
     return low, high
 
 
 def _outside(values: Array, low: Array, high: Array) -> Array:
-    known = ~np.isnan(values)
+    present = ~np.isnan(values)
     out = (values < low) | (values > high)
-    return np.asarray((out & known).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    return np.asarray((out & present).sum(axis=1) / np.maximum(present.sum(axis=1), 1))
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far above the lowest forecast a good candidate's own forecast may lie.
+    """Distance above the lowest forecast at which a good candidate's own forecast may lie.
 
     Attributes:
         steps: in units of the pool's median expected error: with 90 %, one of the candidates within
@@ -97,7 +97,7 @@ class Reach:
     steps: float
 
     def number(self, log_ms: Array, size: Array) -> int:
-        """How many of a pool must be measured, in the order of their forecasts.
+        """Return how many of a pool must be measured, in the order of their forecasts.
 
         Args:
             log_ms: log2 of forecast times, (rows,).
@@ -133,7 +133,7 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> Reach:
 def cells_of(table: Table) -> list[Array]:
     """The rows of each kernel at each shape on each GPU."""
     names = np.array(
-        ["\n".join(each) for each in zip(*(table.about[name] for name in _CELL), strict=True)]
+        ["\n".join(parts) for parts in zip(*(table.about[name] for name in _CELL), strict=True)]
     )
     order = np.argsort(names, kind="stable")
     starts = np.flatnonzero(names[order][1:] != names[order][:-1]) + 1
@@ -145,7 +145,7 @@ _CELL = ("kernel_id", "problem_id", "device")
 
 @dataclass(frozen=True)
 class Scatter:
-    """How much of the residuals' variance rows share that have something in common.
+    """Shares of the residuals' variance of rows that have something in common.
 
     All in units of the squared error that was expected.
 
@@ -186,7 +186,7 @@ _NESTED = (
 
 def _keys(table: Table, names: Sequence[str]) -> Array:
     columns = [table.about[name] for name in names]
-    texts = np.array(["\n".join(each) for each in zip(*columns, strict=True)])
+    texts = np.array(["\n".join(parts) for parts in zip(*columns, strict=True)])
     return np.asarray(np.unique(texts, return_inverse=True)[1])
 
 

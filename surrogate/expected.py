@@ -1,4 +1,4 @@
-"""What is expected of analysed candidates: one function for `score`, `rank` and `tune`.
+"""Expectations of analysed candidates: one function for `score`, `rank` and `tune`.
 
 The surrogate forecasts; where there is none the kernel model does, and says so. The same analysis
 of the same configuration gives the same number, whoever asks.
@@ -26,7 +26,7 @@ _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
 
 
 def problem_from(bound: Bound, work: Work, shape: Mapping[str, Value]) -> Problem:
-    """What the surrogate knows of a problem."""
+    """Return what the surrogate knows of a problem."""
     return Problem(
         bound.time_ms,
         bound.limiter,
@@ -63,7 +63,7 @@ def entry(
         "origin": kernel.origin,
         "implementation": kernel.name,
     }
-    launches = [described(each.facts, device) for each in analysis.kernels]
+    launches = [described(kernel.facts, device) for kernel in analysis.kernels]
     return Entry(problem, device, launches, params, about, source=kernel.source.text)
 
 
@@ -85,15 +85,15 @@ def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[F
 
 def depth_of(analysis: Analysis) -> Depth | None:
     """The depth to which all launches of a file's own kernels are known; ``None`` without any."""
-    known = {each.facts.depth for each in analysis.kernels if not each.launch.library}
-    return min(known, key=_DEPTHS.index, default=None)
+    depths = {kernel.facts.depth for kernel in analysis.kernels if not kernel.launch.library}
+    return min(depths, key=_DEPTHS.index, default=None)
 
 
-def forecast_of(asked: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
-    """What is expected of one candidate that runs."""
-    told, _ = expected(tabled([asked]), depth, surrogate)
+def forecast_of(query: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
+    """Forecast one candidate that runs."""
+    forecasts, _ = expected(tabled([query]), depth, surrogate)
     time_ms, low_ms, high_ms = (
-        float(each[0]) if math.isfinite(each[0]) else None
-        for each in (told.time_ms, told.low_ms, told.high_ms)
+        float(column[0]) if math.isfinite(column[0]) else None
+        for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)
     )
-    return Forecast(time_ms, low_ms, high_ms, 0.0, bool(told.abstains[0]))
+    return Forecast(time_ms, low_ms, high_ms, 0.0, bool(forecasts.abstains[0]))

@@ -1,4 +1,4 @@
-"""What the surrogate reads of one candidate's analysed launches: what takes a compiler to know.
+"""Features of one candidate's analysed launches: what takes a compiler to know.
 
 The rest of the features, which need none, are in `solkit.surrogate.features`.
 """
@@ -28,7 +28,7 @@ _KINDS = (
     *("global_load", "global_store", "global_atomic", "async_copy", "tma", "shared_load"),
     *("shared_store", "shared_atomic", "local_load", "local_store"),
 )
-"""Of `solkit.analysis.common.instructions.KINDS`."""
+"""Kinds among `solkit.analysis.common.instructions.KINDS`."""
 _TERMS = (
     *("dram", "l2", "l1", "shared", "tensor", "fp32", "fp64", "sfu", "int32", "issue"),
     *("latency", "dispatch", "launch", "atomics"),
@@ -54,10 +54,10 @@ def analysed(
         kernels: the candidate's launches, analysed.
         main: the one that takes longest; ``None`` if all are a library's.
     """
-    found = _model(problem, kernels)
+    features = _model(problem, kernels)
     if main is not None:
-        found |= _machine(device, main) | _requests(problem, kernels, main)
-    return found
+        features |= _machine(device, main) | _requests(problem, kernels, main)
+    return features
 
 
 def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
@@ -91,28 +91,28 @@ def modelled_ms(kernels: Sequence[KernelAnalysis]) -> float | None:
 
 def _machine(device: Device, main: KernelAnalysis) -> Features:
     facts = main.facts
-    found: Features = {}
+    features: Features = {}
     if facts.registers is not None:
-        found["machine.registers"] = float(facts.registers)
-        found["machine.spills"] = log2(facts.spills or 0)
+        features["machine.registers"] = float(facts.registers)
+        features["machine.spills"] = log2(facts.spills or 0)
     if facts.shared_bytes is not None:
-        found["machine.shared"] = facts.shared_bytes / device.limits.shared_bytes
+        features["machine.shared"] = facts.shared_bytes / device.limits.shared_bytes
     if main.occupancy is not None:
-        found["machine.occupancy"] = main.occupancy.fraction
-        found["machine.blocks_per_sm"] = float(main.occupancy.blocks_per_sm)
-        found["machine.waves"] = log2(main.occupancy.waves)
-        found["machine.tail"] = main.occupancy.tail_efficiency
+        features["machine.occupancy"] = main.occupancy.fraction
+        features["machine.blocks_per_sm"] = float(main.occupancy.blocks_per_sm)
+        features["machine.waves"] = log2(main.occupancy.waves)
+        features["machine.tail"] = main.occupancy.tail_efficiency
     mix = facts.instructions
     if mix is not None and mix.total:
-        in_loops = sum(each.count for each in mix.counts if each.depth)
-        found["machine.instructions"] = log2(mix.total)
-        found["machine.in_loops"] = in_loops / mix.total
-        found["machine.loops"] = float(mix.loops)
+        in_loops = sum(count.count for count in mix.counts if count.depth)
+        features["machine.instructions"] = log2(mix.total)
+        features["machine.in_loops"] = in_loops / mix.total
+        features["machine.loops"] = float(mix.loops)
         for kind in _KINDS:
-            found[f"machine.{kind}"] = mix.of(kind) / mix.total
-        predicated = sum(each.predicated for each in mix.counts)
-        found["machine.predicated"] = predicated / mix.total
-    return found
+            features[f"machine.{kind}"] = mix.of(kind) / mix.total
+        predicated = sum(count.predicated for count in mix.counts)
+        features["machine.predicated"] = predicated / mix.total
+    return features
 
 
 def _requests(
@@ -123,7 +123,7 @@ def _requests(
         return {}
     launch = main.launch
     blocks = math.prod(launch.grid)
-    found = {
+    features = {
         "requests.steps": log2(requests.steps),
         "requests.imbalance": log2(requests.imbalance),
         "requests.unevenness": log2(requests.unevenness),
@@ -133,37 +133,37 @@ def _requests(
         "requests.instructions": log2(requests.instructions),
         "requests.guesses": float(len(requests.guesses)),
     }
-    shared = sum(each.wavefronts for each in requests.shared)
-    least = sum(each.least_wavefronts for each in requests.shared)
+    shared = sum(access.wavefronts for access in requests.shared)
+    least = sum(access.least_wavefronts for access in requests.shared)
     if least:
-        found["requests.bank_conflicts"] = log2(shared / least)
-        found["requests.shared_per_block"] = log2(shared / blocks)
+        features["requests.bank_conflicts"] = log2(shared / least)
+        features["requests.shared_per_block"] = log2(shared / blocks)
     for kind in ("load", "store", "atomic"):
-        found |= _accessed(
+        features |= _accessed(
             kind, [a for a in requests.accesses if a.kind == kind], launch.num_warps * blocks
         )
     compulsory = problem.read_bytes + problem.write_bytes
     l2_bytes = sum(_l2_bytes(kernel) for kernel in kernels)
     dram_bytes = sum(_dram_bytes(kernel) for kernel in kernels)
     if compulsory:
-        found["requests.l2_traffic"] = log2(l2_bytes / compulsory)
-        found["requests.dram_traffic"] = log2(dram_bytes / compulsory)
+        features["requests.l2_traffic"] = log2(l2_bytes / compulsory)
+        features["requests.dram_traffic"] = log2(dram_bytes / compulsory)
     for pipe, amount in requests.operations.items():
-        wanted = problem.operations.get(pipe, 0)
-        if wanted:
+        needed = problem.operations.get(pipe, 0)
+        if needed:
             kind = pipe.partition(".")[0]
-            found[f"requests.{kind}_work"] = log2(amount / wanted)
-    return found
+            features[f"requests.{kind}_work"] = log2(amount / needed)
+    return features
 
 
 def _accessed(kind: str, accesses: Sequence[Access], warps: int) -> Features:
-    moved = sum(each.sector_bytes for each in accesses)
+    moved = sum(access.sector_bytes for access in accesses)
     if not moved:
         return {}
-    requested = sum(each.requested_bytes for each in accesses)
-    requests = sum(each.requests for each in accesses)
-    unique = sum(each.unique_bytes for each in accesses)
-    wide = sum(each.vector_bytes * each.sectors for each in accesses)
+    requested = sum(access.requested_bytes for access in accesses)
+    requests = sum(access.requests for access in accesses)
+    unique = sum(access.unique_bytes for access in accesses)
+    wide = sum(access.vector_bytes * access.sectors for access in accesses)
     paths = {
         path: sum(a.sector_bytes for a in accesses if a.path == path) for path in ("async", "tma")
     }
@@ -180,11 +180,11 @@ def _accessed(kind: str, accesses: Sequence[Access], warps: int) -> Features:
 
 def _l2_bytes(kernel: KernelAnalysis) -> float:
     requests = kernel.facts.requests
-    found = requests.l2_read_bytes + requests.l2_write_bytes if requests else 0
-    return float(found * kernel.launch.count)
+    call_bytes = requests.l2_read_bytes + requests.l2_write_bytes if requests else 0
+    return float(call_bytes * kernel.launch.count)
 
 
 def _dram_bytes(kernel: KernelAnalysis) -> float:
     demand = kernel.demand
-    found = demand.dram_read_bytes + demand.dram_write_bytes if demand else 0
-    return float(found * kernel.launch.count)
+    call_bytes = demand.dram_read_bytes + demand.dram_write_bytes if demand else 0
+    return float(call_bytes * kernel.launch.count)

@@ -1,4 +1,4 @@
-"""What the surrogate reads of candidates: named numbers, from facts, problem and device alone.
+"""Features that the surrogate reads: named numbers, from facts, problem and device alone.
 
 One function, `features`, serves every depth. What a depth does not know is NaN, which trees
 handle. Times and amounts enter as base-2 logarithms, and where possible as ratios: to the speed of
@@ -74,7 +74,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Problem:
-    """What the surrogate knows of a problem at one shape on one device.
+    """Problem at one shape on one device, as far as the surrogate knows it.
 
     Attributes:
         sol_ms: the roofline.
@@ -156,9 +156,9 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
         Columns by name; what is unknown is NaN.
     """
     launches = _launches(candidates.kernels, candidates.sources)
-    found = captured(problem, device, launches, _by_name(candidates.params))
-    deep = (analysed(problem, device, each, _main(each)) for each in candidates.kernels)
-    return found | _stacked([*deep])
+    columns = captured(problem, device, launches, _by_name(candidates.params))
+    deep = (analysed(problem, device, kernels, _main(kernels)) for kernels in candidates.kernels)
+    return columns | _stacked([*deep])
 
 
 def captured(
@@ -175,13 +175,13 @@ def captured(
     """
     number = len(launches.num_warps)
     shared = _problem(problem, device) | _device(device)
-    found = {name: np.full(number, value) for name, value in shared.items()}
-    told = _geometry(problem, device, launches) | _params(params, launches)
-    return found | told | _tiles(problem, device, launches)
+    columns = {name: np.full(number, value) for name, value in shared.items()}
+    per_launch = _geometry(problem, device, launches) | _params(params, launches)
+    return columns | per_launch | _tiles(problem, device, launches)
 
 
 def roughly(gap: Array) -> Array:
-    """How far above the speed of light a launch is expected to be, before anything is learned.
+    """Estimate how far above the speed of light a launch is, before anything is learned.
 
     Args:
         gap: the column `ROUGH_GAP`, (candidates,): the rough time over the speed of light, in
@@ -215,7 +215,7 @@ def _problem(problem: Problem, device: Device) -> Features:
     moved = problem.read_bytes + problem.write_bytes
     flops = sum(problem.operations.values())
     tensor = sum(n for pipe, n in problem.operations.items() if pipe.startswith("tensor."))
-    found = {
+    columns = {
         "problem.sol_us": log2(problem.sol_ms * 1e3),
         "problem.read_bytes": log2(problem.read_bytes),
         "problem.write_share": problem.write_bytes / moved if moved else 0.0,
@@ -230,21 +230,21 @@ def _problem(problem: Problem, device: Device) -> Features:
     }
     sizes = [float(n) for n in problem.shape.values() if _is_number(n)]
     for place, size in enumerate(sorted(sizes, reverse=True)[:_SIZES]):
-        found[f"problem.size_{place}"] = log2(size)
-    return found
+        columns[f"problem.size_{place}"] = log2(size)
+    return columns
 
 
 def _device(device: Device) -> Features:
     rates = {name: ceiling.value for name, ceiling in device.ceilings.items()}
-    found = {
+    columns = {
         "device.sm_count": float(device.sm_count),
         "device.clock_mhz": device.clock_mhz,
         "device.l2_bytes": log2(device.l2_bytes),
     }
     for name in ("dram", "l2", "fp32", "tensor.bf16"):
         if name in rates:
-            found[f"device.{name}"] = log2(rates[name])
-    return found
+            columns[f"device.{name}"] = log2(rates[name])
+    return columns
 
 
 # -------------------------------------------------------------------------------------- geometry
@@ -259,7 +259,7 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
     flops = sum(problem.operations.values())
     together = np.minimum(device.limits.threads // (_WARP * warps), device.limits.blocks)
     waves = blocks / (device.sm_count * np.maximum(together, 1))
-    found = {
+    columns = {
         "geometry.blocks": _log2(blocks),
         "geometry.blocks_per_sm": _log2(blocks / device.sm_count),
         "geometry.grid_y": _log2(np.where(own, launches.grid[:, 1], np.nan)),
@@ -278,14 +278,18 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
         "geometry.busy": blocks / device.sm_count / np.ceil(blocks / device.sm_count),
         "geometry.threads_per_sm": _log2(threads / device.sm_count),
     }
-    return {name: np.asarray(column, float) for name, column in found.items()}
+    return {name: np.asarray(column, float) for name, column in columns.items()}
 
 
 def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()) -> Launches:
-    ranked = [_ranked(each) for each in kernels]
+    ranked = [_ranked(candidate) for candidate in kernels]
     most = min(max(map(len, ranked), default=0), _LAUNCHES) if sources else 1
     main, *further = (
-        _launched(kernels, [each[place] if place < len(each) else None for each in ranked], sources)
+        _launched(
+            kernels,
+            [ordered[place] if place < len(ordered) else None for ordered in ranked],
+            sources,
+        )
         for place in range(max(most, 1))
     )
     return replace(main, further=further)
@@ -303,7 +307,7 @@ def _launched(
         else (0,) * 6
         for main in mains
     ]
-    told = np.array(shapes, float).reshape(len(mains), 6)
+    geometry = np.array(shapes, float).reshape(len(mains), 6)
     widths = np.array([_widths(main) for main in mains], float).reshape(len(mains), 2)
     constants = [main.launch.constants if main else {} for main in mains]
     code: Array = np.full(len(mains), None, object)
@@ -313,16 +317,22 @@ def _launched(
             for main, source in zip(mains, sources, strict=True)
         ]
     return Launches(
-        told[:, :3],
-        told[:, 3],
-        told[:, 4],
-        told[:, 5],
-        np.array([sum(kernel.launch.count for kernel in each) for each in kernels], float),
-        np.array([len(each) for each in kernels], float),
+        geometry[:, :3],
+        geometry[:, 3],
+        geometry[:, 4],
+        geometry[:, 5],
+        np.array(
+            [sum(kernel.launch.count for kernel in candidate) for candidate in kernels], float
+        ),
+        np.array([len(candidate) for candidate in kernels], float),
         widths[:, 0],
         widths[:, 1],
-        _by_name([{k: float(v) for k, v in each.items() if _is_number(v)} for each in constants]),
-        _by_name([{k: v for k, v in each.items() if not _is_number(v)} for each in constants]),
+        _by_name(
+            [{k: float(v) for k, v in mapping.items() if _is_number(v)} for mapping in constants]
+        ),
+        _by_name(
+            [{k: v for k, v in mapping.items() if not _is_number(v)} for mapping in constants]
+        ),
         _by_name([main.launch.signature if main else {} for main in mains]),
         code,
         np.array([main.launch.count if main else 0 for main in mains], float),
@@ -349,22 +359,24 @@ def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
 
 
 def _tiles(problem: Problem, device: Device, launches: Launches) -> Columns:
-    """What the code says of a block of the main launch, and of all launches together."""
+    """Return what the code says of a block of the main launch, and of all launches together."""
     if launches.code is None:
         return {}
     parts = (launches, *launches.further)
     settings = [_setting(problem, device, part) for part in parts]
-    found = [
+    tile_columns = [
         _tiles_of(problem, part, setting) for part, setting in zip(parts, settings, strict=True)
     ]
-    if not found[0]:
+    if not tile_columns[0]:
         return {}
-    known = [(part, each) for part, each in zip(parts, found, strict=True) if each]
+    pairs = [(part, columns) for part, columns in zip(parts, tile_columns, strict=True) if columns]
     counts = [
-        np.ones(len(each.num_warps)) if each.count is None else each.count for each, _ in known
+        np.ones(len(part.num_warps)) if part.count is None else part.count for part, _ in pairs
     ]
-    told = together([each for _, each in known], counts, settings[0])
-    return {name: column for name, column in found[0].items() if name not in (ROUGH, MOVED)} | told
+    combined = together([columns for _, columns in pairs], counts, settings[0])
+    return {
+        name: column for name, column in tile_columns[0].items() if name not in (ROUGH, MOVED)
+    } | combined
 
 
 def _setting(problem: Problem, device: Device, launches: Launches) -> Setting:
@@ -380,8 +392,8 @@ def _setting(problem: Problem, device: Device, launches: Launches) -> Setting:
 
 
 def _tiles_of(problem: Problem, launches: Launches, setting: Setting) -> Columns:
-    """Of one launch of each candidate, for each function that some of them run."""
-    found: Columns = {}
+    """Return the tiles of one launch of each candidate, by the function that some of them run."""
+    columns: Columns = {}
     rows_of: defaultdict[Code, list[int]] = defaultdict(list)
     for row, code in enumerate(launches.code if launches.code is not None else ()):
         if code is not None:
@@ -390,36 +402,36 @@ def _tiles_of(problem: Problem, launches: Launches, setting: Setting) -> Columns
         rows = np.array(places)
         call = _call(problem, launches, code, rows)
         for name, column in tiles(setting[rows], call).items():
-            found.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
-    return found
+            columns.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
+    return columns
 
 
 def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call:
     sizes = {name: float(n) for name, n in problem.shape.items() if _is_number(n)}
-    told = {name: column[rows] for name, column in launches.constants.items()}
+    values = {name: column[rows] for name, column in launches.constants.items()}
     flags = {name: column[rows] for name, column in launches.flags.items()}
-    told = {name: column for name, column in told.items() if not np.isnan(column).all()}
-    told |= {name: _flag(column) for name, column in flags.items() if _any(column)}
+    values = {name: column for name, column in values.items() if not np.isnan(column).all()}
+    values |= {name: _flag(column) for name, column in flags.items() if _any(column)}
     widths, shapes = {}, {}
     for name, column in launches.types.items():
         types = column[rows]
-        pointer = next((each for each in types if each is not None), "")
+        pointer = next((type_text for type_text in types if type_text is not None), "")
         if pointer.startswith(("*", "tensordesc<")):
             widths[name] = _width(pointer)
         if pointer.startswith("tensordesc<"):
-            shapes[name] = tuple(np.array([_shape_of(each) for each in types], float).T)
-    return Call(code, sizes | told, widths, shapes, tuple(launches.grid[rows].T))
+            shapes[name] = tuple(np.array([_shape_of(type_text) for type_text in types], float).T)
+    return Call(code, sizes | values, widths, shapes, tuple(launches.grid[rows].T))
 
 
 def _any(column: Array) -> bool:
-    return any(each is not None for each in column)
+    return any(value is not None for value in column)
 
 
 def _flag(column: Array) -> Array:
     """Booleans as numbers, texts as they are."""
-    if any(isinstance(each, str) for each in column):
-        return np.array(["" if each is None else str(each) for each in column], object)
-    return np.array([math.nan if each is None else float(each) for each in column])
+    if any(isinstance(value, str) for value in column):
+        return np.array(["" if value is None else str(value) for value in column], object)
+    return np.array([math.nan if value is None else float(value) for value in column])
 
 
 @functools.cache
@@ -432,26 +444,28 @@ def _shape_of(descriptor: str) -> tuple[float, ...]:
 
 
 def _params(params: Mapping[str, Array], launches: Launches) -> Columns:
-    found: Columns = {}
+    columns: Columns = {}
     for name, column in params.items():
         if column.dtype.kind in "biuf":
-            known = column.astype(float)
-            found[f"params.{name}"] = known if column.dtype.kind == "b" else _log2(known)
+            values = column.astype(float)
+            columns[f"params.{name}"] = values if column.dtype.kind == "b" else _log2(values)
             continue
         numbers, texts = _parted(column)
         if not np.isnan(numbers).all():
-            found[f"params.{name}"] = numbers
+            columns[f"params.{name}"] = numbers
         for text in sorted(set(texts) - {None}):
-            found[f"params.{name}={text}"] = np.where(texts == text, 1.0, np.nan)
+            columns[f"params.{name}={text}"] = np.where(texts == text, 1.0, np.nan)
     if launches.constants:
-        told = np.stack([np.asarray(each, float) for each in launches.constants.values()], axis=1)
-        ordered = -np.sort(-np.where(told > 1, told, 0.0), axis=1)
+        constants = np.stack(
+            [np.asarray(constant, float) for constant in launches.constants.values()], axis=1
+        )
+        ordered = -np.sort(-np.where(constants > 1, constants, 0.0), axis=1)
         for place in range(min(_NUMBERS, ordered.shape[1])):
             column = ordered[:, place]
-            found[f"params.constant_{place}"] = np.where(
+            columns[f"params.constant_{place}"] = np.where(
                 column > 1, _log2(np.maximum(column, 1)), np.nan
             )
-    return found
+    return columns
 
 
 def _parted(column: Array) -> tuple[Array, Array]:
@@ -464,22 +478,22 @@ def _parted(column: Array) -> tuple[Array, Array]:
     return np.array(numbers), np.array(texts, object)
 
 
-def _by_name(told: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
+def _by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
     """Mappings as columns; ``None`` where one lacks a name, NaN if all values are numbers."""
-    names = list(dict.fromkeys(name for each in told for name in each))
-    found = {}
+    names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
+    columns = {}
     for name in names:
-        values = [each.get(name) for each in told]
+        values = [mapping.get(name) for mapping in mappings]
         if all(value is None or _is_number(value) for value in values):
-            found[name] = np.array([math.nan if v is None else v for v in values], float)
+            columns[name] = np.array([math.nan if v is None else v for v in values], float)
         else:
-            found[name] = np.array(values, object)
-    return found
+            columns[name] = np.array(values, object)
+    return columns
 
 
-def _stacked(told: Sequence[Features]) -> Columns:
-    names = dict.fromkeys(name for each in told for name in each)
-    return {name: np.array([each.get(name, math.nan) for each in told]) for name in names}
+def _stacked(feature_sets: Sequence[Features]) -> Columns:
+    names = dict.fromkeys(name for row in feature_sets for name in row)
+    return {name: np.array([row.get(name, math.nan) for row in feature_sets]) for name in names}
 
 
 def _log2(values: Array) -> Array:
@@ -493,8 +507,10 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 def _widths(main: KernelAnalysis | None) -> tuple[float, float]:
     """The most and the fewest bytes of an element behind a pointer of a launch."""
     types = main.launch.signature.values() if main else ()
-    found = [_width(each) for each in types if each.startswith(("*", "tensordesc<"))]
-    return (max(found), min(found)) if found else (math.nan, math.nan)
+    widths = [
+        _width(type_text) for type_text in types if type_text.startswith(("*", "tensordesc<"))
+    ]
+    return (max(widths), min(widths)) if widths else (math.nan, math.nan)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What the text of a Triton kernel says of one block: what it loads, stores, multiplies, how often.
+"""Interpretation of a Triton kernel's text for one block: what it loads, stores, multiplies.
 
 The function's syntax tree is followed once for all candidates, without Triton: numbers are arrays
 of (candidates,), tensors are known by their sizes and by how far apart their elements' indices lie.
@@ -95,7 +95,7 @@ class Event:
 
 @dataclass
 class Block:
-    """What one block does.
+    """Work of one block.
 
     Attributes:
         events: in the order of the text.
@@ -112,7 +112,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Code:
-    """Where the code of a launch is written.
+    """Place of the code of a launch.
 
     Attributes:
         source: the text of the file.
@@ -142,7 +142,7 @@ class Call:
     grid: Sequence[Number]
 
     def argument(self, name: str) -> Value:
-        """What is known of one."""
+        """Return what is known of an argument."""
         if name in self.tiles:
             steps = (*(FAR for _ in self.tiles[name][1:]), 1.0)
             return Value(sizes=self.tiles[name], steps=steps, width=self.widths[name], points=True)
@@ -158,7 +158,7 @@ def follow(call: Call) -> Block | None:
     if node is None:
         return None
     follower = _Follower(functions, constants, call.grid)
-    names = [each.arg for each in (*node.args.args, *node.args.kwonlyargs)]
+    names = [parameter.arg for parameter in (*node.args.args, *node.args.kwonlyargs)]
     with np.errstate(all="ignore"):
         follower.run(node.body, {name: call.argument(name) for name in names})
     return follower.block
@@ -174,7 +174,7 @@ def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
     functions, constants = {}, {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            if any("jit" in ast.unparse(each) for each in node.decorator_list):
+            if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
                 functions[node.name] = node
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -205,84 +205,84 @@ class _Follower:
 
     # ------------------------------------------------------------------------------- statements
 
-    def run(self, body: Sequence[ast.stmt], known: dict[str, Value]) -> Value | None:
+    def run(self, body: Sequence[ast.stmt], variables: dict[str, Value]) -> Value | None:
         """The returned value, if it returns in any case."""
         for node in body:
             self._left -= 1
             if self._left < 0:
                 return UNKNOWN
-            found = self._statement(node, known)
-            if found is not None:
-                return found
+            returned = self._statement(node, variables)
+            if returned is not None:
+                return returned
         return None
 
-    def _statement(self, node: ast.stmt, known: dict[str, Value]) -> Value | None:
+    def _statement(self, node: ast.stmt, variables: dict[str, Value]) -> Value | None:
         if isinstance(node, ast.Assign):
-            value = self.value(node.value, known)
+            value = self.value(node.value, variables)
             for target in node.targets:
-                self._assign(target, value, known)
+                self._assign(target, value, variables)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._assign(node.target, self.value(node.value, known), known)
+            self._assign(node.target, self.value(node.value, variables), variables)
         elif isinstance(node, ast.AugAssign):
-            left, right = self.value(node.target, known), self.value(node.value, known)
-            self._assign(node.target, self._binary(node.op, left, right), known)
+            lhs, rhs = self.value(node.target, variables), self.value(node.value, variables)
+            self._assign(node.target, self._binary(node.op, lhs, rhs), variables)
         elif isinstance(node, ast.Expr):
-            self.value(node.value, known)
+            self.value(node.value, variables)
         elif isinstance(node, ast.For):
-            self._for(node, known)
+            self._for(node, variables)
         elif isinstance(node, ast.While):
-            self._repeat(node.body, known, np.nan)
+            self._repeat(node.body, variables, np.nan)
         elif isinstance(node, ast.If):
-            return self._if(node, known)
+            return self._if(node, variables)
         elif isinstance(node, ast.Return):
-            return UNKNOWN if node.value is None else self.value(node.value, known)
+            return UNKNOWN if node.value is None else self.value(node.value, variables)
         return None
 
-    def _assign(self, target: ast.expr, value: Value, known: dict[str, Value]) -> None:
+    def _assign(self, target: ast.expr, value: Value, variables: dict[str, Value]) -> None:
         if isinstance(target, ast.Name):
-            known[target.id] = value
+            variables[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = value.items
-            for place, each in enumerate(target.elts):
-                told = parts is not None and place < len(parts)
-                self._assign(each, parts[place] if parts and told else value, known)
+            for place, element in enumerate(target.elts):
+                has_part = parts is not None and place < len(parts)
+                self._assign(element, parts[place] if parts and has_part else value, variables)
 
-    def _if(self, node: ast.If, known: dict[str, Value]) -> Value | None:
-        told = self.value(node.test, known).number
-        share = truth(told)
+    def _if(self, node: ast.If, variables: dict[str, Value]) -> Value | None:
+        number = self.value(node.test, variables).number
+        share = truth(number)
         if share is None:
             self.block.branches += 1
-            self.run(node.body, known)
-            self.run(node.orelse, known)
+            self.run(node.body, variables)
+            self.run(node.orelse, variables)
             return None
         times, returned = self._times, None
         if np.any(share > 0):
             self._times = times * share
-            returned = self.run(node.body, known)
+            returned = self.run(node.body, variables)
         if np.any(share < 1):
             self._times = times * (1 - share)
-            other = self.run(node.orelse, known)
+            other = self.run(node.orelse, variables)
             returned = (returned if np.any(share > 0) else other) if other is not None else None
         self._times = times
         return returned
 
-    def _for(self, node: ast.For, known: dict[str, Value]) -> None:
+    def _for(self, node: ast.For, variables: dict[str, Value]) -> None:
         trips: Number = np.nan
         middle: Number = np.nan
         if isinstance(node.iter, ast.Call):
-            bounds = [self.value(each, known).number for each in node.iter.args]
-            if bounds and not any(isinstance(each, str) for each in bounds):
+            bounds = [self.value(argument, variables).number for argument in node.iter.args]
+            if bounds and not any(isinstance(bound, str) for bound in bounds):
                 start = bounds[0] if len(bounds) > 1 else 0.0
                 stop = bounds[1] if len(bounds) > 1 else bounds[0]
                 step = bounds[2] if len(bounds) > 2 else 1.0
                 trips = np.maximum(np.ceil((stop - start) / step), 0.0)
                 middle = start + np.floor(trips / 2) * step
         if isinstance(node.target, ast.Name):
-            known[node.target.id] = Value(middle)
-        self._repeat(node.body, known, trips)
+            variables[node.target.id] = Value(middle)
+        self._repeat(node.body, variables, trips)
 
-    def _repeat(self, body: Sequence[ast.stmt], known: dict[str, Value], trips: Number) -> None:
-        before = dict(known)
+    def _repeat(self, body: Sequence[ast.stmt], variables: dict[str, Value], trips: Number) -> None:
+        before = dict(variables)
         times, unknown = self._times, self._unknown
         guessed = bool(np.any(np.isnan(trips)))
         self._times = times * np.where(np.isnan(trips), 1.0, trips)
@@ -290,11 +290,11 @@ class _Follower:
         self._loops += 1
         self.block.trips = np.maximum(self.block.trips, self._times)
         for name in _stored(body):  # a number that a loop changes is not known in it
-            if name in known and not known[name].sizes and not known[name].points:
-                known[name] = replace(known[name], number=np.nan)
-        self.run(body, known)
+            if name in variables and not variables[name].sizes and not variables[name].points:
+                variables[name] = replace(variables[name], number=np.nan)
+        self.run(body, variables)
         for name in sorted(_stored(body)):
-            kept = known.get(name, UNKNOWN)
+            kept = variables.get(name, UNKNOWN)
             if name in before and before[name].sizes and kept.sizes:
                 self._event("carried", kept.elements, width=8.0 if kept.points else kept.width)
         self._times, self._unknown = times, unknown
@@ -302,56 +302,56 @@ class _Follower:
 
     # ------------------------------------------------------------------------------ expressions
 
-    def value(self, node: ast.expr, known: dict[str, Value]) -> Value:
+    def value(self, node: ast.expr, variables: dict[str, Value]) -> Value:
         self._left -= 1
         if self._left < 0:
             return UNKNOWN
         if isinstance(node, ast.Constant):
             return literal(node.value)
         if isinstance(node, ast.Name):
-            return known.get(node.id, self._constants.get(node.id, UNKNOWN))
+            return variables.get(node.id, self._constants.get(node.id, UNKNOWN))
         if isinstance(node, ast.BinOp):
-            left, right = self.value(node.left, known), self.value(node.right, known)
-            return self._binary(node.op, left, right)
+            lhs, rhs = self.value(node.left, variables), self.value(node.right, variables)
+            return self._binary(node.op, lhs, rhs)
         if isinstance(node, ast.Call):
-            return self._call(node, known)
+            return self._call(node, variables)
         if isinstance(node, ast.Compare):
-            return self._compare(node, known)
+            return self._compare(node, variables)
         if isinstance(node, ast.Subscript):
-            return self._subscript(node, known)
+            return self._subscript(node, variables)
         if isinstance(node, (ast.Tuple, ast.List)):
-            return Value(items=tuple(self.value(each, known) for each in node.elts))
+            return Value(items=tuple(self.value(element, variables) for element in node.elts))
         if isinstance(node, ast.UnaryOp):
-            return self._unary(node, known)
+            return self._unary(node, variables)
         if isinstance(node, ast.BoolOp):
-            return self._bool(node, known)
+            return self._bool(node, variables)
         if isinstance(node, ast.IfExp):
-            return self._either(node, known)
+            return self._either(node, variables)
         if isinstance(node, ast.Attribute):
-            found = self.value(node.value, known)
-            return transposed(found) if node.attr == "T" and found.sizes else UNKNOWN
+            operand = self.value(node.value, variables)
+            return transposed(operand) if node.attr == "T" and operand.sizes else UNKNOWN
         return UNKNOWN
 
-    def _binary(self, op: ast.operator, left: Value, right: Value) -> Value:
-        if not left.sizes and not right.sizes:
-            if left.points or right.points:
-                return left if left.points else right
-            return Value(computed(op, left.number, right.number))
-        found = broadcast(left, right)
-        steps = steps_of(op, left, right, len(found.sizes))
-        points = left.points or right.points
+    def _binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:
+        if not lhs.sizes and not rhs.sizes:
+            if lhs.points or rhs.points:
+                return lhs if lhs.points else rhs
+            return Value(computed(op, lhs.number, rhs.number))
+        result = broadcast(lhs, rhs)
+        steps = steps_of(op, lhs, rhs, len(result.sizes))
+        points = lhs.points or rhs.points
         if points:
-            width = left.width if left.points else right.width
+            width = lhs.width if lhs.points else rhs.width
         else:
-            width = found.width
-            self._event("fast", found.elements, width=width)
-        return self._made(replace(found, steps=steps, width=width, points=points))
+            width = result.width
+            self._event("fast", result.elements, width=width)
+        return self._made(replace(result, steps=steps, width=width, points=points))
 
-    def _unary(self, node: ast.UnaryOp, known: dict[str, Value]) -> Value:
-        found = self.value(node.operand, known)
-        if found.sizes:
-            return replace(found, loaded=False)
-        number = found.number
+    def _unary(self, node: ast.UnaryOp, variables: dict[str, Value]) -> Value:
+        operand = self.value(node.operand, variables)
+        if operand.sizes:
+            return replace(operand, loaded=False)
+        number = operand.number
         if isinstance(number, str) or (isinstance(number, np.ndarray) and number.dtype == object):
             return UNKNOWN
         if isinstance(node.op, ast.USub):
@@ -360,41 +360,41 @@ class _Follower:
             return Value(np.where(np.isnan(number), np.nan, number == 0))
         return UNKNOWN
 
-    def _compare(self, node: ast.Compare, known: dict[str, Value]) -> Value:
-        left = self.value(node.left, known)
-        rights = [self.value(each, known) for each in node.comparators]
-        for right in rights:
-            if left.sizes or right.sizes:
-                return replace(broadcast(left, right), width=1.0)
+    def _compare(self, node: ast.Compare, variables: dict[str, Value]) -> Value:
+        lhs = self.value(node.left, variables)
+        rights = [self.value(comparator, variables) for comparator in node.comparators]
+        for rhs in rights:
+            if lhs.sizes or rhs.sizes:
+                return replace(broadcast(lhs, rhs), width=1.0)
         compare = COMPARED.get(type(node.ops[0]))
         if compare is None or len(rights) > 1:
             return UNKNOWN
-        return Value(compared(compare, left.number, rights[0].number))
+        return Value(compared(compare, lhs.number, rights[0].number))
 
-    def _bool(self, node: ast.BoolOp, known: dict[str, Value]) -> Value:
-        shares = [truth(self.value(each, known).number) for each in node.values]
-        if any(each is None for each in shares):
+    def _bool(self, node: ast.BoolOp, variables: dict[str, Value]) -> Value:
+        shares = [truth(self.value(value, variables).number) for value in node.values]
+        if any(share is None for share in shares):
             return UNKNOWN
         fold = np.minimum if isinstance(node.op, ast.And) else np.maximum
         return Value(functools.reduce(fold, shares))
 
-    def _either(self, node: ast.IfExp, known: dict[str, Value]) -> Value:
-        share = truth(self.value(node.test, known).number)
-        yes, no = self.value(node.body, known), self.value(node.orelse, known)
+    def _either(self, node: ast.IfExp, variables: dict[str, Value]) -> Value:
+        share = truth(self.value(node.test, variables).number)
+        yes, no = self.value(node.body, variables), self.value(node.orelse, variables)
         if yes.sizes or no.sizes or share is None:
             return yes if yes.sizes or share is None or np.all(share > 0) else no
         if isinstance(yes.number, str) or isinstance(no.number, str):
             return yes if np.all(share > 0) else no
         return Value(np.where(share > 0, yes.number, no.number))
 
-    def _subscript(self, node: ast.Subscript, known: dict[str, Value]) -> Value:
-        found = self.value(node.value, known)
+    def _subscript(self, node: ast.Subscript, variables: dict[str, Value]) -> Value:
+        base = self.value(node.value, variables)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if found.items is not None:
-            place = self.value(parts[0], known).number
+        if base.items is not None:
+            place = self.value(parts[0], variables).number
             scalar = isinstance(place, float) and place == place
-            return found.items[int(place)] if scalar and abs(place) < len(found.items) else UNKNOWN
-        sizes, steps = list(found.sizes), list(found.steps)
+            return base.items[int(place)] if scalar and abs(place) < len(base.items) else UNKNOWN
+        sizes, steps = list(base.sizes), list(base.steps)
         new_sizes: list[Number] = []
         new_steps: list[Number] = []
         for part in parts:
@@ -404,39 +404,43 @@ class _Follower:
             elif sizes:
                 new_sizes.append(sizes.pop(0))
                 new_steps.append(steps.pop(0))
-        return replace(found, sizes=(*new_sizes, *sizes), steps=(*new_steps, *steps), number=np.nan)
+        return replace(base, sizes=(*new_sizes, *sizes), steps=(*new_steps, *steps), number=np.nan)
 
     # ------------------------------------------------------------------------------------ calls
 
-    def _call(self, node: ast.Call, known: dict[str, Value]) -> Value:
+    def _call(self, node: ast.Call, variables: dict[str, Value]) -> Value:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(
             node.func, "id", ""
         )  # fmt: skip
         own: list[Value] = []
         if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
-            own = [self.value(node.func.value, known)]
-        told = own + [self.value(each, known) for each in node.args]
-        named = {each.arg: self.value(each.value, known) for each in node.keywords if each.arg}
+            own = [self.value(node.func.value, variables)]
+        arguments = own + [self.value(argument, variables) for argument in node.args]
+        named = {
+            keyword.arg: self.value(keyword.value, variables)
+            for keyword in node.keywords
+            if keyword.arg
+        }
         if name in self._functions and not own and self._depth < _DEEPEST:
-            return self._inlined(self._functions[name], told, named)
-        return self._builtin(name, told, named)
+            return self._inlined(self._functions[name], arguments, named)
+        return self._builtin(name, arguments, named)
 
     def _inlined(
-        self, node: ast.FunctionDef, told: Sequence[Value], named: Mapping[str, Value]
+        self, node: ast.FunctionDef, arguments: Sequence[Value], named: Mapping[str, Value]
     ) -> Value:
-        names = [each.arg for each in node.args.args]
-        known = dict.fromkeys(names, UNKNOWN)
+        names = [parameter.arg for parameter in node.args.args]
+        variables = dict.fromkeys(names, UNKNOWN)
         for name, default in zip(reversed(names), reversed(node.args.defaults)):
-            known[name] = self.value(default, {})
-        known.update(zip(names, told))
-        known.update(named)
+            variables[name] = self.value(default, {})
+        variables.update(zip(names, arguments))
+        variables.update(named)
         self._depth += 1
-        found = self.run(node.body, known)
+        returned = self.run(node.body, variables)
         self._depth -= 1
-        return UNKNOWN if found is None else found
+        return UNKNOWN if returned is None else returned
 
-    def _builtin(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        first = told[0] if told else next(iter(named.values()), UNKNOWN)
+    def _builtin(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+        first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
         if name == "program_id":
             axis = first.number
             return Value((self._grid[int(axis)] - 1) / 2 if isinstance(axis, float) else np.nan)
@@ -444,35 +448,40 @@ class _Follower:
             axis = first.number
             return Value(self._grid[int(axis)] if isinstance(axis, float) else np.nan)
         if name == "arange":
-            size = told[-1].number - told[0].number if len(told) > 1 else np.nan
+            size = arguments[-1].number - arguments[0].number if len(arguments) > 1 else np.nan
             return self._made(Value(sizes=(size,), steps=(1.0,)))
         if name in ("load", "store") or name.startswith("atomic"):
-            return self._accessed(name, told, named)
+            return self._accessed(name, arguments, named)
         if name == "dot" or name == "dot_scaled":
-            return self._dot(name, told, named)
+            return self._dot(name, arguments, named)
         if name in ("make_block_ptr", "make_tensor_descriptor"):
-            return self._tiled(name, told, named)
-        if name == "cdiv" and len(told) > 1:
-            return Value(np.ceil(computed(ast.Div(), told[0].number, told[1].number)))
-        if name in _EXTREMES and len(told) > 1 and are_scalars(told[:2]) and not are_texts(told):
-            return Value(_EXTREMES[name](told[0].number, told[1].number))
-        if name == "next_power_of_2" and not are_texts(told):
+            return self._tiled(name, arguments, named)
+        if name == "cdiv" and len(arguments) > 1:
+            return Value(np.ceil(computed(ast.Div(), arguments[0].number, arguments[1].number)))
+        if (
+            name in _EXTREMES
+            and len(arguments) > 1
+            and are_scalars(arguments[:2])
+            and not are_texts(arguments)
+        ):
+            return Value(_EXTREMES[name](arguments[0].number, arguments[1].number))
+        if name == "next_power_of_2" and not are_texts(arguments):
             return Value(2.0 ** np.ceil(np.log2(first.number)))
-        return self._elementwise(name, told, named)
+        return self._elementwise(name, arguments, named)
 
-    def _elementwise(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        first = told[0] if told else next(iter(named.values()), UNKNOWN)
+    def _elementwise(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+        first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
         if name in _SHAPED:
-            shape = named.get("shape", told[-1] if name not in ("zeros", "full") else first)
-            items = told[1:] if shape.items is None else shape.items
-            sizes = tuple(each.number for each in items)
+            shape = named.get("shape", arguments[-1] if name not in ("zeros", "full") else first)
+            items = arguments[1:] if shape.items is None else shape.items
+            sizes = tuple(item.number for item in items)
             return self._made(replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes)))
         if name in ("trans", "permute"):
             return transposed(first)
         if name == "expand_dims":
             return replace(first, sizes=(*first.sizes, 1.0), steps=(*first.steps, 0.0))
-        if name in _REDUCING and first.sizes and (len(told) < 2 or not told[1].sizes):
-            return self._reduced(first, told, named)
+        if name in _REDUCING and first.sizes and (len(arguments) < 2 or not arguments[1].sizes):
+            return self._reduced(first, arguments, named)
         if name in _SCANNING and first.sizes:
             self._event("scan", first.elements, width=first.width)
             steps = np.log2(np.maximum(first.sizes[-1], 2))
@@ -483,17 +492,17 @@ class _Follower:
             return replace(first, width=width_of(first))
         if name in ("advance", "multiple_of", "max_contiguous", "max_constancy", "static_assert"):
             return first
-        tensors = [each for each in (*told, *named.values()) if each.sizes]
+        tensors = [value for value in (*arguments, *named.values()) if value.sizes]
         if not tensors:
             return UNKNOWN
-        found = functools.reduce(broadcast, tensors)
-        self._event("slow" if name in _SLOW else "fast", found.elements, width=found.width)
-        gone = (np.nan,) * len(found.sizes)
-        return self._made(replace(found, steps=gone, points=False, loaded=False))
+        result = functools.reduce(broadcast, tensors)
+        self._event("slow" if name in _SLOW else "fast", result.elements, width=result.width)
+        gone = (np.nan,) * len(result.sizes)
+        return self._made(replace(result, steps=gone, points=False, loaded=False))
 
-    def _reduced(self, first: Value, told: list[Value], named: Mapping[str, Value]) -> Value:
+    def _reduced(self, first: Value, arguments: list[Value], named: Mapping[str, Value]) -> Value:
         self._event("reduce", first.elements, width=first.width)
-        axis = named.get("axis", told[1] if len(told) > 1 else None)
+        axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
         if axis is None or not isinstance(axis.number, float) or np.isnan(axis.number):
             return Value()
         place = int(axis.number) % len(first.sizes)
@@ -504,11 +513,11 @@ class _Follower:
             width=first.width,
         )
 
-    def _accessed(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        pointer = told[0] if told else named.get("pointer", UNKNOWN)
-        values = [named["value"]] if "value" in named else told[1:]
+    def _accessed(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+        pointer = arguments[0] if arguments else named.get("pointer", UNKNOWN)
+        values = [named["value"]] if "value" in named else arguments[1:]
         if name != "load" and not pointer.sizes:
-            shaped = [each for each in values if each.sizes]
+            shaped = [value for value in values if value.sizes]
             if shaped and pointer.points:
                 pointer = replace(pointer, sizes=shaped[0].sizes, steps=shaped[0].steps)
         kind = "atomic" if name.startswith("atomic") else name
@@ -518,37 +527,37 @@ class _Follower:
         gone = (np.nan,) * len(pointer.sizes)
         return self._made(Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True))
 
-    def _dot(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
-        left = told[0] if told else named.get("input", UNKNOWN)
+    def _dot(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+        lhs = arguments[0] if arguments else named.get("input", UNKNOWN)
         place = 3 if name == "dot_scaled" else 1
-        right = told[place] if len(told) > place else named.get("other", UNKNOWN)
-        if len(left.sizes) < 2 or len(right.sizes) < 2:
+        rhs = arguments[place] if len(arguments) > place else named.get("other", UNKNOWN)
+        if len(lhs.sizes) < 2 or len(rhs.sizes) < 2:
             return UNKNOWN
-        rows, depth, columns = left.sizes[-2], left.sizes[-1], right.sizes[-1]
-        batch = functools.reduce(operator.mul, left.sizes[:-2], 1.0)
-        staged = sum(each.elements * each.width for each in (left, right) if each.loaded)
+        rows, depth, columns = lhs.sizes[-2], lhs.sizes[-1], rhs.sizes[-1]
+        batch = functools.reduce(operator.mul, lhs.sizes[:-2], 1.0)
+        staged = sum(operand.elements * operand.width for operand in (lhs, rhs) if operand.loaded)
         self._event(
             "dot",
             batch * rows * columns * depth,
-            width=np.maximum(left.width, right.width),
+            width=np.maximum(lhs.width, rhs.width),
             staged=staged,
             sizes=(rows, columns, depth),
         )
-        sizes = (*left.sizes[:-1], columns)
+        sizes = (*lhs.sizes[:-1], columns)
         return self._made(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
 
-    def _tiled(self, name: str, told: list[Value], named: Mapping[str, Value]) -> Value:
+    def _tiled(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
         """A block pointer or a descriptor that is made in the kernel."""
-        base = told[0] if told else named.get("base", UNKNOWN)
+        base = arguments[0] if arguments else named.get("base", UNKNOWN)
         place = 4 if name == "make_block_ptr" else 3
-        shape = named.get("block_shape", told[place] if len(told) > place else UNKNOWN)
-        strides = named.get("strides", told[2] if len(told) > 2 else UNKNOWN)
-        sizes = tuple(each.number for each in shape.items or ())
-        steps = tuple(each.number for each in (strides.items or ())[: len(sizes)])
+        shape = named.get("block_shape", arguments[place] if len(arguments) > place else UNKNOWN)
+        strides = named.get("strides", arguments[2] if len(arguments) > 2 else UNKNOWN)
+        sizes = tuple(size.number for size in shape.items or ())
+        steps = tuple(stride.number for stride in (strides.items or ())[: len(sizes)])
         if len(steps) < len(sizes):
             steps = (FAR,) * len(sizes)
-        known = tuple(np.where(np.isnan(each), FAR, each) for each in steps)
-        return Value(sizes=sizes, steps=known, width=base.width, points=True)
+        distances = tuple(np.where(np.isnan(step), FAR, step) for step in steps)
+        return Value(sizes=sizes, steps=distances, width=base.width, points=True)
 
     # ------------------------------------------------------------------------------------ notes
 

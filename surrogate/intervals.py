@@ -37,7 +37,7 @@ Fit = Callable[[Array, Array], Any]
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the truth lies with `COVERAGE`, around a forecast of a log2.
+    """Range of the truth with `COVERAGE`, around a forecast of a log2.
 
     Attributes:
         sizes: the model of log2 |residual|.
@@ -68,9 +68,9 @@ def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tup
     target = np.log2(np.maximum(np.abs(residuals), _LEAST))
     size: Array = np.full(len(residuals), np.nan)
     for fold in np.unique(folds):
-        known, asked = folds != fold, folds == fold
-        if known.any():
-            size[asked] = _sizes(fit(values[known], target[known]), values[asked])
+        train, test = folds != fold, folds == fold
+        if train.any():
+            size[test] = _sizes(fit(values[train], target[train]), values[test])
     size = np.where(np.isnan(size), np.abs(residuals).mean(), size)  # there is but one fold
     tail = (1 - COVERAGE) / 2
     low, high = np.quantile(residuals / size, (tail, 1 - tail))
@@ -83,6 +83,6 @@ def _sizes(model: Any, values: Array) -> Array:
 
 def group_folds(groups: Array, number: int = GROUPS) -> Array:
     """One of some folds for each row, (rows,): by a hash of its group."""
-    known, where = np.unique(groups, return_inverse=True)
-    digests = (hashlib.sha256(f"interval {name}".encode()).digest() for name in known)
+    distinct, where = np.unique(groups, return_inverse=True)
+    digests = (hashlib.sha256(f"interval {name}".encode()).digest() for name in distinct)
     return np.array([digest[0] % number for digest in digests])[where]

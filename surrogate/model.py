@@ -70,12 +70,12 @@ _TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
 _LEAF_DIGITS = 4
 """Significant digits of leaves: 0.01 %, far below what forecasts are off by."""
 _ZEROED = ("base_weights", "loss_changes")
-"""What XGBoost's files say of nodes beyond what forecasts and SHAP values need."""
+"""Parts of XGBoost's files on nodes beyond what forecasts and SHAP values need."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """What one feature does to a forecast.
+    """Effect of one feature on a forecast.
 
     Attributes:
         feature: its name.
@@ -90,7 +90,7 @@ class Push:
 
 @dataclass(frozen=True)
 class Stacked:
-    """What the language regressor adds to a depth's trees.
+    """Contribution of the language regressor to a depth's trees.
 
     Attributes:
         language: the regressor.
@@ -103,7 +103,7 @@ class Stacked:
     calibration: Calibration
 
     def belief(self, trees: Belief, language: Array) -> Belief:
-        """What is expected of rows.
+        """Return what is expected of rows.
 
         Args:
             trees: what they expect.
@@ -113,9 +113,11 @@ class Stacked:
 
 
 def together(stack: Stack, trees: Belief, language: Array) -> Belief:
-    """What a stack of trees and language regressor expects: see `Stacked.belief`."""
+    """Combine what trees and language regressor expect: see `Stacked.belief`."""
     mean = stack.mean({"trees": trees.mean, "language": language})
-    return replace(trees, told=mean / trees.trust)  # its own mean is drawn by the trust again
+    return replace(
+        trees, member_mean=mean / trees.trust
+    )  # its own mean is drawn by the trust again
 
 
 @dataclass(frozen=True)
@@ -154,12 +156,12 @@ class Surrogate:
         return self._trees(depth)
 
     def stacked(self, depth: Depth) -> Stacked | None:
-        """What the language regressor adds at a depth; ``None`` if nothing."""
+        """Return what the language regressor adds at a depth; ``None`` if nothing."""
         return self._stacked(depth)
 
     def with_language(self, stacked: Mapping[Depth, Stacked]) -> Surrogate:
         """With language regressors at some depths."""
-        card = {**self.card, "language": [each.value for each in stacked]}
+        card = {**self.card, "language": [depth.value for depth in stacked]}
         return replace(self, card=card, _stacked=stacked.get)
 
     def without_language(self) -> Surrogate:
@@ -167,7 +169,7 @@ class Surrogate:
         return replace(self, _stacked=lambda _: None)
 
     def cost_model(self, depth: Depth) -> CostModel:
-        """What forecasts costs of candidates known to a depth; without parts if nothing does."""
+        """Return the cost model of candidates known to a depth; without parts if there is none."""
         return self._costs(depth)
 
     # ------------------------------------------------------------------------------ forecasting
@@ -182,10 +184,10 @@ class Surrogate:
         narrower: Array | float = 1.0
         familiar = trees.familiar(table)
         if (memory := self.memories.get(depth)) is not None:
-            known = Known.of(table, trees.members[0].leaves(values))
-            shift, narrower = memory.recall(known, trees.size(values, belief))
-            familiar |= memory.holds(known)
-        return trees.told(values, belief, base_ms, shift, narrower, familiar)
+            queried = Known.of(table, trees.members[0].leaves(values))
+            shift, narrower = memory.recall(queried, trees.size(values, belief))
+            familiar |= memory.holds(queried)
+        return trees.forecasts_of(values, belief, base_ms, shift, narrower, familiar)
 
     def _believed(self, table: Table, depth: Depth) -> tuple[Trees, Array, Belief]:
         """The trees of a depth, a table's features, and what is expected of log2(time / base)."""
@@ -229,7 +231,9 @@ class Surrogate:
             base_ms *= 2.0 ** roughly(columns[ROUGH_GAP])
         if single:
             return Forecasts.of(base_ms * 2.0 ** trees.single.predict(values))
-        return trees.told(values, trees.believed(values, np.zeros(len(values), bool)), base_ms)
+        return trees.forecasts_of(
+            values, trees.believed(values, np.zeros(len(values), bool)), base_ms
+        )
 
     def update(self, table: Table, depth: Depth, stale: Array | float = 0.0) -> Surrogate:
         """Learn from measured candidates, which may be of a new kernel, shape, device or compiler.
@@ -249,14 +253,14 @@ class Surrogate:
         table = table[rows]
         trees, values, belief = self._believed(table, depth)
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
-        known = Known.of(table, trees.members[0].leaves(values))
-        memory = Memory.of(trees.scatter, known, residual, trees.size(values, belief), stale)
+        measured = Known.of(table, trees.members[0].leaves(values))
+        memory = Memory.of(trees.scatter, measured, residual, trees.size(values, belief), stale)
         if depth in self.memories:
             memory = self.memories[depth].and_(memory)
         return replace(self, memories={**self.memories, depth: memory})
 
     def number(self, forecasts: Forecasts, depth: Depth) -> int:
-        """How many candidates must be measured, in the order of their forecasts.
+        """Return how many candidates must be measured, in the order of their forecasts.
 
         With 90 %, one within 2 % of the best is among them.
         """
@@ -268,15 +272,15 @@ class Surrogate:
         return self.cost_model(depth).costs(table)
 
     def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Push]]:
-        """What pushes each candidate's time up or down most: SHAP values, as far as they count.
+        """Explain what pushes each candidate's time most: SHAP values, as far as they count.
 
         Lundberg et al., "From local explanations to global understanding with explainable AI for
         trees" (2020), as XGBoost computes them.
         """
         trees = self.trees(depth)
         values = columns_of(table, trees.names)
-        told = np.mean([member.contributions(values) for member in trees.members], axis=0)
-        told *= trees.believed(values, is_modelled(table)).trust[:, None]
+        contributions = np.mean([member.contributions(values) for member in trees.members], axis=0)
+        contributions *= trees.believed(values, is_modelled(table)).trust[:, None]
         return [
             [
                 Push(
@@ -286,7 +290,7 @@ class Surrogate:
                 )
                 for place in np.argsort(-np.abs(pushes[:-1]), kind="stable")[:most]
             ]
-            for row, pushes in zip(values, told, strict=True)
+            for row, pushes in zip(values, contributions, strict=True)
         ]
 
     # ------------------------------------------------------------------------------------ files
@@ -302,9 +306,9 @@ class Surrogate:
             InputError: the file is missing, damaged or of another format.
             UnsupportedError: no model is installed, or no xgboost.
         """
-        found = shipped.trees() if path is None else Path(path)
+        file = shipped.trees() if path is None else Path(path)
         xgboost()
-        return _load_once(found, found.stat().st_mtime_ns) if path is None else _load(found)
+        return _load_once(file, file.stat().st_mtime_ns) if path is None else _load(file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -335,13 +339,13 @@ def _load(path: Path) -> Surrogate:
         raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
     read = functools.cache(functools.partial(_read, path))
     spent = functools.cache(functools.partial(_spent, path))
-    found = Surrogate(card, {}, read, spent)
+    surrogate = Surrogate(card, {}, read, spent)
     if not card.get("language") or not _reads():
-        return found
+        return surrogate
     spoken = shipped.language_of(path)
     if spoken is None:
-        return found
-    return replace(found, _stacked=functools.cache(functools.partial(_read_stacked, spoken)))
+        return surrogate
+    return replace(surrogate, _stacked=functools.cache(functools.partial(_read_stacked, spoken)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -351,7 +355,7 @@ def _load_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - ano
 
 
 def _reads() -> bool:
-    """Whether this machine can load a language regressor; older versions read no packed texts."""
+    """Tell whether this machine loads a language regressor; older versions read no packed texts."""
     try:
         release = version("transformers").split(".")
         return (int(release[0]), int(release[1])) >= _TRANSFORMERS
@@ -377,18 +381,18 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
     _put(file, f"{depth.value}/single.ubj", _packed(trees.single))
 
 
-def _calibration_json(found: Calibration) -> dict[str, Any]:
+def _calibration_json(calibration: Calibration) -> dict[str, Any]:
     return {
-        "interval": [found.interval.low, found.interval.high],
+        "interval": [calibration.interval.low, calibration.interval.high],
         "doubt": {
-            "size": found.doubt.size,
-            "outside": found.doubt.outside,
-            "low": [float(f"{each:.5g}") for each in found.doubt.low],
-            "high": [float(f"{each:.5g}") for each in found.doubt.high],
+            "size": calibration.doubt.size,
+            "outside": calibration.doubt.outside,
+            "low": [float(f"{limit:.5g}") for limit in calibration.doubt.low],
+            "high": [float(f"{limit:.5g}") for limit in calibration.doubt.high],
         },
-        "reach": found.reach.steps,
-        "scatter": asdict(found.scatter),
-        "fallback": found.fallback,
+        "reach": calibration.reach.steps,
+        "scatter": asdict(calibration.scatter),
+        "fallback": calibration.fallback,
     }
 
 
@@ -436,8 +440,8 @@ def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None)
     _put(file, f"{depth.value}/stacked_sizes.ubj", _packed(stacked.calibration.interval.sizes))
     with tempfile.TemporaryDirectory() as folder:
         stacked.language.save(folder)
-        for each in sorted(Path(folder).iterdir()):
-            _put(file, f"{depth.value}/language/{each.name}", each.read_bytes())
+        for path in sorted(Path(folder).iterdir()):
+            _put(file, f"{depth.value}/language/{path.name}", path.read_bytes())
 
 
 def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
@@ -463,15 +467,15 @@ def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:
 
 
 def _spent(path: Path, depth: Depth) -> CostModel:
-    """What a file knows of costs: older ones know nothing."""
-    found = {}
+    """Read what a file holds of costs: older ones hold nothing."""
+    parts = {}
     with zipfile.ZipFile(path) as file:
         for what in FIELDS:
             if f"{depth.value}/{what}.json" in file.namelist():
                 about = json.loads(file.read(f"{depth.value}/{what}.json"))
                 grown = _unpacked(file.read(f"{depth.value}/{what}.ubj"))
-                found[what] = CostTrees(tuple(about["names"]), grown, about["typical_s"])
-    return CostModel(found)
+                parts[what] = CostTrees(tuple(about["names"]), grown, about["typical_s"])
+    return CostModel(parts)
 
 
 def _unpacked(content: bytes) -> Grown:
@@ -484,22 +488,24 @@ def _unpacked(content: bytes) -> Grown:
 
 def _packed(grown: Grown) -> bytes:
     """A model's file, with leaves of a few digits and without what forecasts do not read."""
-    told = json.loads(grown.booster.save_raw("json"))
-    for tree in told["learner"]["gradient_booster"]["model"]["trees"]:
+    document = json.loads(grown.booster.save_raw("json"))
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
         for name in _ZEROED:
             tree[name] = [0.0] * len(tree[name])
-        tree["sum_hessian"] = [float(f"{each:.2g}") for each in tree["sum_hessian"]]
+        tree["sum_hessian"] = [float(f"{hessian:.2g}") for hessian in tree["sum_hessian"]]
         tree["split_conditions"] = [
-            float(f"{value:.{_LEAF_DIGITS}g}") if left < 0 else value
-            for value, left in zip(tree["split_conditions"], tree["left_children"], strict=True)
+            float(f"{value:.{_LEAF_DIGITS}g}") if left_child < 0 else value
+            for value, left_child in zip(
+                tree["split_conditions"], tree["left_children"], strict=True
+            )
         ]
     booster = xgboost().Booster()
-    booster.load_model(bytearray(json.dumps(told).encode()))
+    booster.load_model(bytearray(json.dumps(document).encode()))
     return bytes(booster.save_raw("ubj"))
 
 
-def _json(told: object) -> bytes:
-    return json.dumps(told, indent=1, sort_keys=True).encode()
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True).encode()
 
 
 def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -36,32 +36,32 @@ four of all others do."""
 
 _MOST_REGISTERS, _WARP = 255, 32
 _MOST_VALUES = 2048
-"""Of a tile, in a thread: from so many on it asks too much. Eight times its registers."""
+"""Values of a tile in a thread: from so many on it asks too much. Eight times its registers."""
 _SUMS, _ONCE = "tiles.sums_per_thread", "tiles.staged_once"
 _LARGEST = "tiles.largest_per_thread"
 _STAGES, _WARPS = "geometry.stages", "geometry.warps"
 
 
 def overloads(table: Table, device: Device) -> list[str]:
-    """What each row asks too much of, a sentence; empty where it does not, or nothing is known."""
+    """Say what each row asks too much of, a sentence; empty where it does not, or if unknown."""
     columns = columns_of(table, (_SUMS, _ONCE, _STAGES, _WARPS, _LARGEST)).T.astype(float)
     sums, once, stages, values = 2.0 ** columns[0], columns[1], columns[2], 2.0 ** columns[4]
     share = device.limits.registers / (_WARP * 2.0 ** columns[3])
     registers = np.minimum(share, _MOST_REGISTERS)
     shared = once * np.maximum(stages - 1, 1)
-    told = np.full(len(table), "", object)
+    explanations = np.full(len(table), "", object)
     for row in np.flatnonzero(shared > 1):
-        told[row] = (
+        explanations[row] = (
             f"Its operands take {shared[row]:.1f} times the shared memory of a multiprocessor."
         )
     for row in np.flatnonzero(values >= _MOST_VALUES):
-        told[row] = (
+        explanations[row] = (
             f"A thread would hold {values[row]:.0f} values of a tile; it has {registers[row]:.0f} "
             "registers."
         )
     for row in np.flatnonzero(sums >= registers):
-        told[row] = (
+        explanations[row] = (
             f"A thread would keep {sums[row]:.0f} sums of products; it has {registers[row]:.0f} "
             "registers."
         )
-    return list(told)
+    return list(explanations)

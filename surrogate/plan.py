@@ -1,4 +1,4 @@
-"""What to do with ranked candidates: measure these in this order, explore these few, skip those.
+"""Plan for ranked candidates: measure these in this order, explore these few, skip those.
 
 A plan is a suggestion for this round. Nothing is ruled out for good: what is skipped may be asked
 about again, and a share of what is measured goes to candidates that the model doubts.
@@ -28,7 +28,7 @@ _UNKNOWN_MS = 1e300
 
 
 class Action(str, enum.Enum):
-    """What to do with a candidate in this round."""
+    """Action on a candidate in this round."""
 
     MEASURE = "measure"
     """It is among those expected to be fastest."""
@@ -85,7 +85,7 @@ class Plan:
 
     def of(self, action: Action) -> tuple[Ranked, ...]:
         """Those with one action, best first."""
-        return tuple(each for each in self.ranked if each.action is action)
+        return tuple(ranked for ranked in self.ranked if ranked.action is action)
 
 
 def actions(
@@ -118,28 +118,28 @@ def actions(
     able = [int(place) for place in order if not fails[place]]
     kept = [place for place in kept if not fails[place]]
     first = able[: _measured(able, kept, budget, enough)]
-    left = [place for place in able if place not in first and place not in kept]
+    undecided = [place for place in able if place not in first and place not in kept]
     explored = max(budget - len({*first, *kept}), 0)
-    hopeful = sorted(left, key=lambda place: _or(float(low_ms[place]), float(score[place])))[
+    hopeful = sorted(undecided, key=lambda place: _or(float(low_ms[place]), float(score[place])))[
         :explored
     ]
-    told = [(Action.SKIP, "")] * number
+    decisions = [(Action.SKIP, "")] * number
     best = float(np.nanmin(time_ms)) if not np.isnan(time_ms).all() else np.nan
-    for place in left:
-        told[place] = Action.SKIP, _slower(time_ms[place], best, budget)
+    for place in undecided:
+        decisions[place] = Action.SKIP, _slower(time_ms[place], best, budget)
     for place in first:
-        told[place] = Action.MEASURE, _expected(time_ms[place], best)
+        decisions[place] = Action.MEASURE, _expected(time_ms[place], best)
     for place in hopeful:
-        told[place] = Action.EXPLORE, _hope(low_ms[place], best)
+        decisions[place] = Action.EXPLORE, _hope(low_ms[place], best)
     for place in np.flatnonzero(fails):
-        told[place] = Action.SKIP, "It cannot run on this GPU."
+        decisions[place] = Action.SKIP, "It cannot run on this GPU."
     for place in kept:
-        told[place] = Action.MEASURE, "It is what you have: everything is compared with it."
-    return order, told
+        decisions[place] = Action.MEASURE, "It is what you have: everything is compared with it."
+    return order, decisions
 
 
 def _measured(able: Sequence[int], kept: Sequence[int], budget: int, enough: int | None) -> int:
-    """How many of the first are measured because they are expected to be fastest.
+    """Return how many of the first are measured because they are expected to be fastest.
 
     As many as are enough, if the budget allows that beside the incumbents; else a share of it is
     left to explore. Incumbents among the first take no place of their own.
@@ -163,9 +163,9 @@ def _apart(time_ms: Array, low_ms: Array) -> Array:
     order = np.argsort(twin.ravel(), kind="stable")
     first = np.r_[True, np.diff(twin.ravel()[order]) != 0]
     place = np.arange(len(order)) - np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    found = np.empty(len(order))
-    found[order] = 1 + _TWIN * place
-    return found
+    factors = np.empty(len(order))
+    factors[order] = 1 + _TWIN * place
+    return factors
 
 
 def _or(value: float, otherwise: float) -> float:

@@ -40,7 +40,7 @@ MOST_POINTS = 20_000
 """Points of one file's space that are captured; of more, a sample."""
 
 _SHARES = {Depth.LOWERED: 1 / 3, Depth.COMPILED: 0.1}
-"""Of all candidates, those that go on to a depth at the most."""
+"""Share of all candidates that go on to a depth at the most."""
 _MOST = {Depth.LOWERED: 300, Depth.COMPILED: 40}
 """As many of typical length may be analysed so deeply."""
 _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
@@ -53,7 +53,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class RankSettings:
-    """How to rank.
+    """Options of ranking.
 
     Attributes:
         depth: the deepest that a candidate may reach: ``"captured"``, ``"lowered"`` or
@@ -81,13 +81,13 @@ class RankSettings:
         try:
             object.__setattr__(self, "depth", Depth(self.depth))
         except ValueError:
-            valid = ", ".join(each.value for each in Depth)
+            valid = ", ".join(depth.value for depth in Depth)
             raise InputError(f"depth {self.depth!r} is unknown: choose one of {valid}") from None
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to rank.
+    """Candidates and problem to rank.
 
     Attributes:
         files: kernel files; each with its whole space.
@@ -123,7 +123,7 @@ def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> l
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
-    return [each.plan for each in pools(request, analyser, surrogate)]
+    return [pool.plan for pool in pools(request, analyser, surrogate)]
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class _Candidate:
 
     @property
     def fails(self) -> bool:
-        """Whether it cannot run on the device."""
+        """True if it cannot run on the device."""
         if self.analysis is None:
             return True
-        return any(each.error is not None for each in self.analysis.kernels)
+        return any(kernel.error is not None for kernel in self.analysis.kernels)
 
     @property
     def p_fail(self) -> float:
@@ -179,10 +179,10 @@ class _Candidate:
         return 1.0 if self.fails else guessed
 
     @property
-    def known(self) -> set[Depth]:
-        """How deeply its own launches are known."""
+    def known_depths(self) -> set[Depth]:
+        """Depths to which its own launches are known."""
         kernels = self.analysis.kernels if self.analysis else ()
-        return {each.facts.depth for each in kernels if not each.launch.library}
+        return {kernel.facts.depth for kernel in kernels if not kernel.launch.library}
 
     def reached(self, depth: Depth) -> Depth:
         """The depth that its analysis reaches."""
@@ -200,23 +200,25 @@ def _ranked(
     problem = problem_of(
         case, analyser.device, request.settings.precision, request.settings.protocol
     )
-    found = [
-        each
+    candidates = [
+        candidate
         for path, file in zip(request.files, loaded, strict=True)
-        for each in _candidates(request, analyser, path, file, shape)
+        for candidate in _candidates(request, analyser, path, file, shape)
     ]
-    captured = _without_twins(_analysed(found, analyser, Depth.CAPTURED))
-    if all(each.analysis is None for each in captured):
+    captured = _without_twins(_analysed(candidates, analyser, Depth.CAPTURED))
+    if all(candidate.analysis is None for candidate in captured):
         raise InputError(f"nothing can be ranked: {captured[0].error}")
     cascade = _Cascade(request, analyser, surrogate, problem)
     plan = cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
     if request.points is None:
         plan = replace(plan, notes=(*_without_space(request.files, loaded, captured), *plan.notes))
-    of = {id(each.configuration): each for each in captured}
+    of = {id(candidate.configuration): candidate for candidate in captured}
 
     def entries() -> list[Entry | None]:
-        ordered = [of[id(each.configuration)] for each in plan.ranked]
-        return [None if each.fails else cascade._entries([each])[0] for each in ordered]
+        ordered = [of[id(ranked.configuration)] for ranked in plan.ranked]
+        return [
+            None if candidate.fails else cascade._entries([candidate])[0] for candidate in ordered
+        ]
 
     return Pool(plan, entries)
 
@@ -224,7 +226,7 @@ def _ranked(
 def problem_of(
     case: Case, device: Device, precision: str = "tolerance", protocol: str = "cold"
 ) -> Problem:
-    """What the surrogate knows of a case's problem."""
+    """Return what the surrogate knows of a case's problem."""
     return problem_from(bound_of_case(case, device, precision, protocol), case.work, case.shape)
 
 
@@ -237,8 +239,8 @@ def _candidates(
     if request.points is not None:
         points: Iterable[Shape] = [{**own, **point} for point in request.points.get(path, ())]
     else:
-        asked = analyser.points(path, request.reference, shape, MOST_POINTS, request.settings.seed)
-        points = asked.result()
+        future = analyser.points(path, request.reference, shape, MOST_POINTS, request.settings.seed)
+        points = future.result()
     kept = own if request.settings.incumbent is None else {**own, **request.settings.incumbent}
     distinct = {canonical(point): point for point in points}
     if request.points is None:
@@ -260,22 +262,26 @@ def _analysed(
 
     What is compiled already is not compiled again; what cannot be on this machine stays captured.
     """
-    of = {id(each.configuration): each for each in candidates if each.known != {Depth.COMPILED}}
-    for found in analyser.analysed((each.configuration for each in of.values()), depth):
-        each = of[id(found.configuration)]
-        each.analysis, each.error = found.analysis, str(found.error or "")
-    for each in candidates:
-        each.depth = Depth.CAPTURED if Depth.CAPTURED in each.known else depth
+    of = {
+        id(candidate.configuration): candidate
+        for candidate in candidates
+        if candidate.known_depths != {Depth.COMPILED}
+    }
+    for result in analyser.analysed((candidate.configuration for candidate in of.values()), depth):
+        candidate = of[id(result.configuration)]
+        candidate.analysis, candidate.error = result.analysis, str(result.error or "")
+    for candidate in candidates:
+        candidate.depth = Depth.CAPTURED if Depth.CAPTURED in candidate.known_depths else depth
     return list(candidates)
 
 
 def _without_space(
-    files: Sequence[str], loaded: Sequence[KernelFile], found: Sequence[_Candidate]
+    files: Sequence[str], loaded: Sequence[KernelFile], candidates: Sequence[_Candidate]
 ) -> Iterator[str]:
     """Files that leave nothing to choose, and how to add it."""
     for path, file in zip(files, loaded, strict=True):
         assert file.candidate is not None
-        if sum(each.configuration.path == path for each in found) > 1:
+        if sum(candidate.configuration.path == path for candidate in candidates) > 1:
             continue
         sizes = [
             (name, value)
@@ -300,12 +306,14 @@ def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
     """
     twins = set()
     for own in candidates:
-        same = next((each for each in candidates if own.is_own and _is_twin(each, own)), None)
+        same = next(
+            (candidate for candidate in candidates if own.is_own and _is_twin(candidate, own)), None
+        )
         if same is not None:
             own.own_params = own.configuration.params
             own.configuration = same.configuration
             twins.add(id(same))
-    return [each for each in candidates if id(each) not in twins]
+    return [candidate for candidate in candidates if id(candidate) not in twins]
 
 
 def _is_twin(other: _Candidate, own: _Candidate) -> bool:
@@ -315,7 +323,7 @@ def _is_twin(other: _Candidate, own: _Candidate) -> bool:
     mine, theirs = own.configuration, other.configuration
     if mine.path != theirs.path or not mine.params.items() <= theirs.params.items():
         return False
-    launches = [[kernel.launch for kernel in each.kernels] for each in analyses]
+    launches = [[kernel.launch for kernel in analysis.kernels] for analysis in analyses]
     written = [launch for launch in launches[0] if not launch.library]
     return bool(written) and all(x.signature for x in written) and launches[0] == launches[1]
 
@@ -331,77 +339,86 @@ class _Cascade:
 
     def plan(self, candidates: Sequence[_Candidate], shape: Shape) -> Plan:
         """Analyse, forecast, order."""
-        told, notes = self._believed(candidates)
+        forecasts, notes = self._believed(candidates)
         stuck: dict[str, None] = {}
         for depth in _DEPTHS[1:]:
             if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
-            chosen, before = self._promoted(candidates, told, depth), told
+            chosen, before = self._promoted(candidates, forecasts, depth), forecasts
             _analysed(chosen, self.analyser, depth)
             stuck |= dict.fromkeys(_why_captured(chosen))
-            told, notes = self._believed(candidates)
-            told = _level(candidates, before, told)
-        enough = self._enough(candidates, told)
-        told, notes = self._as_scored(candidates, told, notes)
-        p_fail = np.array([each.p_fail for each in candidates])
-        kept = [place for place, each in enumerate(candidates) if each.is_own]
-        order, acts = actions(told.time_ms, told.low_ms, p_fail, kept, self.request.budget, enough)
+            forecasts, notes = self._believed(candidates)
+            forecasts = _level(candidates, before, forecasts)
+        enough = self._enough(candidates, forecasts)
+        forecasts, notes = self._as_scored(candidates, forecasts, notes)
+        p_fail = np.array([candidate.p_fail for candidate in candidates])
+        kept = [place for place, candidate in enumerate(candidates) if candidate.is_own]
+        order, acts = actions(
+            forecasts.time_ms, forecasts.low_ms, p_fail, kept, self.request.budget, enough
+        )
         pushes = self._pushes(
             [candidates[place] for place in order[: self.request.settings.explained]]
         )
         costs = self._spent(candidates)
         ranked = tuple(
             replace(
-                _one(candidates[place], told, int(place), acts[place]),
+                _one(candidates[place], forecasts, int(place), acts[place]),
                 pushes=pushes.get(at, ()),
                 compile_s=_known(float(costs.compile_s[place])),
                 gpu_s=_known(float(costs.gpu_s[place])),
             )
             for at, place in enumerate(order)
         )
-        if np.any(told.abstains):
-            share = np.mean(told.abstains)
+        if np.any(forecasts.abstains):
+            share = np.mean(forecasts.abstains)
             notes += (f"The surrogate abstains on {share:.0%} of the candidates.",)
         return Plan(shape, ranked, self.problem.sol_ms, enough, (*notes, *stuck))
 
     def _as_scored(
-        self, candidates: Sequence[_Candidate], told: Forecasts, notes: tuple[str, ...]
+        self, candidates: Sequence[_Candidate], forecasts: Forecasts, notes: tuple[str, ...]
     ) -> tuple[Forecasts, tuple[str, ...]]:
         """Forecasts on the level of what is in use, which `solkit score` compiles.
 
         So both name the same time for it. The order stays, as all change alike.
         """
-        own = [each for each in candidates if each.is_own and not each.fails]
+        own = [candidate for candidate in candidates if candidate.is_own and not candidate.fails]
         if Depth(self.request.settings.depth) is not Depth.LOWERED or not own:
-            return told, notes
+            return forecasts, notes
         _analysed(own, self.analyser, Depth.COMPILED)
-        if any(each.fails or each.known != {Depth.COMPILED} for each in own):
+        if any(candidate.fails or candidate.known_depths != {Depth.COMPILED} for candidate in own):
             return self._believed(candidates)
         scored, notes = self._believed(candidates)
-        return _level(candidates, told, scored), notes
+        return _level(candidates, forecasts, scored), notes
 
     def _entries(self, candidates: Sequence[_Candidate]) -> list[Entry]:
-        found = []
-        for each in candidates:
-            assert each.analysis is not None
-            shape, params = each.configuration.shape, each.configuration.params
-            if each.is_own and each.own_params is not None:
-                params = each.own_params
-            found.append(
-                entry(self.problem, self.analyser.device, each.kernel, shape, params, each.analysis)
+        entries = []
+        for candidate in candidates:
+            assert candidate.analysis is not None
+            shape, params = candidate.configuration.shape, candidate.configuration.params
+            if candidate.is_own and candidate.own_params is not None:
+                params = candidate.own_params
+            entries.append(
+                entry(
+                    self.problem,
+                    self.analyser.device,
+                    candidate.kernel,
+                    shape,
+                    params,
+                    candidate.analysis,
+                )
             )
-        return found
+        return entries
 
     def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
         """Forecasts of all, each at its own depth; NaN for those that fail."""
-        told = Forecasts.of(np.full(len(candidates), np.nan))
+        forecasts = Forecasts.of(np.full(len(candidates), np.nan))
         notes: dict[str, None] = {}
         for depth in _DEPTHS:
             places = np.array(
                 [
                     at
-                    for at, each in enumerate(candidates)
-                    if each.depth is depth and not each.fails and each.analysis
+                    for at, candidate in enumerate(candidates)
+                    if candidate.depth is depth and not candidate.fails and candidate.analysis
                 ],
                 int,
             )
@@ -414,11 +431,11 @@ class _Cascade:
             part, why = expected(table, depth, self._model(depth))
             if why:
                 notes[f"Ranked by the kernel model alone: {why}."] = None
-            told = told.with_(places, part)
-        return told, tuple(notes)
+            forecasts = forecasts.with_(places, part)
+        return forecasts, tuple(notes)
 
     def _model(self, depth: Depth) -> Surrogate | None:
-        """What forecasts at a depth; ``None`` if there is none.
+        """Return what forecasts at a depth; ``None`` if there is none.
 
         The language regressor takes seconds to load. So it counts only at the deepest depth that is
         asked for.
@@ -429,42 +446,48 @@ class _Cascade:
         return self.surrogate if is_last else self.surrogate.without_language()
 
     def _spent(self, candidates: Sequence[_Candidate]) -> Costs:
-        """What each candidate will cost, as its own depth tells; NaN for those that fail."""
-        told = Costs(*np.full((2, len(candidates)), np.nan))
+        """Return what each candidate will cost, as its own depth tells; NaN for those that fail."""
+        costs = Costs(*np.full((2, len(candidates)), np.nan))
         for depth in _DEPTHS if self.surrogate else ():
             places = [
-                at for at, each in enumerate(candidates) if each.depth is depth and not each.fails
+                at
+                for at, candidate in enumerate(candidates)
+                if candidate.depth is depth and not candidate.fails
             ]
             if places and self.surrogate and self.surrogate.cost_model(depth).parts:
                 part = self._costs([candidates[at] for at in places], depth)
-                told.compile_s[places], told.gpu_s[places] = part.compile_s, part.gpu_s
-        return told
+                costs.compile_s[places], costs.gpu_s[places] = part.compile_s, part.gpu_s
+        return costs
 
     def _promoted(
-        self, candidates: Sequence[_Candidate], told: Forecasts, depth: Depth
+        self, candidates: Sequence[_Candidate], forecasts: Forecasts, depth: Depth
     ) -> list[_Candidate]:
         """Those that go on to a depth: all, or the promising; incumbents always.
 
         What asks too much may take minutes to compile, so it stays behind unless it is in use.
         """
         before = _DEPTHS[_DEPTHS.index(depth) - 1]
-        here = [at for at, each in enumerate(candidates) if each.depth is before and not each.fails]
+        here = [
+            at
+            for at, candidate in enumerate(candidates)
+            if candidate.depth is before and not candidate.fails
+        ]
         if not self.request.settings.everything:
             here = [at for at in here if not candidates[at].overload or candidates[at].is_own]
-            here.sort(key=lambda at: _score(float(told.time_ms[at])))
+            here.sort(key=lambda at: _score(float(forecasts.time_ms[at])))
             ordered = [candidates[at] for at in here]
             most = self._affordable(ordered, before, _MOST[depth])
             if depth is Depth.LOWERED:  # large tiles take long to lower as well
                 most = min(most, _within(ordered, depth, _MOST))
             most = min(round(_SHARES[depth] * len(candidates)), most)
-            wanted = self._number(told, np.array(here, int), before)
-            number = max(min(wanted, most), _within(ordered, depth, _LEAST), self.request.budget)
+            needed = self._number(forecasts, np.array(here, int), before)
+            number = max(min(needed, most), _within(ordered, depth, _LEAST), self.request.budget)
             kept = [at for at in here[number:] if candidates[at].is_own]
             here = here[:number] + kept
         return [candidates[at] for at in here]
 
     def _affordable(self, candidates: Sequence[_Candidate], depth: Depth, typical: int) -> int:
-        """How many of the first can be compiled in the time of some typical compilations."""
+        """Return how many of the first can be compiled in the time of some typical compilations."""
         part = self.surrogate and self.surrogate.cost_model(depth).parts.get("compile_s")
         if not part or not candidates:
             return typical
@@ -472,74 +495,85 @@ class _Cascade:
         return int((spent_s <= typical * part.typical_s).sum())
 
     def _costs(self, candidates: Sequence[_Candidate], depth: Depth) -> Costs:
-        """What candidates that are known to a depth will cost, in their order."""
+        """Return what candidates that are known to a depth will cost, in their order."""
         assert self.surrogate is not None
         model, entries = self.surrogate.cost_model(depth), self._entries(candidates)
         return model.costs(tabled(entries))  # all are of one problem and device: the order stays
 
-    def _number(self, told: Forecasts, places: Array, depth: Depth) -> int:
-        known = places[~np.isnan(told.time_ms[places])]
-        if self.surrogate is None or not len(known) or np.isnan(told.size[known]).any():
+    def _number(self, forecasts: Forecasts, places: Array, depth: Depth) -> int:
+        usable = places[~np.isnan(forecasts.time_ms[places])]
+        if self.surrogate is None or not len(usable) or np.isnan(forecasts.size[usable]).any():
             return len(places)
         model = self._model(depth)
         assert model is not None
-        return model.number(told[known], depth)
+        return model.number(forecasts[usable], depth)
 
-    def _enough(self, candidates: Sequence[_Candidate], told: Forecasts) -> int | None:
-        deepest = max((_DEPTHS.index(each.depth) for each in candidates), default=0)
+    def _enough(self, candidates: Sequence[_Candidate], forecasts: Forecasts) -> int | None:
+        deepest = max((_DEPTHS.index(candidate.depth) for candidate in candidates), default=0)
         depth = _DEPTHS[deepest]
         places = np.array(
-            [at for at, each in enumerate(candidates) if each.depth is depth and not each.fails],
+            [
+                at
+                for at, candidate in enumerate(candidates)
+                if candidate.depth is depth and not candidate.fails
+            ],
             int,
         )
-        if self.surrogate is None or np.isnan(told.size[places]).any() or not len(places):
+        if self.surrogate is None or np.isnan(forecasts.size[places]).any() or not len(places):
             return None
         model = self._model(depth)
         assert model is not None
-        return model.number(told[places], depth)
+        return model.number(forecasts[places], depth)
 
     def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Push, ...]]:
-        """Of the first candidates, what made their forecasts, by place."""
+        """Return what made the forecasts of the first candidates, by place."""
         if self.surrogate is None:
             return {}
-        found = {}
-        for at, each in enumerate(candidates):
-            if not each.fails and each.depth in self.surrogate.depths:
-                table = tabled(self._entries([each]))
-                found[at] = tuple(self.surrogate.explain(table, each.depth)[0])
-        return found
+        pushes = {}
+        for at, candidate in enumerate(candidates):
+            if not candidate.fails and candidate.depth in self.surrogate.depths:
+                table = tabled(self._entries([candidate]))
+                pushes[at] = tuple(self.surrogate.explain(table, candidate.depth)[0])
+        return pushes
 
 
 def _why_captured(candidates: Sequence[_Candidate]) -> list[str]:
     """Why some could not be analysed more deeply on this machine."""
-    stuck = [each.analysis for each in candidates if each.depth is Depth.CAPTURED and each.analysis]
+    stuck = [
+        candidate.analysis
+        for candidate in candidates
+        if candidate.depth is Depth.CAPTURED and candidate.analysis
+    ]
     return [note for analysis in stuck for note in analysis.notes]
 
 
 def _within(candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Depth, int]) -> int:
-    """How many of the first are within a limit, which each uses up by the depth that it reaches.
+    """Count the first within a limit, which each uses up by the depth that it reaches.
 
     Args:
         candidates: in their order.
         depth: that is asked for.
         limits: candidates by depth, if all reach that.
     """
-    used = np.cumsum([1 / limits[each.reached(depth)] for each in candidates])
+    used = np.cumsum([1 / limits[candidate.reached(depth)] for candidate in candidates])
     return int((used < 1 + _ROUNDING).sum())
 
 
-def _level(candidates: Sequence[_Candidate], before: Forecasts, told: Forecasts) -> Forecasts:
+def _level(candidates: Sequence[_Candidate], before: Forecasts, after: Forecasts) -> Forecasts:
     """Forecasts of the candidates that stayed behind, on the level of those that went deeper.
 
     A shallower forecast is poorer, and off for all candidates alike: what deeper ones differ by
     from their own shallower ones, in the median, is taken to hold for all. Otherwise whatever errs
     low at the shallower depth would come first.
     """
-    deepest = max((_DEPTHS.index(each.depth) for each in candidates if not each.fails), default=0)
-    gone = np.array([_DEPTHS.index(each.depth) == deepest for each in candidates])
-    ratio = told.time_ms[gone] / before.time_ms[gone]
+    deepest = max(
+        (_DEPTHS.index(candidate.depth) for candidate in candidates if not candidate.fails),
+        default=0,
+    )
+    gone = np.array([_DEPTHS.index(candidate.depth) == deepest for candidate in candidates])
+    ratio = after.time_ms[gone] / before.time_ms[gone]
     if gone.all() or np.isnan(ratio).all():
-        return told
+        return after
     factor = float(np.nanmedian(ratio))
     rest = np.flatnonzero(~gone)
     kept = before[rest]
@@ -549,16 +583,19 @@ def _level(candidates: Sequence[_Candidate], before: Forecasts, told: Forecasts)
         low_ms=factor * kept.low_ms,
         high_ms=factor * kept.high_ms,
     )
-    return told.with_(rest, scaled)
+    return after.with_(rest, scaled)
 
 
-def _one(candidate: _Candidate, told: Forecasts, place: int, action: tuple[Action, str]) -> Ranked:
+def _one(
+    candidate: _Candidate, forecasts: Forecasts, place: int, action: tuple[Action, str]
+) -> Ranked:
     fails = candidate.fails
     time_ms, low_ms, high_ms = (
-        _known(float(each[place])) for each in (told.time_ms, told.low_ms, told.high_ms)
+        _known(float(column[place]))
+        for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)
     )
     p_fail = candidate.p_fail
-    forecast = Forecast(time_ms, low_ms, high_ms, p_fail, bool(told.abstains[place]))
+    forecast = Forecast(time_ms, low_ms, high_ms, p_fail, bool(forecasts.abstains[place]))
     reason = action[1]
     if 0 < p_fail < 1 and action[0] is Action.SKIP:
         reason = candidate.overload

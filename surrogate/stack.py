@@ -20,7 +20,7 @@ __all__ = ["Stack"]
 
 @dataclass(frozen=True)
 class Stack:
-    """What each member counts.
+    """Weights of the members.
 
     Attributes:
         weights: by member; none is negative.
@@ -29,12 +29,12 @@ class Stack:
     weights: Mapping[str, float]
 
     @staticmethod
-    def fit(wanted: Array, told: Mapping[str, Array], weight: Array | None = None) -> Stack:
+    def fit(targets: Array, forecasts: Mapping[str, Array], weight: Array | None = None) -> Stack:
         """The weights with the least squared error.
 
         Args:
-            wanted: log2(time / base), (rows,).
-            told: what each member forecast of rows of families that it did not know, (rows,) each;
+            targets: log2(time / base), (rows,).
+            forecasts: of each member, of rows of families that it did not know, (rows,) each;
                 rows of which a member says nothing (NaN) do not count.
             weight: of the rows, (rows,); all alike by default.
 
@@ -43,18 +43,18 @@ class Stack:
         """
         from scipy.optimize import nnls
 
-        parts = np.stack(list(told.values()), axis=1)
-        known = ~np.isnan(parts).any(axis=1) & ~np.isnan(wanted)
-        if not known.any():
-            raise InputError(f"no row was forecast by all of {', '.join(told)}")
-        root = np.sqrt(np.ones(len(wanted)) if weight is None else weight)[known]
-        found, _ = nnls(parts[known] * root[:, None], wanted[known] * root)
-        return Stack({name: float(each) for name, each in zip(told, found, strict=True)})
+        parts = np.stack(list(forecasts.values()), axis=1)
+        complete = ~np.isnan(parts).any(axis=1) & ~np.isnan(targets)
+        if not complete.any():
+            raise InputError(f"no row was forecast by all of {', '.join(forecasts)}")
+        root = np.sqrt(np.ones(len(targets)) if weight is None else weight)[complete]
+        solution, _ = nnls(parts[complete] * root[:, None], targets[complete] * root)
+        return Stack({name: float(share) for name, share in zip(forecasts, solution, strict=True)})
 
-    def mean(self, told: Mapping[str, Array]) -> Array:
-        """What the members say together, (rows,).
+    def mean(self, forecasts: Mapping[str, Array]) -> Array:
+        """Combine what the members say, (rows,).
 
         Raises:
             KeyError: a member with a weight says nothing.
         """
-        return np.asarray(sum(weight * told[name] for name, weight in self.weights.items()))
+        return np.asarray(sum(weight * forecasts[name] for name, weight in self.weights.items()))

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["SPLIT", "Reading", "kept", "left_out", "stacked", "whole"]
 
 SPLIT = "families"
-"""What a stack learns from: of `solkit.surrogate.evaluation.splits`. `solkit evaluate` trains the
-same folds, so a folder serves both."""
+"""Split that a stack learns from: `solkit.surrogate.evaluation.splits`. `solkit evaluate` trains
+the same folds, so a folder serves both."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a language regressor is made and learns.
+    """Shape and training of a language regressor.
 
     Attributes:
         shape: of the model; ``None`` for the default.
@@ -77,7 +77,7 @@ class Reading:
         """A regressor that has learned a table's rows."""
         from solkit.surrogate.language.regressor import LanguageRegressor
 
-        made = LanguageRegressor(
+        regressor = LanguageRegressor(
             self.backbone,
             adapt=self.adapt,
             shape=self.shape,
@@ -86,8 +86,8 @@ class Reading:
         )
         resumes = checkpoint is not None and checkpoint.exists()
         if self.pretraining is not None and not resumes:
-            made.pretrain(table, self.pretraining, tell)
-        return made.fit(table, self.learning, facts=facts, checkpoint=checkpoint, tell=tell)
+            regressor.pretrain(table, self.pretraining, tell)
+        return regressor.fit(table, self.learning, facts=facts, checkpoint=checkpoint, tell=tell)
 
 
 def stacked(
@@ -135,9 +135,9 @@ def stacked(
     calibration = Calibration.of(table, values, belief, settings, seed)
     language = whole(table, how, facts=facts, folder=place, tell=tell)
     language.card = _card(table, believed.mean, unknown, belief.mean)
-    found = Stacked(language, stack, calibration)
+    part = Stacked(language, stack, calibration)
     others = {d: s for d in surrogate.depths if d != depth and (s := surrogate.stacked(d))}
-    return surrogate.with_language({**others, depth: found})
+    return surrogate.with_language({**others, depth: part})
 
 
 def whole(
@@ -166,20 +166,20 @@ def whole(
         return how.trained(table, facts, None, tell)
     path, checkpoint = folder / "whole", folder / "whole.pt"
     if path.exists():
-        found = LanguageRegressor.load(path)
-        if found.card.get("rows") != len(table):
+        finished = LanguageRegressor.load(path)
+        if finished.card.get("rows") != len(table):
             raise InputError(f"{path} is of another run; remove it")
-        return found
+        return finished
     folder.mkdir(parents=True, exist_ok=True)
     tell("all rows")
-    made = how.trained(table, facts, checkpoint, tell)
-    made.card = {"rows": len(table)}
+    trained = how.trained(table, facts, checkpoint, tell)
+    trained.card = {"rows": len(table)}
     draft = folder / "whole.tmp"  # what is under the final name is complete
     shutil.rmtree(draft, ignore_errors=True)
-    made.save(draft)
+    trained.save(draft)
     draft.rename(path)
     checkpoint.unlink(missing_ok=True)
-    return made
+    return trained
 
 
 def left_out(
@@ -208,48 +208,48 @@ def left_out(
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    found = kept(table, folds, name, folder)
+    means = kept(table, folds, name, folder)
     for number, fold in folds.items():
-        if not len(fold.test) or not len(fold.train) or not np.isnan(found[fold.test]).all():
+        if not len(fold.test) or not len(fold.train) or not np.isnan(means[fold.test]).all():
             continue
         tell(f"{name}: fold {number + 1}")
         checkpoint = None if folder is None else folder / f"{name}-{number}.pt"
         taught = None if facts is None else facts[fold.train]
         model = how.trained(table[fold.train], taught, checkpoint, tell)
-        found[fold.test] = model.forecast(table[fold.test], tell).mean
+        means[fold.test] = model.forecast(table[fold.test], tell).mean
         if folder is not None and checkpoint is not None:
-            np.save(folder / f"{name}-{number}.npy", found[fold.test].astype(np.float32))
+            np.save(folder / f"{name}-{number}.npy", means[fold.test].astype(np.float32))
             checkpoint.unlink(missing_ok=True)
-    return found
+    return means
 
 
 def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None) -> Array:
-    """What a folder holds of finished folds, (rows,); NaN elsewhere.
+    """Return what a folder holds of finished folds, (rows,); NaN elsewhere.
 
     Raises:
         InputError: it is of another run.
     """
-    found = np.full(len(table), np.nan)
+    means = np.full(len(table), np.nan)
     for number, fold in folds.items() if folder is not None else ():
         path = Path(folder or "", f"{name}-{number}.npy")
         if path.exists():
-            told = np.load(path)
-            if len(told) != len(fold.test):
+            stored = np.load(path)
+            if len(stored) != len(fold.test):
                 raise InputError(f"{path} is of another run; remove it")
-            found[fold.test] = told
-    return found
+            means[fold.test] = stored
+    return means
 
 
 def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:
     """Figures of families left out, by who forecast them."""
     from solkit.surrogate.training import figures_of_left_out
 
-    told = {"trees": trees, "language": language, "stacked": both}
+    by_source = {"trees": trees, "language": language, "stacked": both}
     rows = np.flatnonzero(~np.isnan(language))
     part = table[rows]
     return {
         "families_left_out": {
-            name: figures_of_left_out(part, part.base_ms * 2.0 ** each[rows])
-            for name, each in told.items()
+            name: figures_of_left_out(part, part.base_ms * 2.0 ** mean[rows])
+            for name, mean in by_source.items()
         }
     }

@@ -53,7 +53,7 @@ _READ = (
 )
 _NUMBERS = ("values", "time_ms", "modelled_ms", "sol_ms", "repeat_log2")
 _KNOWN, _PLACE = "known.", "place."
-"""Of a table's file: the distinct values of a column of `Table.about`, and which each row has."""
+"""Prefixes in a table's file: the distinct values of a column of `Table.about`, and each row's."""
 _RAN = ("live_launches", LAUNCHES)
 """Columns that hold the launches of a row without facts."""
 
@@ -103,7 +103,7 @@ class Table:
 
     @property
     def base_ms(self) -> Array:
-        """What the target is relative to: the modelled time; if there is none, a rough one."""
+        """Base of the target: the modelled time; if there is none, a rough one."""
         rough: Array = self.sol_ms
         if ROUGH_GAP in self.names:
             rough = rough * 2.0 ** roughly(self.column(ROUGH_GAP))
@@ -173,7 +173,7 @@ class Entry:
     repeat_log2: float = math.nan
     source: str = ""
 
-    def told(self, name: str) -> str:
+    def text_of(self, name: str) -> str:
         """A column of `Table.about`."""
         if name == "device":
             return self.device.key
@@ -194,15 +194,15 @@ def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
             and compiled: at the lowered depth its compiled facts count, as in
             `solkit.surrogate.ranking`.
     """
-    told = _Told.of(stores, depth)
-    return tabled([entry for store in stores for entry in _entries(store, told)])
+    recorded = _Told.of(stores, depth)
+    return tabled([entry for store in stores for entry in _entries(store, recorded)])
 
 
 def tabled(entries: Sequence[Entry]) -> Table:
     """Candidates as a table; those of one problem and device are together, else in their order."""
     groups: defaultdict[tuple[object, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
-        key = entry.told("problem_id"), entry.device.key, entry.problem.sol_ms
+        key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
         groups[key].append(entry)
     ordered = [entry for those in groups.values() for entry in those]
     columns = _joined([_columns(those) for those in groups.values()])
@@ -212,19 +212,19 @@ def tabled(entries: Sequence[Entry]) -> Table:
         names,
         matrix(columns, names),
         np.array([entry.time_ms for entry in ordered], float),
-        np.array([math.nan if each is None else each for each in modelled], float),
+        np.array([math.nan if value is None else value for value in modelled], float),
         np.array([entry.problem.sol_ms for entry in ordered], float),
-        {name: np.array([entry.told(name) for entry in ordered]) for name in (*_TOLD, "shape")},
+        {name: np.array([entry.text_of(name) for entry in ordered]) for name in (*_TOLD, "shape")},
         np.array([entry.repeat_log2 for entry in ordered], float),
-        {entry.told("kernel_id"): entry.source for entry in ordered},
+        {entry.text_of("kernel_id"): entry.source for entry in ordered},
     )
 
 
 def _columns(entries: Sequence[Entry]) -> Columns:
     candidates = Candidates(
-        [each.kernels for each in entries],
-        [each.params for each in entries],
-        [each.source for each in entries],
+        [entry.kernels for entry in entries],
+        [entry.params for entry in entries],
+        [entry.source for entry in entries],
     )
     return features(entries[0].problem, entries[0].device, candidates)
 
@@ -234,16 +234,16 @@ def _joined(parts: Sequence[Columns]) -> Columns:
     sizes = [len(next(iter(part.values()))) for part in parts]
     names = dict.fromkeys(name for part in parts for name in part)
     ends = np.cumsum(sizes)
-    found: Columns = {name: np.full(sum(sizes), np.nan, np.float32) for name in names}
+    joined: Columns = {name: np.full(sum(sizes), np.nan, np.float32) for name in names}
     for part, size, end in zip(parts, sizes, ends, strict=True):
         for name, column in part.items():
-            found[name][end - size : end] = column
-    return found
+            joined[name][end - size : end] = column
+    return joined
 
 
 @dataclass(frozen=True)
 class _Told:
-    """What some stores tell about launches, for one depth.
+    """Records of some stores on launches, for one depth.
 
     Attributes:
         depth: how much of it may be used.
@@ -260,25 +260,25 @@ class _Told:
     def of(stores: Sequence[Store], depth: Depth) -> _Told:
         """Read the facts of all stores."""
         texts = (store.facts().select("id", "text").collect().iter_rows() for store in stores)
-        told = _Told(depth, {name: text for rows in texts for name, text in rows})
+        recorded = _Told(depth, {name: text for rows in texts for name, text in rows})
         if depth is Depth.CAPTURED:
             for store in stores:
                 for row in _configurations(store).iter_rows(named=True):
-                    told._learn(row)
-        return told
+                    recorded._learn(row)
+        return recorded
 
     def _learn(self, row: Mapping[str, Any]) -> None:
         text = self.facts.get(row["facts_id"] or "")
         cell = row["kernel_id"], row["problem_id"]
         if text and cell not in self.operators:
-            self.operators[cell] = tuple(each for each in _launched(text) if each.library)
+            self.operators[cell] = tuple(launch for launch in _launched(text) if launch.library)
 
     def of_row(self, row: Mapping[str, Any], source: str, gpu: Device) -> list[KernelAnalysis]:
         """The launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
         if self.depth is Depth.CAPTURED:
             launches = tuple(_launched(compiled)) if compiled else self._recorded(row)
-            return [KernelAnalysis(Facts(each, Depth.CAPTURED)) for each in launches]
+            return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_lowered_key(row, source, gpu))
         return _described(compiled, gpu) if compiled else []
@@ -288,12 +288,12 @@ class _Told:
         return own and own + self.operators.get((row["kernel_id"], row["problem_id"]), ())
 
 
-def _entries(store: Store, told: _Told) -> Iterator[Entry]:
+def _entries(store: Store, recorded: _Told) -> Iterator[Entry]:
     sources = dict(store.sources().select("sha256", "text").collect().iter_rows())
     for row in _configurations(store).iter_rows(named=True):
         gpu = _gpu(row["device"])
         source = sources.get(row["source_sha256"], "")
-        kernels = told.of_row(row, source, gpu)
+        kernels = recorded.of_row(row, source, gpu)
         if kernels:
             params, shape, times = json.loads(row["params"]), json.loads(row["shape"]), row["times"]
             yield Entry(
@@ -309,7 +309,7 @@ def _entries(store: Store, told: _Told) -> Iterator[Entry]:
 
 
 def _described(text: str, gpu: Device) -> list[KernelAnalysis]:
-    return [described(each, gpu) for each in facts_from_json(text)]
+    return [described(facts, gpu) for facts in facts_from_json(text)]
 
 
 def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
@@ -327,38 +327,38 @@ def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
 
 def _launched(text: str) -> Iterator[Launch]:
     """The launches of facts, without the rest of them."""
-    for each in json.loads(text)["launches"]:
-        told = each["launch"]
-        yield Launch(**(told | {"grid": tuple(told["grid"])}))
+    for record in json.loads(text)["launches"]:
+        launch = record["launch"]
+        yield Launch(**(launch | {"grid": tuple(launch["grid"])}))
 
 
 def _recorded(row: Mapping[str, Any]) -> Iterator[Launch]:
     """The launches that a row without facts recorded; none if a number of warps is missing."""
-    told = row["live_launches"]
-    found = json.loads(told) if told else row[LAUNCHES] or ()
-    if any(each["num_warps"] is None for each in found):
+    live = row["live_launches"]
+    launches = json.loads(live) if live else row[LAUNCHES] or ()
+    if any(launch["num_warps"] is None for launch in launches):
         return
-    for each in found:
+    for launch in launches:
         yield Launch(
-            each["name"],
-            tuple(each["grid"]),
-            each["num_warps"],
-            each["num_stages"] or 0,
-            each["num_ctas"] or 1,
-            _parsed(each["constants"]),
-            _parsed(each["signature"]),
-            each.get("count") or 1,
+            launch["name"],
+            tuple(launch["grid"]),
+            launch["num_warps"],
+            launch["num_stages"] or 0,
+            launch["num_ctas"] or 1,
+            _parsed(launch["constants"]),
+            _parsed(launch["signature"]),
+            launch.get("count") or 1,
         )
 
 
-def _parsed(told: Any) -> Mapping[str, Any]:
-    return _mapping(told) if isinstance(told, str) else told or {}
+def _parsed(value: Any) -> Mapping[str, Any]:
+    return _mapping(value) if isinstance(value, str) else value or {}
 
 
 @functools.lru_cache(1 << 16)
 def _mapping(text: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(text)
-    return found
+    mapping: Mapping[str, Any] = json.loads(text)
+    return mapping
 
 
 def _configurations(store: Store) -> polars.DataFrame:

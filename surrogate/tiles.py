@@ -30,8 +30,8 @@ __all__ = ["MOVED", "ROUGH", "Setting", "tiles", "together"]
 _WARP = 32
 _SECTOR = 32.0
 _WAIT_S = 0.7e-6
-"""Of a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia Hopper
-GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
+"""Wait for a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia
+Hopper GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
 _LAUNCH_S = 2e-6
 """From the end of a launch to the start of the next, about."""
 ROUGH, MOVED = "tiles.rough_s", "tiles.moved_bytes"
@@ -43,7 +43,7 @@ _SMALL = 2.0**-20
 
 @dataclass(frozen=True)
 class Setting:
-    """What a block's features are relative to.
+    """Base of a block's features.
 
     Attributes:
         device: the GPU.
@@ -61,9 +61,9 @@ class Setting:
     stages: Array
 
     def __getitem__(self, rows: Array) -> Setting:
-        """Of some candidates."""
-        told = (self.blocks[rows], self.warps[rows], self.stages[rows])
-        return Setting(self.device, self.sol_s, self.read_bytes, self.write_bytes, *told)
+        """Select the settings of some candidates."""
+        columns = (self.blocks[rows], self.warps[rows], self.stages[rows])
+        return Setting(self.device, self.sol_s, self.read_bytes, self.write_bytes, *columns)
 
 
 def tiles(setting: Setting, call: Call) -> dict[str, Array]:
@@ -77,18 +77,18 @@ def tiles(setting: Setting, call: Call) -> dict[str, Array]:
     if block is None:
         return {}
     with np.errstate(all="ignore"):
-        found = _Counted.of(setting, block).columns()
+        counted = _Counted.of(setting, block).columns()
     number = len(setting.blocks)
     return {
         f"tiles.{key}": np.broadcast_to(np.asarray(value, float), number)
-        for key, value in found.items()
+        for key, value in counted.items()
     }
 
 
 def together(
     columns: Sequence[Mapping[str, Array]], counts: Sequence[Array], setting: Setting
 ) -> dict[str, Array]:
-    """What the launches of a call do together, of what is known of them, (candidates,) each.
+    """Combine what the launches of a call do, of what is known of them, (candidates,) each.
 
     Args:
         columns: `tiles` of each launch, the main one first.
@@ -97,16 +97,16 @@ def together(
     """
     further = _add(counts) - 1
     rough_s, moved = (
-        _add([np.nan_to_num(each[name]) * n for each, n in zip(columns, counts, strict=True)])
+        _add([np.nan_to_num(launch[name]) * n for launch, n in zip(columns, counts, strict=True)])
         for name in (ROUGH, MOVED)
     )
-    known = ~np.isnan(columns[0][ROUGH])
+    is_known = ~np.isnan(columns[0][ROUGH])
     least = max(setting.read_bytes + setting.write_bytes, 1)
-    found = {
+    totals = {
         "tiles.all_gap": _log2(np.fmax((rough_s + further * _LAUNCH_S) / setting.sol_s, 1)),
         "tiles.all_traffic": _log2(moved / least),
     }
-    return {name: np.where(known, column, np.nan) for name, column in found.items()}
+    return {name: np.where(is_known, column, np.nan) for name, column in totals.items()}
 
 
 @dataclass(frozen=True)
@@ -120,32 +120,32 @@ class _Counted:
     @staticmethod
     def of(setting: Setting, block: Block) -> _Counted:
         """Loops of unknown length are as long as it takes to read all that must be read."""
-        loads = [each for each in block.events if each.kind == "load"]
+        loads = [event for event in block.events if event.kind == "load"]
         loop = _sum(loads, lambda e: _bytes(e) if e.unknown else 0.0)
         rest = _sum(loads, lambda e: 0.0 if e.unknown else _bytes(e))
-        wanted = setting.read_bytes / np.maximum(setting.blocks, 1) - rest
-        trips = np.where(loop > 0, np.clip(wanted / loop, 1, _MOST_TRIPS), 1.0)
+        loop_bytes = setting.read_bytes / np.maximum(setting.blocks, 1) - rest
+        trips = np.where(loop > 0, np.clip(loop_bytes / loop, 1, _MOST_TRIPS), 1.0)
         return _Counted(setting, block, trips)
 
-    def all(self, kind: str, each: Callable[[Event], Number]) -> Number:
+    def all(self, kind: str, measure: Callable[[Event], Number]) -> Number:
         """The sum over events of a kind, in all trips of a block; NaN if there are none."""
         events = [event for event in self.block.events if event.kind == kind]
         if not events:
             return np.nan
-        return _sum(events, lambda e: each(e) * e.times * self._trips(bool(e.unknown)))
+        return _sum(events, lambda e: measure(e) * e.times * self._trips(bool(e.unknown)))
 
     def columns(self) -> dict[str, Number]:
         """All features."""
-        found = self._memory() | self._products() | self._threads() | self._arithmetic()
-        return found | self._modelled(found)
+        columns = self._memory() | self._products() | self._threads() | self._arithmetic()
+        return columns | self._modelled(columns)
 
     def _memory(self) -> dict[str, Number]:
         here = self.setting
-        found: dict[str, Number] = {}
+        columns: dict[str, Number] = {}
         for kind, least in (("load", here.read_bytes), ("store", here.write_bytes)):
             moved = here.blocks * self.all(kind, _bytes_once)
             sectors = here.blocks * self.all(kind, _sectors)
-            found |= {
+            columns |= {
                 f"{kind}_traffic": _log2(moved / max(least, 1)),
                 f"{kind}_sectors": _log2(sectors / np.maximum(moved, 1)),
                 f"{kind}_run": _log2(here.blocks * self.all(kind, _weighted_run) / moved),
@@ -153,22 +153,22 @@ class _Counted:
                 f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
             }
         atomics = here.blocks * self.all("atomic", lambda e: e.elements)
-        found["atomics"] = _log2(atomics)
-        found["atomics_per_written"] = _log2(atomics / max(here.write_bytes, 1))
-        return found
+        columns["atomics"] = _log2(atomics)
+        columns["atomics_per_written"] = _log2(atomics / max(here.write_bytes, 1))
+        return columns
 
     def _products(self) -> dict[str, Number]:
         here = self.setting
         dots = [event for event in self.block.events if event.kind == "dot"]
-        found: dict[str, Number] = {"dots": float(len(dots))}
+        products: dict[str, Number] = {"dots": float(len(dots))}
         if not dots:
-            return found
+            return products
         threads = here.warps * _WARP
         largest = _most([e.sizes[0] * e.sizes[1] for e in dots])
         staged = _most([e.staged for e in dots])
         rows, columns, depth = (_most([e.sizes[at] for e in dots]) for at in range(3))
         limit = here.device.limits.shared_bytes
-        return found | {
+        return products | {
             "dot_rows": _log2(rows),
             "dot_columns": _log2(columns),
             "dot_depth": _log2(depth),
@@ -197,17 +197,17 @@ class _Counted:
 
     def _kept(self) -> Number:
         """Bytes of the tensors that the largest loop carries."""
-        found: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
-        for each in self.block.events:
-            if each.kind == "carried":
-                found[each.loops, id(each.times)].append(_bytes_once(each))
-        return _most([0.0, *map(_add, found.values())])
+        groups: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
+        for event in self.block.events:
+            if event.kind == "carried":
+                groups[event.loops, id(event.times)].append(_bytes_once(event))
+        return _most([0.0, *map(_add, groups.values())])
 
     def _per_trip(self) -> Number:
         """Bytes that the innermost loads of a block ask for together."""
-        loads = [each for each in self.block.events if each.kind == "load"]
-        deepest = max((each.loops for each in loads), default=0)
-        return _add([_bytes_once(each) for each in loads if each.loops == deepest])
+        loads = [event for event in self.block.events if event.kind == "load"]
+        deepest = max((load.loops for load in loads), default=0)
+        return _add([_bytes_once(load) for load in loads if load.loops == deepest])
 
     def _arithmetic(self) -> dict[str, Number]:
         here = self.setting
@@ -219,14 +219,14 @@ class _Counted:
             "slow": _log2(slow / rates["sfu"] / here.sol_s),
         }
 
-    def _modelled(self, known: Mapping[str, Number]) -> dict[str, Number]:
+    def _modelled(self, columns: Mapping[str, Number]) -> dict[str, Number]:
         here = self.setting
-        registers, resident, fits = self._resident(known)
+        registers, resident, fits = self._resident(columns)
         waves = here.blocks / (here.device.sm_count * resident)
         even = np.ceil(waves) / waves
-        stages = np.where(known["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
+        stages = np.where(columns["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
         terms = self._terms(even, waves, stages)
-        arithmetic = [here.sol_s * 2.0 ** np.asarray(known[name]) for name in ("fast", "slow")]
+        arithmetic = [here.sol_s * 2.0 ** np.asarray(columns[name]) for name in ("fast", "slow")]
         total = _most([*terms.values(), *arithmetic])
         of_sm = np.minimum(resident, np.ceil(here.blocks / here.device.sm_count))
         return {
@@ -243,18 +243,18 @@ class _Counted:
             "in_flight": _log2(self._per_trip() * stages * of_sm),
         }
 
-    def _resident(self, known: Mapping[str, Number]) -> tuple[Number, Number, Number]:
+    def _resident(self, columns: Mapping[str, Number]) -> tuple[Number, Number, Number]:
         """Registers of a thread, blocks that an SM holds, at the least one, and if it does."""
         here, limits = self.setting, self.setting.device.limits
         threads = here.warps * _WARP
-        loaded = np.where(known["dots"] > 0, 0.0, self._per_trip())  # products read shared memory
+        loaded = np.where(columns["dots"] > 0, 0.0, self._per_trip())  # products read shared memory
         alive = np.fmax(self._kept() + loaded, 4 * self.block.largest)
         registers = np.clip(_SPARE_REGISTERS + alive / 4 / threads, 32, 512)
-        shared = np.nan_to_num(np.asarray(known.get("staged", 0.0), float)) * limits.shared_bytes
-        found = np.minimum(limits.threads // threads, limits.blocks)
-        found = np.fmin(found, limits.registers / np.minimum(registers, 255) // threads)
-        found = np.fmin(found, limits.shared_bytes // np.maximum(shared, 1024))
-        return registers, np.maximum(found, 1), found >= 1
+        shared = np.nan_to_num(np.asarray(columns.get("staged", 0.0), float)) * limits.shared_bytes
+        blocks = np.minimum(limits.threads // threads, limits.blocks)
+        blocks = np.fmin(blocks, limits.registers / np.minimum(registers, 255) // threads)
+        blocks = np.fmin(blocks, limits.shared_bytes // np.maximum(shared, 1024))
+        return registers, np.maximum(blocks, 1), blocks >= 1
 
     def _terms(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
         """Seconds by resource."""
@@ -268,8 +268,10 @@ class _Counted:
             "wait": np.ceil(waves) * waits * _WAIT_S / stages,
         }
 
-    def _moved(self, each: Callable[[Event], Number]) -> Number:
-        return _add([np.nan_to_num(self.all(kind, each)) for kind in ("load", "store", "atomic")])
+    def _moved(self, measure: Callable[[Event], Number]) -> Number:
+        return _add(
+            [np.nan_to_num(self.all(kind, measure)) for kind in ("load", "store", "atomic")]
+        )
 
     def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
         """FLOP/s of the tensor cores at the width of the operands."""
@@ -281,10 +283,10 @@ class _Counted:
         return self.guessed if unknown else 1.0
 
     def _waits(self) -> list[tuple[Number, bool]]:
-        """How often each loop with loads goes round, and whether that is unknown."""
-        loads = [each for each in self.block.events if each.kind == "load"]
-        found = {(e.loops, id(e.times)): (np.asarray(e.times), bool(e.unknown)) for e in loads}
-        return list(found.values())
+        """Return how often each loop with loads goes round, and whether that is unknown."""
+        loads = [event for event in self.block.events if event.kind == "load"]
+        waits = {(e.loops, id(e.times)): (np.asarray(e.times), bool(e.unknown)) for e in loads}
+        return list(waits.values())
 
 
 def _bytes_once(event: Event) -> Number:
@@ -324,8 +326,8 @@ def _whole_products(event: Event) -> Number:
     return event.elements * whole / (rows * columns * depth)
 
 
-def _sum(events: Sequence[Event], each: Callable[[Event], Number]) -> Number:
-    return _add([each(event) for event in events])
+def _sum(events: Sequence[Event], measure: Callable[[Event], Number]) -> Number:
+    return _add([measure(event) for event in events])
 
 
 def _add(values: Sequence[Number]) -> Number:

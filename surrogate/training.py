@@ -57,9 +57,9 @@ def train(
     with pool(min(len(Depth), cores())) as workers:
         jobs = {depth: workers.submit(_learned, stores, depth, settings, seed) for depth in Depth}
         for depth, job in jobs.items():
-            found = job.result()
-            if found is not None:
-                trees[depth], costs[depth], learned[depth.value] = found
+            result = job.result()
+            if result is not None:
+                trees[depth], costs[depth], learned[depth.value] = result
                 tell(f"{depth.value}: learned from {learned[depth.value]['configurations']:,}")
     if not trees:
         raise InputError(
@@ -86,16 +86,16 @@ def _learned(
     if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
         return None
     trees = Trees.fit(table, settings, seed)
-    spent, asked = spent_of(stores, table), asked_of(depth)
+    spent, fields = spent_of(stores, table), asked_of(depth)
     about = _about(table) | {
         "families_left_out": figures_of_left_out(table, trees.left_out_ms),
-        "costs_of_families_left_out": figures(table, spent, asked, seed),
+        "costs_of_families_left_out": figures(table, spent, fields, seed),
     }
-    return trees, CostModel.fit(table, spent, asked, seed), about
+    return trees, CostModel.fit(table, spent, fields, seed), about
 
 
 def _about(table: Table) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    about: dict[str, Any] = {
         "configurations": len(table),
         "kernels": len(np.unique(table.about["kernel_id"])),
         "problems": len(np.unique(table.about["problem_id"])),
@@ -103,26 +103,26 @@ def _about(table: Table) -> dict[str, Any]:
     }
     for name in ("device", "triton_version"):
         values, counts = np.unique(table.about[name].astype(str), return_counts=True)
-        told[name] = {str(v): int(n) for v, n in zip(values, counts, strict=True)}
-    return told
+        about[name] = {str(v): int(n) for v, n in zip(values, counts, strict=True)}
+    return about
 
 
 def figures_of_left_out(table: Table, left_out_ms: Array) -> Mapping[str, Any]:
-    """How well rows were forecast by models that did not know their family.
+    """Judge forecasts of rows by models that did not know their family.
 
     Args:
         table: with times.
         left_out_ms: the forecasts, (rows,).
     """
-    found = judged(table, Forecasts.of(left_out_ms))
+    evaluation = judged(table, Forecasts.of(left_out_ms))
     pools = {
         kind: {
-            "spearman_median": round(each.spearman_median, 4),
-            "spearman_p10": round(each.spearman_p10, 4),
-            **{f"regret_top{n}_mean": round(each.regrets[n], 4) for n in FIRST},
-            "problems": each.problems,
+            "spearman_median": round(ranking.spearman_median, 4),
+            "spearman_p10": round(ranking.spearman_p10, 4),
+            **{f"regret_top{n}_mean": round(ranking.regrets[n], 4) for n in FIRST},
+            "problems": ranking.problems,
         }
-        for kind, each in found.pools.items()
-        if each.problems
+        for kind, ranking in evaluation.pools.items()
+        if ranking.problems
     }
-    return {"pools": pools, "time_error_median": round(found.time_error, 4)}
+    return {"pools": pools, "time_error_median": round(evaluation.time_error, 4)}

@@ -68,7 +68,7 @@ kernels that were never seen."""
 
 @dataclass(frozen=True)
 class Settings:
-    """How trees are grown.
+    """Settings of growing trees.
 
     Attributes:
         members: models in the ensemble, each without a fold of the families; 1 for a single model
@@ -109,45 +109,45 @@ _UNSURE_LOG2 = 0.4
 left out; 0.3 to 0.6 do as well (docs/lab/surrogate.md)."""
 
 _SIZES = Settings(rounds=80, leaves=24)
-"""Of the model of residuals' sizes, which need less detail."""
+"""Settings of the model of residuals' sizes, which need less detail."""
 
 _SINGLE = Settings(rounds=120, rate=0.15, rows=1.0, columns=1.0, least_weight=1.0)
-"""Of the single model that imitates the ensemble."""
+"""Settings of the single model that imitates the ensemble."""
 
 
 @dataclass(frozen=True)
 class Belief:
-    """What the members of an ensemble expect of log2(time / base).
+    """Expectation of an ensemble's members of log2(time / base).
 
     Attributes:
-        told: the mean of the members, (rows,).
+        member_mean: the mean of the members, (rows,).
         spread: their standard deviation, (rows,).
         modelled: where the base is a modelled time, (rows,).
     """
 
-    told: Array
+    member_mean: Array
     spread: Array
     modelled: Array
 
     @staticmethod
     def of(parts: Array, modelled: Array) -> Belief:
-        """Of what each member says, (members, rows)."""
+        """Average what each member says, (members, rows)."""
         spread = parts.std(axis=0, ddof=1) if len(parts) > 1 else np.zeros(parts.shape[1])
         return Belief(parts.mean(axis=0), np.asarray(spread), modelled)
 
     def __getitem__(self, rows: Array) -> Belief:
-        """Of some rows."""
-        return Belief(self.told[rows], self.spread[rows], self.modelled[rows])
+        """Select the beliefs of some rows."""
+        return Belief(self.member_mean[rows], self.spread[rows], self.modelled[rows])
 
     @property
     def trust(self) -> Array:
-        """How much of what the members say counts, 0 to 1, (rows,)."""
+        """Share of what the members say that counts, 0 to 1, (rows,)."""
         return np.where(self.modelled, 1 / (1 + np.square(self.spread / _UNSURE_LOG2)), 1.0)
 
     @property
     def mean(self) -> Array:
-        """What is expected, drawn towards a modelled time where the members differ, (rows,)."""
-        return np.asarray(self.told * self.trust)
+        """Expectation, drawn towards a modelled time where the members differ, (rows,)."""
+        return np.asarray(self.member_mean * self.trust)
 
     def beside(self, values: Array) -> Array:
         """Features (rows, names) with the spread as one more, for models of errors."""
@@ -156,7 +156,7 @@ class Belief:
 
 @dataclass(frozen=True)
 class Forecasts:
-    """What a model expects of some candidates.
+    """Expectation of a model of some candidates.
 
     Attributes:
         time_ms: (rows,).
@@ -180,15 +180,15 @@ class Forecasts:
         return Forecasts(np.asarray(time_ms, float), nothing, nothing, nothing, trusted)
 
     def __getitem__(self, rows: Array) -> Forecasts:
-        """Of some rows."""
-        return Forecasts(*(each[rows] for each in self._all()))
+        """Select the forecasts of some rows."""
+        return Forecasts(*(column[rows] for column in self._all()))
 
     def with_(self, rows: Array, other: Forecasts) -> Forecasts:
         """With those of some rows from another."""
-        found = [np.array(each) for each in self._all()]
-        for mine, theirs in zip(found, other._all(), strict=True):
+        columns = [np.array(column) for column in self._all()]
+        for mine, theirs in zip(columns, other._all(), strict=True):
             mine[rows] = theirs
-        return Forecasts(*found)
+        return Forecasts(*columns)
 
     def _all(self) -> tuple[Array, ...]:
         return self.time_ms, self.low_ms, self.high_ms, self.size, self.abstains
@@ -196,7 +196,7 @@ class Forecasts:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What forecasts are worth, learned from those of rows that were left out.
+    """Worth of forecasts, learned from those of rows that were left out.
 
     Attributes:
         interval, doubt, reach, scatter, fallback: as of `Trees`.
@@ -210,28 +210,28 @@ class Calibration:
 
     @staticmethod
     def of(
-        table: Table, values: Array, told: Belief, settings: Settings = DEFAULTS, seed: int = 0
+        table: Table, values: Array, belief: Belief, settings: Settings = DEFAULTS, seed: int = 0
     ) -> Calibration:
         """Learn it.
 
         Args:
             table: with times.
             values: features of its rows, (rows, names).
-            told: what was expected of each row by models that did not know its family.
+            belief: what was expected of each row by models that did not know its family.
             settings: `Settings.threads` counts.
             seed: of the model of sizes.
         """
-        wanted, folds = target(table), group_folds(table.about["family"])
+        targets, folds = target(table), group_folds(table.about["family"])
         sizes = replace(_SIZES, threads=settings.threads)
 
-        def fit(known: Array, sized: Array) -> Grown:
-            return _grow(known, sized, None, sizes, seed)
+        def fit(inputs: Array, sized: Array) -> Grown:
+            return _grow(inputs, sized, None, sizes, seed)
 
-        residual = wanted - told.mean
-        interval, size = fit_interval(told.beside(values), residual, folds, fit)
+        residual = targets - belief.mean
+        interval, size = fit_interval(belief.beside(values), residual, folds, fit)
         doubt, abstains = fit_doubt(values, size, folds)
-        fallback = _around(wanted[abstains]) if abstains.any() else (-np.inf, np.inf)
-        forecast = np.log2(table.base_ms) + told.mean
+        fallback = _around(targets[abstains]) if abstains.any() else (-np.inf, np.inf)
+        forecast = np.log2(table.base_ms) + belief.mean
         reach, scatter = reach_of(table, forecast, size), scatter_of(table, residual, size)
         return Calibration(interval, doubt, reach, scatter, fallback)
 
@@ -288,11 +288,18 @@ class Trees:
         mean = _believed(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
         single = _grow(values[rows], mean, weight, alike, seed)
-        told = out_of_family(table, settings, seed) if left_out is None else left_out
-        found = Calibration.of(table, values, told, settings, seed)
-        left_out_ms = table.base_ms * 2.0**told.mean
-        known = frozenset(_short(table))
-        return Trees(names, members, single, **vars(found), known=known, left_out_ms=left_out_ms)
+        belief = out_of_family(table, settings, seed) if left_out is None else left_out
+        calibration = Calibration.of(table, values, belief, settings, seed)
+        left_out_ms = table.base_ms * 2.0**belief.mean
+        known_kernels = frozenset(_short(table))
+        return Trees(
+            names,
+            members,
+            single,
+            **vars(calibration),
+            known=known_kernels,
+            left_out_ms=left_out_ms,
+        )
 
     def recalibrated(self, calibration: Calibration) -> Trees:
         """The same models with other intervals and doubts."""
@@ -300,21 +307,21 @@ class Trees:
 
     @property
     def calibration(self) -> Calibration:
-        """What goes with what the models expect."""
+        """Calibration that goes with what the models expect."""
         return Calibration(self.interval, self.doubt, self.reach, self.scatter, self.fallback)
 
     def forecast(self, table: Table) -> Forecasts:
         """Times and intervals of the rows of a table, whose own times are not read."""
         values = columns_of(table, self.names)
         belief = self.believed(values, is_modelled(table))
-        return self.told(values, belief, table.base_ms, familiar=self.familiar(table))
+        return self.forecasts_of(values, belief, table.base_ms, familiar=self.familiar(table))
 
     def familiar(self, table: Table) -> Array:
         """Which rows are of kernels that it learned from, (rows,)."""
         return np.isin(_short(table), sorted(self.known))
 
     def believed(self, values: Array, modelled: Array) -> Belief:
-        """What the ensemble expects.
+        """Return what the ensemble expects.
 
         Args:
             values: features, (rows, names).
@@ -326,7 +333,7 @@ class Trees:
         """The size of a typical error, in log2, (rows,)."""
         return self.interval.size(belief.beside(values))
 
-    def told(
+    def forecasts_of(
         self,
         values: Array,
         belief: Belief,
@@ -383,18 +390,18 @@ def _matrix(values: Array) -> Any:
 def useful(table: Table, settings: Settings) -> list[str]:
     """Names of features that vary; of parameters those that several families have."""
     families = np.unique(table.about["family"], return_inverse=True)[1]
-    found = []
+    useful_names = []
     for name in table.names:
         if group_of(name) in settings.leave_out:
             continue
         column = table.column(name)
-        known = ~np.isnan(column)
+        present = ~np.isnan(column)
         is_named = name.startswith("params.") and not name.startswith("params.constant_")
-        if is_named and len(np.unique(families[known])) < _LEAST_FAMILIES:
+        if is_named and len(np.unique(families[present])) < _LEAST_FAMILIES:
             continue
-        if known.any() and (not known.all() or column.min() < column.max()):
-            found.append(name)
-    return found
+        if present.any() and (not present.all() or column.min() < column.max()):
+            useful_names.append(name)
+    return useful_names
 
 
 def _around(residuals: Array) -> tuple[float, float]:
@@ -403,11 +410,11 @@ def _around(residuals: Array) -> tuple[float, float]:
 
 
 def _grow(
-    values: Array, wanted: Array, weight: Array | None, settings: Settings, seed: int
+    values: Array, targets: Array, weight: Array | None, settings: Settings, seed: int
 ) -> Grown:
     xgb = xgboost()
     threads = settings.threads or None
-    asked = {
+    options = {
         "objective": "reg:squarederror",
         "tree_method": "hist",
         "grow_policy": "lossguide",
@@ -422,9 +429,9 @@ def _grow(
         "nthread": threads,
     }
     data = xgb.QuantileDMatrix(
-        values, wanted, weight=weight, nthread=threads, max_bin=settings.bins
+        values, targets, weight=weight, nthread=threads, max_bin=settings.bins
     )
-    return Grown(xgb.train(asked, data, settings.rounds))
+    return Grown(xgb.train(options, data, settings.rounds))
 
 
 def ensemble(
@@ -436,13 +443,13 @@ def ensemble(
     grow = _Growing(table, names, settings, 1000 * seed)
     folds = group_folds(table.about["family"], settings.members)
     return names, tuple(
-        grow(known if (known := folds != fold).any() else ~known, fold)  # all, if it has all
+        grow(train if (train := folds != fold).any() else ~train, fold)  # all, if it has all
         for fold in range(settings.members)
     )
 
 
 def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Belief:
-    """What models expect of each row that did not learn from its family.
+    """Return what models expect of each row that did not learn from its family.
 
     Each model leaves out two folds of the families, so that a row has several that do not know it,
     which differ as members differ on what none of them knows; with one member a single one. Where
@@ -459,18 +466,19 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
         pairs = [(fold, fold) for fold in range(GROUPS)]
     parts: defaultdict[int, list[Array]] = defaultdict(list)
     for place, pair in enumerate(pairs):
-        known = ~np.isin(folds[learned], pair)
-        if not known.any():
+        train = ~np.isin(folds[learned], pair)
+        if not train.any():
             continue
-        grown = grow(known, place)
+        grown = grow(train, place)
         for fold in dict.fromkeys(pair):
             parts[fold].append(grown.predict(values[folds == fold]))
-    found = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
-    for fold, each in parts.items():
+    overall = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
+    for fold, predictions in parts.items():
         rows = folds == fold
-        belief = Belief.of(np.array(each), found.modelled[rows])
-        found.told[rows], found.spread[rows] = belief.told, belief.spread
-    return found
+        belief = Belief.of(np.array(predictions), overall.modelled[rows])
+        overall.member_mean[rows] = belief.member_mean
+        overall.spread[rows] = belief.spread
+    return overall
 
 
 @dataclass
@@ -498,7 +506,7 @@ class _Growing:
 
 
 def _believed(members: Sequence[Grown], values: Array, modelled: Array) -> Belief:
-    return Belief.of(np.array([each.predict(values) for each in members]), modelled)
+    return Belief.of(np.array([member.predict(values) for member in members]), modelled)
 
 
 def _short(table: Table) -> Array:
@@ -513,18 +521,18 @@ def is_modelled(table: Table) -> Array:
 
 def drawn(table: Table, most: int) -> Array:
     """Which rows are learned from: at most `most` of a kernel at a shape on a GPU, (rows,)."""
-    found = np.ones(len(table), bool)
+    kept = np.ones(len(table), bool)
     for rows in cells_of(table):
         if len(rows) > most:
             params = table.about["params"][rows]
-            chance = [hashlib.sha256(str(each).encode()).digest() for each in params]
+            chance = [hashlib.sha256(str(param).encode()).digest() for param in params]
             order = sorted(range(len(rows)), key=chance.__getitem__)
-            found[rows[order[most:]]] = False
-    return found
+            kept[rows[order[most:]]] = False
+    return kept
 
 
 def target(table: Table) -> Array:
-    """What is learned, (rows,)."""
+    """Return what is learned, (rows,)."""
     return np.asarray(np.log2(table.time_ms / table.base_ms))
 
 
@@ -545,19 +553,19 @@ def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
 
 def _crowding(table: Table, crowd: float) -> Array:
     """1 / (rows of the kernel at the shape on the GPU) ** crowd, 1 in the mean, (rows,)."""
-    found = np.empty(len(table))
+    crowding = np.empty(len(table))
     for rows in cells_of(table):
-        found[rows] = len(rows) ** -crowd
-    return np.asarray(found / found.mean())
+        crowding[rows] = len(rows) ** -crowd
+    return np.asarray(crowding / crowding.mean())
 
 
 def columns_of(table: Table, names: Sequence[str]) -> Array:
     """Features by name, (rows, names); NaN where the table lacks one."""
-    known = {name: place for place, name in enumerate(table.names)}
+    place_of = {name: place for place, name in enumerate(table.names)}
     values = np.full((len(table), len(names)), np.nan, np.float32)
     for place, name in enumerate(names):
-        if name in known:
-            values[:, place] = table.values[:, known[name]]
+        if name in place_of:
+            values[:, place] = table.values[:, place_of[name]]
     return values
 
 

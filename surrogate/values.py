@@ -71,7 +71,7 @@ COMPARED: dict[type, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of a value.
+    """Knowledge of a value.
 
     Attributes:
         number: of a scalar; NaN if unknown.
@@ -93,7 +93,7 @@ class Value:
 
     @property
     def elements(self) -> Number:
-        """How many a block holds."""
+        """Number of elements that a block holds."""
         return functools.reduce(operator.mul, self.sizes, 1.0)
 
 
@@ -102,83 +102,83 @@ UNKNOWN = Value()
 
 
 def literal(value: object) -> Value:
-    """What is known of a constant."""
+    """Return what is known of a constant."""
     if isinstance(value, (bool, int, float)):
         return Value(float(value))
     return Value(value if isinstance(value, str) else np.nan)
 
 
 def is_text(number: Number) -> bool:
-    """Whether a number is a word, of any candidate."""
+    """Tell whether a number is a word, of any candidate."""
     return isinstance(number, str) or (
         isinstance(number, np.ndarray) and number.dtype.kind in "OUS"
     )
 
 
-def are_texts(told: Sequence[Value]) -> bool:
-    """Whether any is a word."""
-    return any(is_text(each.number) for each in told)
+def are_texts(values: Sequence[Value]) -> bool:
+    """Tell whether any is a word."""
+    return any(is_text(value.number) for value in values)
 
 
-def are_scalars(told: Sequence[Value]) -> bool:
-    """Whether none is a tensor."""
-    return all(not each.sizes for each in told)
+def are_scalars(values: Sequence[Value]) -> bool:
+    """Tell whether none is a tensor."""
+    return all(not value.sizes for value in values)
 
 
-def computed(op: ast.operator, left: Number, right: Number) -> Number:
-    """What an arithmetic operator makes of two numbers; NaN if nobody knows."""
-    if is_text(left) or is_text(right):
+def computed(op: ast.operator, lhs: Number, rhs: Number) -> Number:
+    """Apply an arithmetic operator to two numbers; NaN if nobody knows."""
+    if is_text(lhs) or is_text(rhs):
         return np.nan
     compute = _NUMERIC.get(type(op)) or _BITS.get(type(op))
     if compute is None:
         return np.nan
-    found = compute(np.asarray(left, float), np.asarray(right, float))
-    return float(found) if np.ndim(found) == 0 else found
+    result = compute(np.asarray(lhs, float), np.asarray(rhs, float))
+    return float(result) if np.ndim(result) == 0 else result
 
 
-def compared(compare: Callable[[Any, Any], Any], left: Number, right: Number) -> Number:
+def compared(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
     """1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
-    if is_text(left) != is_text(right):
+    if is_text(lhs) != is_text(rhs):
         return np.nan
-    if is_text(left):
-        return compare(np.asarray(left, object), np.asarray(right, object)).astype(float)
-    left, right = np.asarray(left, float), np.asarray(right, float)
-    found = np.where(np.isnan(left) | np.isnan(right), np.nan, compare(left, right))
-    return float(found) if np.ndim(found) == 0 else found
+    if is_text(lhs):
+        return compare(np.asarray(lhs, object), np.asarray(rhs, object)).astype(float)
+    lhs, rhs = np.asarray(lhs, float), np.asarray(rhs, float)
+    result = np.where(np.isnan(lhs) | np.isnan(rhs), np.nan, compare(lhs, rhs))
+    return float(result) if np.ndim(result) == 0 else result
 
 
-def truth(told: Number) -> Any:
+def truth(number: Number) -> Any:
     """1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
-    if is_text(told):
-        return np.asarray(np.asarray(told, object) != "", float)
-    found = np.asarray(told, float)
-    return None if np.any(np.isnan(found)) else (found != 0).astype(float)
+    if is_text(number):
+        return np.asarray(np.asarray(number, object) != "", float)
+    flags = np.asarray(number, float)
+    return None if np.any(np.isnan(flags)) else (flags != 0).astype(float)
 
 
-def broadcast(left: Value, right: Value) -> Value:
+def broadcast(lhs: Value, rhs: Value) -> Value:
     """A tensor of the sizes that two have together; nothing is known of its elements."""
-    rank = max(len(left.sizes), len(right.sizes))
-    one, other = ((1.0,) * (rank - len(each.sizes)) + each.sizes for each in (left, right))
+    rank = max(len(lhs.sizes), len(rhs.sizes))
+    one, other = ((1.0,) * (rank - len(value.sizes)) + value.sizes for value in (lhs, rhs))
     sizes = tuple(np.fmax(a, b) for a, b in zip(one, other, strict=True))
-    width = np.maximum(left.width if left.sizes else 0.0, right.width if right.sizes else 0.0)
+    width = np.maximum(lhs.width if lhs.sizes else 0.0, rhs.width if rhs.sizes else 0.0)
     return Value(sizes=sizes, steps=(np.nan,) * rank, width=width)
 
 
-def steps_of(op: ast.operator, left: Value, right: Value, rank: int) -> tuple[Number, ...]:
-    """How far apart neighbours of a result are in each of `rank` dimensions."""
-    one, other = (_padded(each, rank) for each in (left, right))
+def steps_of(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
+    """Return how far apart neighbours of a result are in each of `rank` dimensions."""
+    one, other = (_padded(value, rank) for value in (lhs, rhs))
     if isinstance(op, (ast.Add, ast.Sub, ast.BitOr)):
         return tuple(a + b for a, b in zip(one, other, strict=True))
-    if isinstance(op, ast.Mult) and not (left.sizes and right.sizes):
-        tensor, scalar = (one, right) if left.sizes else (other, left)
+    if isinstance(op, ast.Mult) and not (lhs.sizes and rhs.sizes):
+        tensor, scalar = (one, rhs) if lhs.sizes else (other, lhs)
         factor = np.nan if is_text(scalar.number) else scalar.number
         far = np.where(np.isnan(factor), FAR, factor)
-        return tuple(each * far for each in tensor)
-    if isinstance(op, ast.FloorDiv) and left.sizes and not right.sizes:
-        parts = FAR if is_text(right.number) else np.asarray(right.number, float)
+        return tuple(step * far for step in tensor)
+    if isinstance(op, ast.FloorDiv) and lhs.sizes and not rhs.sizes:
+        parts = FAR if is_text(rhs.number) else np.asarray(rhs.number, float)
         rare = ~(parts < _RARE)  # neighbours mostly have the same quotient
-        return tuple(np.where(rare, 0.0, each / np.where(rare, 1.0, parts)) for each in one)
-    if isinstance(op, ast.Mod) and left.sizes:
+        return tuple(np.where(rare, 0.0, step / np.where(rare, 1.0, parts)) for step in one)
+    if isinstance(op, ast.Mod) and lhs.sizes:
         return one
     return (np.nan,) * rank
 
@@ -189,12 +189,12 @@ def _padded(value: Value, rank: int) -> tuple[Number, ...]:
 
 def run_of(pointer: Value) -> Number:
     """Elements that lie next to each other; NaN if data decide where."""
-    found: Number = 1.0
+    run: Number = 1.0
     lost: Number = False
     for size, step in zip(pointer.sizes, pointer.steps, strict=True):
-        found = np.where(np.abs(step) == 1, found * size, found)
+        run = np.where(np.abs(step) == 1, run * size, run)
         lost = lost | np.isnan(step)
-    return np.where(lost & (found == 1), np.nan, found)
+    return np.where(lost & (run == 1), np.nan, run)
 
 
 def transposed(value: Value) -> Value:

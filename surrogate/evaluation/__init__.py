@@ -1,1 +1,1 @@
-"""How well a model ranks and forecasts: splits, pools, figures, baselines."""
+"""Evaluation of a model's rankings and forecasts: splits, pools, figures, baselines."""

@@ -1,4 +1,4 @@
-"""Whether a forecaster knows what it does not know: coverage of its intervals, and abstention."""
+"""Knowledge of a forecaster of what it does not know: coverage of intervals, and abstention."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_ROWS = 20
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many rows are in their 90 % interval, as shares; NaN without intervals.
+    """Shares of rows in their 90 % interval; NaN without intervals.
 
     Attributes:
         share: of all rows.
@@ -36,7 +36,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Abstaining:
-    """Where a forecaster abstains.
+    """Abstention of a forecaster.
 
     Attributes:
         share: of all rows.
@@ -48,10 +48,10 @@ class Abstaining:
 
 
 def coverage_of(table: Table, forecasts: Forecasts) -> Coverage:
-    """Of rows of a table and their forecasts."""
+    """Measure the coverage of forecasts of rows of a table."""
     if np.isnan(forecasts.low_ms).all():
         return Coverage(np.nan, np.nan, np.nan, 0)
-    shares = np.array([each for each, _ in by_family(table, forecasts).values()])
+    shares = np.array([share for share, _ in by_family(table, forecasts).values()])
     low = (float(np.quantile(shares, 0.1)), float(shares.min())) if len(shares) else (np.nan,) * 2
     return Coverage(float(_inside(table, forecasts).mean()), *low, len(shares))
 
@@ -69,7 +69,7 @@ def by_family(table: Table, forecasts: Forecasts) -> dict[str, tuple[float, int]
 
 
 def abstaining_of(table: Table, forecasts: Forecasts) -> Abstaining:
-    """Of rows of a table and their forecasts."""
+    """Measure the abstention of forecasts of rows of a table."""
     abstains = forecasts.abstains.astype(bool)
     if not abstains.any() or abstains.all():
         return Abstaining(float(abstains.mean()) if len(abstains) else 0.0, np.nan)

@@ -31,7 +31,7 @@ __all__ = ["Evaluation", "evaluate", "judged", "left_out"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well one forecaster does on one split.
+    """Figures of one forecaster on one split.
 
     Attributes:
         pools: figures by the kind of pool.
@@ -72,13 +72,13 @@ def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) ->
 
 
 def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
-    """Each row as forecast when it is left out; NaN for rows of no fold."""
-    found = Forecasts.of(np.full(len(table), np.nan))
+    """Forecast each row when it is left out; NaN for rows of no fold."""
+    forecasts = Forecasts.of(np.full(len(table), np.nan))
     for fold in folds_of(table, split):
         if len(fold.train) and len(fold.test):
             learns = for_fold(forecaster, fold)
-            found = found.with_(fold.test, learns(table[fold.train], table[fold.test]))
-    return found
+            forecasts = forecasts.with_(fold.test, learns(table[fold.train], table[fold.test]))
+    return forecasts
 
 
 def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
@@ -86,7 +86,10 @@ def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
     rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
     pools = {kind: list(pools_of(table, kind, rows, seed)) for kind in KINDS}
     return Evaluation(
-        {kind: figures_of(table, each, forecasts.time_ms) for kind, each in pools.items()},
+        {
+            kind: figures_of(table, pools_of_kind, forecasts.time_ms)
+            for kind, pools_of_kind in pools.items()
+        },
         time_error(forecasts.time_ms[rows], table.time_ms[rows]),
         coverage_of(table[rows], forecasts[rows]),
         abstaining_of(table[rows], forecasts[rows]),

@@ -39,17 +39,17 @@ __all__ = [
 ]
 
 FIRST = (1, 3, 5, 8)
-"""How many of the best-ranked are measured, for regret."""
+"""Numbers of the best-ranked that are measured, for regret."""
 
 APART = {"over_1.2": (1.2, np.inf), "1.2_to_1.5": (1.2, 1.5)}
-"""How many times slower the slower one of a pair is."""
+"""Ratios of the slower one's time of a pair to the faster one's."""
 
 _NEAR, _OFTEN, _FULL = 1.02, 0.9, 48
 
 
 @dataclass(frozen=True)
 class Figures:
-    """How well scores rank the pools of one kind.
+    """Figures of scores that rank the pools of one kind.
 
     Attributes:
         spearman_median, spearman_p10: over groups.
@@ -69,7 +69,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Pairs:
-    """How often the faster one of two kernels for a problem is told.
+    """Share of pairs of kernels for a problem of which the faster one is told.
 
     Attributes:
         right: share, 0 to 1; NaN without pairs.
@@ -81,7 +81,7 @@ class Pairs:
 
 
 def figures_of(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
-    """How well a score ranks: the lower, the faster.
+    """Judge how well a score ranks: the lower, the faster.
 
     Args:
         table: with the times.
@@ -94,7 +94,7 @@ def figures_of(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
     ranks: defaultdict[str, list[float]] = defaultdict(list)
     for pool in pools:
         ranks[pool.group].append(spearman(score[pool.rows], table.time_ms[pool.rows]))
-    means = [float(np.mean(each)) for each in ranks.values()]
+    means = [float(np.mean(correlations)) for correlations in ranks.values()]
     problems = len({str(table.about["problem_id"][pool.rows[0]]) for pool in pools})
     full = [pool for pool in pools if len(pool.rows) >= _FULL]
     return Figures(
@@ -122,11 +122,11 @@ def regret_curve(
         np.mean([np.mean(pools, axis=0) for pools in problems.values()], axis=0)
         for problems in lost.values()
     ]
-    return [float(each) for each in np.mean(by_family, axis=0)]
+    return [float(value) for value in np.mean(by_family, axis=0)]
 
 
 def _often(table: Table, pools: Sequence[Pool], score: Array) -> int:
-    """How many must be measured in nine of ten pools; pools of one group share its weight."""
+    """Return how many must be measured in nine of ten pools; pools of a group share its weight."""
     if not pools:
         return 0
     numbers = np.array([needed(score[pool.rows], table.time_ms[pool.rows]) for pool in pools])
@@ -140,20 +140,20 @@ def _often(table: Table, pools: Sequence[Pool], score: Array) -> int:
 
 
 def needed(scores: Array, times_ms: Array) -> int:
-    """How many of a pool must be measured, in order, to have one within 2 % of its best."""
+    """Return how many of a pool must be measured, in order, to have one within 2 % of its best."""
     ranked = times_ms[np.argsort(scores, kind="stable")]
     return int(np.argmax(ranked <= _NEAR * ranked.min())) + 1
 
 
 def pairs_of(table: Table, pools: Iterable[Pool], score: Array) -> dict[str, Pairs]:
-    """Whether of two kernels for one problem the faster one is told.
+    """Judge whether of two kernels for one problem the faster one is told.
 
     Args:
         table: with the times.
         pools: that mix the kernels of a problem.
         score: (rows of the table,); a pair with equal scores counts half.
     """
-    told: dict[str, defaultdict[str, list[float]]] = {name: defaultdict(list) for name in APART}
+    rights: dict[str, defaultdict[str, list[float]]] = {name: defaultdict(list) for name in APART}
     for pool in pools:
         times, scores = table.time_ms[pool.rows], score[pool.rows]
         kernels = table.about["kernel_id"][pool.rows]
@@ -162,20 +162,20 @@ def pairs_of(table: Table, pools: Iterable[Pool], score: Array) -> dict[str, Pai
         right = (np.sign(scores[slow] - scores[fast]) + 1) / 2
         for name, (low, high) in APART.items():
             if len(those := right[(ratio > low) & (ratio <= high)]):
-                told[name][pool.group].append(float(those.mean()))
+                rights[name][pool.group].append(float(those.mean()))
     return {
         name: Pairs(_mean_of_means(list(groups.values())), len(groups))
-        for name, groups in told.items()
+        for name, groups in rights.items()
     }
 
 
 def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
-    return float(np.mean([np.mean(each) for each in groups])) if groups else np.nan
+    return float(np.mean([np.mean(group) for group in groups])) if groups else np.nan
 
 
-def spearman(left: Array, right: Array) -> float:
+def spearman(one: Array, other: Array) -> float:
     """Rank correlation, ties at their mean rank; 0 if one side is constant."""
-    a, b = _ranks(left), _ranks(right)
+    a, b = _ranks(one), _ranks(other)
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size else 0.0
@@ -189,8 +189,10 @@ def _ranks(values: Array) -> Array:
 
 def regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> list[float]:
     """The regret of a pool for each number that may be measured."""
-    found = np.minimum.accumulate(times_ms[np.argsort(scores, kind="stable")]) / times_ms.min()
-    return [min(float(found[min(n, len(found)) - 1]) - 1, 1.0) for n in first]
+    best_so_far = (
+        np.minimum.accumulate(times_ms[np.argsort(scores, kind="stable")]) / times_ms.min()
+    )
+    return [min(float(best_so_far[min(n, len(best_so_far)) - 1]) - 1, 1.0) for n in first]
 
 
 def time_error(forecast_ms: Array, time_ms: Array) -> float:

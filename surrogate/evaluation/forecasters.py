@@ -75,18 +75,18 @@ class OnTrees:
     left_out: Belief | None = field(default=None, repr=False)
     points: int = 0
 
-    def __call__(self, known: Table, asked: Table) -> Forecasts:
+    def __call__(self, train: Table, test: Table) -> Forecasts:
         """Learn, and forecast; if `points` are asked for, after they were measured."""
-        grown = self.grown(known)
-        return self.informed(grown, asked) if self.points else grown.forecast(asked)
+        grown = self.grown(train)
+        return self.informed(grown, test) if self.points else grown.forecast(test)
 
-    def grown(self, known: Table) -> Trees:
-        """What it learns."""
-        return Trees.fit(known, self.settings, self.seed, self.left_out)
+    def grown(self, train: Table) -> Trees:
+        """Learn from rows."""
+        return Trees.fit(train, self.settings, self.seed, self.left_out)
 
-    def informed(self, grown: Trees, asked: Table) -> Forecasts:
+    def informed(self, grown: Trees, test: Table) -> Forecasts:
         """Forecasts after some rows of each family were measured; NaN for these."""
-        return _informed(grown, asked, self)
+        return _informed(grown, test, self)
 
     def among(self, rows: Array) -> OnTrees:
         """The forecaster that learns from some rows of the table that `left_out` is about."""
@@ -103,20 +103,20 @@ def trees(settings: Settings = DEFAULTS, seed: int = 0) -> OnTrees:
     return OnTrees(settings, seed)
 
 
-def _informed(grown: Trees, asked: Table, how: OnTrees) -> Forecasts:
+def _informed(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
     """Forecasts after some rows of each family were measured; NaN for these."""
     depth = Depth.COMPILED  # a name only: there is but one
     model = Surrogate({"depths": [depth.value]}, {}, lambda _: grown)
-    found = Forecasts.of(np.full(len(asked), np.nan))
+    forecasts = Forecasts.of(np.full(len(test), np.nan))
     random = np.random.default_rng(how.seed)
-    families = asked.about["family"]
+    families = test.about["family"]
     for family in np.unique(families):
         rows = random.permutation(np.flatnonzero(families == family))
-        known, rest = rows[: how.points], np.sort(rows[how.points :])
+        measured, rest = rows[: how.points], np.sort(rows[how.points :])
         if len(rest):
-            told = model.update(asked[known], depth).forecast(asked[rest], depth)
-            found = found.with_(rest, told)
-    return found
+            rest_forecasts = model.update(test[measured], depth).forecast(test[rest], depth)
+            forecasts = forecasts.with_(rest, rest_forecasts)
+    return forecasts
 
 
 def transferred(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
@@ -129,70 +129,70 @@ def transferred(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
     return functools.partial(_transferred, settings=settings, seed=seed)
 
 
-def _transferred(known: Table, asked: Table, settings: Settings, seed: int) -> Forecasts:
-    taught, wanted = _beside(known, known), _beside(known, asked)
-    rows = np.flatnonzero(~np.isnan(taught.modelled_ms))
+def _transferred(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+    train_beside, test_beside = _beside(train, train), _beside(train, test)
+    rows = np.flatnonzero(~np.isnan(train_beside.modelled_ms))
     if not len(rows):
-        return Forecasts.of(wanted.modelled_ms)
-    return trees(settings, seed)(taught[rows], wanted)
+        return Forecasts.of(test_beside.modelled_ms)
+    return trees(settings, seed)(train_beside[rows], test_beside)
 
 
-def lookup(known: Table, asked: Table) -> Forecasts:
+def lookup(train: Table, test: Table) -> Forecasts:
     """The same configuration's time on another GPU, as it was there."""
-    return Forecasts.of(_there(known, asked)[0])
+    return Forecasts.of(_there(train, test)[0])
 
 
-def _beside(known: Table, asked: Table) -> Table:
+def _beside(train: Table, test: Table) -> Table:
     """Rows with another GPU's time: in the base, and as a feature; NaN where there is none."""
-    time_ms, base_ms = _there(known, asked)
+    time_ms, base_ms = _there(train, test)
     gap = np.log2(time_ms / base_ms)
     return replace(
-        asked,
-        names=(*asked.names, "model.gap_elsewhere"),
-        values=np.column_stack([asked.values, gap.astype(np.float32)]),
-        modelled_ms=time_ms * asked.base_ms / base_ms,
+        test,
+        names=(*test.names, "model.gap_elsewhere"),
+        values=np.column_stack([test.values, gap.astype(np.float32)]),
+        modelled_ms=time_ms * test.base_ms / base_ms,
     )
 
 
-def _there(known: Table, asked: Table) -> tuple[Array, Array]:
+def _there(train: Table, test: Table) -> tuple[Array, Array]:
     """Time and base of the same configuration on another GPU, (rows,) each; NaN if none."""
-    found: dict[tuple[str, str], tuple[float, float]] = {}
-    devices = known.about["device"].astype(str)
+    timed: dict[tuple[str, str], tuple[float, float]] = {}
+    devices = train.about["device"].astype(str)
     places = dict.fromkeys(devices.tolist())
-    rows = zip(configurations_of(known), devices, known.time_ms, known.base_ms, strict=True)
+    rows = zip(configurations_of(train), devices, train.time_ms, train.base_ms, strict=True)
     for name, device, time_ms, base_ms in rows:
-        found[str(name), device] = float(time_ms), float(base_ms)
-    told = [
+        timed[str(name), device] = float(time_ms), float(base_ms)
+    pairs = [
         next(
             (
-                found[str(name), other]
+                timed[str(name), other]
                 for other in places
-                if other != device and (str(name), other) in found
+                if other != device and (str(name), other) in timed
             ),
             (np.nan, np.nan),
         )
         for name, device in zip(
-            configurations_of(asked), asked.about["device"].astype(str), strict=True
+            configurations_of(test), test.about["device"].astype(str), strict=True
         )
     ]
-    times = np.array(told, float).reshape(len(told), 2)
+    times = np.array(pairs, float).reshape(len(pairs), 2)
     return times[:, 0], times[:, 1]
 
 
-def repeated(_: Table, asked: Table) -> Forecasts:
+def repeated(_: Table, test: Table) -> Forecasts:
     """The noise ceiling: the times themselves, as far off as repeats of such times were.
 
     A row that was timed again has its own deviation, another that of a row of about its time.
     """
-    known = np.flatnonzero(~np.isnan(asked.repeat_log2))
-    if not len(known):
-        return Forecasts.of(np.full(len(asked), np.nan))
-    order = known[np.argsort(asked.time_ms[known], kind="stable")]
-    place = np.searchsorted(asked.time_ms[order], asked.time_ms)
-    chance = np.random.default_rng(0).integers(-_ALIKE, _ALIKE + 1, len(asked))
-    like = asked.repeat_log2[order[np.clip(place + chance, 0, len(order) - 1)]]
-    off = np.where(np.isnan(asked.repeat_log2), like, asked.repeat_log2)
-    return Forecasts.of(asked.time_ms * 2.0**off)
+    timed_again = np.flatnonzero(~np.isnan(test.repeat_log2))
+    if not len(timed_again):
+        return Forecasts.of(np.full(len(test), np.nan))
+    order = timed_again[np.argsort(test.time_ms[timed_again], kind="stable")]
+    place = np.searchsorted(test.time_ms[order], test.time_ms)
+    chance = np.random.default_rng(0).integers(-_ALIKE, _ALIKE + 1, len(test))
+    like = test.repeat_log2[order[np.clip(place + chance, 0, len(order) - 1)]]
+    off = np.where(np.isnan(test.repeat_log2), like, test.repeat_log2)
+    return Forecasts.of(test.time_ms * 2.0**off)
 
 
 def on_knobs(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
@@ -201,14 +201,14 @@ def on_knobs(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
     return functools.partial(_on_knobs, settings=bare, seed=seed)
 
 
-def _on_knobs(known: Table, asked: Table, settings: Settings, seed: int) -> Forecasts:
-    known, asked = _unmodelled(known), _unmodelled(asked)
-    if all(group_of(name) in _KNOBS for name in known.names):
-        return random(known, asked)  # there are no knobs
-    names, members = ensemble(known, settings, seed)
-    values = columns_of(asked, names)
-    mean = np.mean([each.predict(values) for each in members], axis=0)
-    return Forecasts.of(asked.base_ms * 2.0**mean)
+def _on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+    train, test = _unmodelled(train), _unmodelled(test)
+    if all(group_of(name) in _KNOBS for name in train.names):
+        return random(train, test)  # there are no knobs
+    names, members = ensemble(train, settings, seed)
+    values = columns_of(test, names)
+    mean = np.mean([member.predict(values) for member in members], axis=0)
+    return Forecasts.of(test.base_ms * 2.0**mean)
 
 
 def _unmodelled(table: Table) -> Table:
@@ -216,48 +216,48 @@ def _unmodelled(table: Table) -> Table:
     return replace(table, modelled_ms=table.sol_ms)
 
 
-def kernel_model(_: Table, asked: Table) -> Forecasts:
+def kernel_model(_: Table, test: Table) -> Forecasts:
     """The modelled time; nothing is learned."""
-    return Forecasts.of(np.where(np.isnan(asked.modelled_ms), asked.sol_ms, asked.modelled_ms))
+    return Forecasts.of(np.where(np.isnan(test.modelled_ms), test.sol_ms, test.modelled_ms))
 
 
-def random(known: Table, asked: Table) -> Forecasts:
+def random(train: Table, test: Table) -> Forecasts:
     """The typical gap, times noise that has nothing to do with the candidate."""
-    gaps = np.log2(known.time_ms / known.sol_ms)
-    drawn = np.random.default_rng(0).normal(np.median(gaps), 1e-6, len(asked))
-    return Forecasts.of(asked.sol_ms * 2.0**drawn)
+    gaps = np.log2(train.time_ms / train.sol_ms)
+    drawn = np.random.default_rng(0).normal(np.median(gaps), 1e-6, len(test))
+    return Forecasts.of(test.sol_ms * 2.0**drawn)
 
 
-def nearest(known: Table, asked: Table) -> Forecasts:
+def nearest(train: Table, test: Table) -> Forecasts:
     """The gap of the nearest row in standardised features; what is unknown is average.
 
     Of many known rows it is the nearest of a sample.
     """
-    if len(known) > _MOST_KNOWN:
-        known = known[np.sort(np.random.default_rng(0).permutation(len(known))[:_MOST_KNOWN])]
+    if len(train) > _MOST_KNOWN:
+        train = train[np.sort(np.random.default_rng(0).permutation(len(train))[:_MOST_KNOWN])]
     columns = [
         place
-        for place, name in enumerate(known.names)
-        if not name.startswith("params.") and not np.isnan(known.values[:, place]).all()
+        for place, name in enumerate(train.names)
+        if not name.startswith("params.") and not np.isnan(train.values[:, place]).all()
     ]
-    mean = np.nanmean(known.values[:, columns], axis=0)
-    spread = np.nanstd(known.values[:, columns], axis=0) + 1e-6
+    mean = np.nanmean(train.values[:, columns], axis=0)
+    spread = np.nanstd(train.values[:, columns], axis=0) + 1e-6
 
     def scaled(table: Table) -> Array:
         return np.asarray(np.nan_to_num((table.values[:, columns] - mean) / spread), np.float32)
 
-    place = _nearest(scaled(known), scaled(asked))
-    return Forecasts.of(asked.sol_ms * (known.time_ms / known.sol_ms)[place])
+    place = _nearest(scaled(train), scaled(test))
+    return Forecasts.of(test.sol_ms * (train.time_ms / train.sol_ms)[place])
 
 
-def _nearest(known: Array, asked: Array) -> Array:
+def _nearest(train: Array, test: Array) -> Array:
     """The nearest known point of each asked one, (asked,): trees do not help in so many dimensions.
 
     Squared distances, less what all known points share, a block at a time.
     """
-    sizes = (known.astype(np.float64) ** 2).sum(axis=1)
-    blocks = np.array_split(asked, len(asked) // _BLOCK + 1)
-    return np.concatenate([np.argmin(sizes - 2 * (each @ known.T), axis=1) for each in blocks])
+    sizes = (train.astype(np.float64) ** 2).sum(axis=1)
+    blocks = np.array_split(test, len(test) // _BLOCK + 1)
+    return np.concatenate([np.argmin(sizes - 2 * (block @ train.T), axis=1) for block in blocks])
 
 
 BASELINES: dict[str, Forecaster] = {
@@ -267,7 +267,7 @@ BASELINES: dict[str, Forecaster] = {
     "random": random,
     "noise_ceiling": repeated,
 }
-"""What is shown beside a model."""
+"""Forecasters that are shown next to a model."""
 
 
 def forecasters_for(
@@ -277,11 +277,11 @@ def forecasters_for(
     settings: Settings = DEFAULTS,
     left_out: Belief | None = None,
 ) -> dict[str, Forecaster]:
-    """What is evaluated on a split: the surrogate, whose name is empty, and what it must beat."""
+    """Return the forecasters of a split: the surrogate, with an empty name, and its rivals."""
     ours: Forecaster = OnTrees(settings, seed, left_out)
     if split == "transfer":
         ours = transferred(settings, seed)
-    found = {"": ours}
+    forecasters = {"": ours}
     if baselines:
-        found |= BASELINES | ({"lookup": lookup} if split == "transfer" else {})
-    return found
+        forecasters |= BASELINES | ({"lookup": lookup} if split == "transfer" else {})
+    return forecasters

@@ -50,13 +50,13 @@ def left_out(
     """
     place = None if folder is None else Path(folder)
     parts = dict(enumerate(folds_of(table, split)))
-    asked = {n: parts[n] for n in (parts if folds is None else folds)}
-    found = stacking.left_out(table, asked, how, split, facts=facts, folder=place, tell=tell)
-    return np.where(np.isnan(found), stacking.kept(table, parts, split, place), found)
+    chosen = {n: parts[n] for n in (parts if folds is None else folds)}
+    means = stacking.left_out(table, chosen, how, split, facts=facts, folder=place, tell=tell)
+    return np.where(np.isnan(means), stacking.kept(table, parts, split, place), means)
 
 
 def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
-    """What a folder holds of a split's finished folds, (rows,); NaN elsewhere.
+    """Return what a folder holds of a split's finished folds, (rows,); NaN elsewhere.
 
     Raises:
         InputError: it is of another run.
@@ -73,16 +73,16 @@ def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Arra
         trees: of rows that they were not told of.
         language: likewise, from `left_out`.
     """
-    told = {"trees": np.log2(trees.time_ms / table.base_ms), "language": language}
-    wanted, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
-    known = ~np.isnan(told["trees"]) & ~np.isnan(language)
-    found = np.full(len(table), np.nan)
+    forecasts = {"trees": np.log2(trees.time_ms / table.base_ms), "language": language}
+    targets, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+    both = ~np.isnan(forecasts["trees"]) & ~np.isnan(language)
+    means = np.full(len(table), np.nan)
     for fold in folds_of(table, split):
-        here = fold.test[known[fold.test]]
-        others = np.setdiff1d(np.flatnonzero(known), fold.test)
+        here = fold.test[both[fold.test]]
+        others = np.setdiff1d(np.flatnonzero(both), fold.test)
         if len(here):
             taught = others if len(others) else here
-            parts = {name: each[taught] for name, each in told.items()}
-            stack = Stack.fit(wanted[taught], parts, weight[taught])
-            found[here] = stack.mean({name: each[here] for name, each in told.items()})
-    return found
+            parts = {name: values[taught] for name, values in forecasts.items()}
+            stack = Stack.fit(targets[taught], parts, weight[taught])
+            means[here] = stack.mean({name: values[here] for name, values in forecasts.items()})
+    return means

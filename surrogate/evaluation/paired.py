@@ -35,7 +35,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a forecaster is from another.
+    """Distance of a forecaster from another.
 
     Attributes:
         spearman: the median over groups less the other's.
@@ -69,19 +69,19 @@ def paired(
         times, row = table.time_ms[pool.rows], pool.rows[0]
         family, problem = (str(table.about[name][row]) for name in ("family", "problem_id"))
         scores = ours[pool.rows], theirs[pool.rows]
-        one, two = (spearman(each, times) for each in scores)
+        one, two = (spearman(score, times) for score in scores)
         ranks[family][pool.group].append((one, two))
-        one, two = (regrets(each, times, (first,))[0] for each in scores)
+        one, two = (regrets(score, times, (first,))[0] for score in scores)
         lost[family][problem].append((one, two))
     families = sorted(ranks)
-    by_group = [np.array([np.mean(each, axis=0) for each in ranks[f].values()]) for f in families]
+    by_group = [np.array([np.mean(pairs, axis=0) for pairs in ranks[f].values()]) for f in families]
     by_family = np.array(
-        [np.mean([np.mean(each, axis=0) for each in lost[f].values()], axis=0) for f in families]
+        [np.mean([np.mean(pairs, axis=0) for pairs in lost[f].values()], axis=0) for f in families]
     )
     chance = np.random.default_rng(seed)
     drawn = [chance.integers(0, len(families), len(families)) for _ in range(_DRAWS)]
-    gained = [_gain(np.concatenate([by_group[at] for at in each])) for each in drawn]
-    ratios = [_ratio(by_family[each]) for each in drawn]
+    gained = [_gain(np.concatenate([by_group[at] for at in sample])) for sample in drawn]
+    ratios = [_ratio(by_family[sample]) for sample in drawn]
     return Difference(
         Interval(_gain(np.concatenate(by_group)), *_between(gained)),
         Interval(_ratio(by_family), *_between(ratios)),

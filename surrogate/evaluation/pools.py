@@ -23,7 +23,7 @@ __all__ = ["KINDS", "Pool", "pools_of"]
 
 _PLACE = ("device", "triton_version")
 KINDS = {"problem": ("problem_id", *_PLACE), "kernel": ("kernel_id", "problem_id", *_PLACE)}
-"""What the candidates of a pool share, by the kind of pool."""
+"""Columns that the candidates of a pool share, by the kind of pool."""
 
 _LEAST, _MOST, _DRAWS = 8, 48, 20
 _SPREAD = 1.05

@@ -37,7 +37,7 @@ UPDATED = "after_update"
 
 @dataclass(frozen=True)
 class Asked:
-    """What to evaluate.
+    """Extent of an evaluation.
 
     Attributes:
         splits: of `SPLITS`.
@@ -58,65 +58,71 @@ class Asked:
 
 
 def forecasts(
-    table: Table, asked: Asked, tell: Callable[[str], None] = lambda _: None
+    table: Table, request: Asked, tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecasts of rows that were left out, by forecaster and split: NaN for rows of no fold.
 
     Args:
         table: configurations with their times.
-        asked: what to evaluate.
+        request: what to evaluate.
         tell: receives what is done.
 
     Raises:
         InputError: there is no such split.
     """
-    parts = {split: len(list(folds_of(table, split))) for split in asked.splits}
+    parts = {split: len(list(folds_of(table, split))) for split in request.splits}
     nothing = np.full(len(table), np.nan)
-    found: dict[str, dict[str, Forecasts]] = defaultdict(dict)
+    by_label: dict[str, dict[str, Forecasts]] = defaultdict(dict)
     tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
-    with _workers(table, asked.processes or cores()) as workers:
-        known = workers.submit(_out_of_family, asked.settings, asked.seed)
+    with _workers(table, request.processes or cores()) as workers:
+        belief = workers.submit(_out_of_family, request.settings, request.seed)
 
         def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
             for label, forecaster in forecasters.items():
-                for each in (label, UPDATED) if _learns_on(forecaster) else (label,):
-                    found[each][split] = Forecasts.of(nothing)
+                for series in (label, UPDATED) if _learns_on(forecaster) else (label,):
+                    by_label[series][split] = Forecasts.of(nothing)
                 tasks.extend(
                     (label, split, workers.submit(_fold, forecaster, split, place))
                     for place in range(parts[split])
                 )
 
-        for split in asked.splits:
-            start(split, {k: v for k, v in _all(split, asked).items() if not _waits(v)})
-        left_out = known.result()
-        for split in asked.splits:
-            start(split, {k: v for k, v in _all(split, asked, left_out).items() if _waits(v)})
+        for split in request.splits:
+            start(split, {k: v for k, v in _all(split, request).items() if not _waits(v)})
+        left_out = belief.result()
+        for split in request.splits:
+            start(split, {k: v for k, v in _all(split, request, left_out).items() if _waits(v)})
         for number, (label, split, task) in enumerate(tasks, 1):
             if (done := task.result()) is not None:
-                rows, told = done
-                for name, each in told.items():
-                    found[name or label][split] = found[name or label][split].with_(rows, each)
+                rows, of_fold = done
+                for name, part in of_fold.items():
+                    by_label[name or label][split] = by_label[name or label][split].with_(
+                        rows, part
+                    )
             tell(f"{number} of {len(tasks)} folds")
     return {
-        label: {split: found[label][split] for split in asked.splits if split in found[label]}
-        for label in sorted(found, key=_place)
+        label: {
+            split: by_label[label][split] for split in request.splits if split in by_label[label]
+        }
+        for label in sorted(by_label, key=_place)
     }
 
 
-def _all(split: str, asked: Asked, left_out: Belief | None = None) -> dict[str, Forecaster]:
-    found = forecasters_for(split, asked.baselines, asked.seed, asked.settings, left_out)
+def _all(split: str, request: Asked, left_out: Belief | None = None) -> dict[str, Forecaster]:
+    forecasters = forecasters_for(
+        split, request.baselines, request.seed, request.settings, left_out
+    )
     if split in ("families", "kinds"):
-        found[""] = OnTrees(asked.settings, asked.seed, left_out, asked.points)
-    return found
+        forecasters[""] = OnTrees(request.settings, request.seed, left_out, request.points)
+    return forecasters
 
 
 def _learns_on(forecaster: Forecaster) -> bool:
-    """Whether it is asked once more after some rows were measured."""
+    """Tell whether it forecasts once more after some rows were measured."""
     return isinstance(forecaster, OnTrees) and forecaster.points > 0
 
 
 def _waits(forecaster: Forecaster) -> bool:
-    """Whether it rests on what models say of families that they did not know."""
+    """Tell whether it rests on what models say of families that they did not know."""
     return isinstance(forecaster, OnTrees)
 
 
@@ -128,7 +134,7 @@ def _place(label: str) -> tuple[bool, bool]:
 # ------------------------------------------------------------------------------------- workers
 
 _table: Table | None = None
-"""What this worker evaluates on."""
+"""Table that this worker evaluates on."""
 
 
 @contextlib.contextmanager
@@ -159,9 +165,9 @@ def _fold(
     fold = list(folds_of(table, split))[place]
     if not len(fold.train) or not len(fold.test):
         return None
-    learns, known, asked = for_fold(forecaster, fold), table[fold.train], table[fold.test]
+    learns, train, test = for_fold(forecaster, fold), table[fold.train], table[fold.test]
     if isinstance(learns, OnTrees) and learns.points:
-        grown = learns.grown(known)  # once for both
-        told = {"": grown.forecast(asked), UPDATED: learns.informed(grown, asked)}
-        return fold.test, told
-    return fold.test, {"": learns(known, asked)}
+        grown = learns.grown(train)  # once for both
+        both = {"": grown.forecast(test), UPDATED: learns.informed(grown, test)}
+        return fold.test, both
+    return fold.test, {"": learns(train, test)}

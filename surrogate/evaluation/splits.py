@@ -92,8 +92,8 @@ def folds_of(table: Table, split: str) -> Iterator[Fold]:
             if split == "devices":
                 yield _fold(~test & ~there, test & there)
             else:
-                asked = test & there & np.isin(here := configurations_of(table), here[~there])
-                yield _fold(~(test & there), asked)
+                paired = test & there & np.isin(here := configurations_of(table), here[~there])
+                yield _fold(~(test & there), paired)
 
 
 def _by_kind(table: Table) -> Iterator[Fold]:
@@ -102,7 +102,7 @@ def _by_kind(table: Table) -> Iterator[Fold]:
     for fold in range(FOLDS):
         test = places == fold
         left_out = set(kinds[test])
-        left_out |= {each for kind in left_out for each in kin.get(kind, ())}
+        left_out |= {relative for kind in left_out for relative in kin.get(kind, ())}
         yield _fold(~np.isin(kinds, sorted(left_out)), test)
 
 
@@ -120,14 +120,14 @@ def kinds_of(table: Table) -> Array:
 
 @functools.cache
 def relatives() -> Mapping[str, frozenset[str]]:
-    """For each kind those that are left out with it; the relation goes both ways."""
+    """Return the kinds that are left out with each kind; the relation goes both ways."""
     text = importlib.resources.files(__package__).joinpath("relatives.toml").read_text("utf-8")
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    kin: defaultdict[str, set[str]] = defaultdict(set)
     for kind, others in tomllib.loads(text)["kinds"].items():
         for other in others:
-            found[kind].add(other)
-            found[other].add(kind)
-    return {kind: frozenset(others) for kind, others in found.items()}
+            kin[kind].add(other)
+            kin[other].add(kind)
+    return {kind: frozenset(others) for kind, others in kin.items()}
 
 
 def _fold(train: Array, test: Array) -> Fold:
@@ -141,6 +141,6 @@ def _keys(table: Table, names: tuple[str, ...]) -> Array:
 
 def _places(keys: Array) -> Array:
     """The fold of each key, by its hash."""
-    known, where = np.unique(keys, return_inverse=True)
-    folds = [int(hashlib.sha256(str(key).encode()).hexdigest(), 16) % FOLDS for key in known]
+    distinct, where = np.unique(keys, return_inverse=True)
+    folds = [int(hashlib.sha256(str(key).encode()).hexdigest(), 16) % FOLDS for key in distinct]
     return np.array(folds)[where]

@@ -31,7 +31,7 @@ _MERGING = threading.RLock()  # the weights are those of one reader then
 
 
 class Adapt(str, enum.Enum):
-    """What of a backbone learns."""
+    """Part of a backbone that learns."""
 
     FULL = "full"
     FROZEN = "frozen"
@@ -66,13 +66,13 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
         InputError: there is no such model here, or it has no fast tokenizer.
         UnsupportedError: a package is missing.
     """
-    found = transformers()
+    package = transformers()
     check_path(path)
     name, options = source_of(path, local_files_only=local_files_only)
     try:
-        with _quiet(found), read_once(path):
-            tokenizer = found.AutoTokenizer.from_pretrained(name, **options)
-            module = found.AutoModel.from_pretrained(name, dtype=torch.float32, **options)
+        with _quiet(package), read_once(path):
+            tokenizer = package.AutoTokenizer.from_pretrained(name, **options)
+            module = package.AutoModel.from_pretrained(name, dtype=torch.float32, **options)
     except ImportError as error:
         raise UnsupportedError(f"{path} needs a package: {error}") from error
     except (OSError, ValueError, KeyError) as error:
@@ -104,10 +104,10 @@ def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
     if adapt is Adapt.FULL:
         return _computing_again(module)
     peft = library("peft", "language")
-    asked = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
-    found: nn.Module = peft.get_peft_model(module, asked)
+    lora = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
+    wrapped: nn.Module = peft.get_peft_model(module, lora)
     _computing_again(module)  # after peft, which would have the gradients of the embeddings as well
-    return found
+    return wrapped
 
 
 def _computing_again(module: Any) -> nn.Module:

@@ -1,4 +1,4 @@
-"""How far a run of learning is, in a file.
+"""Progress of a run of learning, in a file.
 
 Of a backbone from elsewhere only what learns is kept: the rest is where it came from.
 """
@@ -30,7 +30,7 @@ def keep(
         parts: others that have a state: the optimizer, say.
     """
     draft = file.with_suffix(".tmp")
-    states = {name: each.state_dict() for name, each in parts.items()}
+    states = {name: part.state_dict() for name, part in parts.items()}
     torch.save({**run, **states, "step": step, "network": _learned(network)}, draft)
     draft.replace(file)
 
@@ -57,13 +57,13 @@ def resumed(
     if file is None or not file.exists():
         return 0
     kept = torch.load(file, map_location=device, weights_only=True)
-    if any(kept[name] != each for name, each in run.items()):
+    if any(kept[name] != value for name, value in run.items()):
         raise InputError(
             f"{file} is the checkpoint of a run with other settings or rows; remove it"
         )
     network.load_state_dict(kept["network"], strict=not network.config.backbone_path)
-    for name, each in parts.items():
-        each.load_state_dict(kept[name])
+    for name, part in parts.items():
+        part.load_state_dict(kept[name])
     return int(kept["step"])
 
 
@@ -71,5 +71,5 @@ def _learned(network: LanguageModel) -> dict[str, Any]:
     states = network.state_dict()
     if not network.config.backbone_path:
         return dict(states)
-    learns = {name for name, each in network.named_parameters() if each.requires_grad}
-    return {name: each for name, each in states.items() if name in learns}
+    learns = {name for name, parameter in network.named_parameters() if parameter.requires_grad}
+    return {name: state for name, state in states.items() if name in learns}

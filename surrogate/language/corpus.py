@@ -29,7 +29,7 @@ _EMPTY = Encoded(np.zeros(0, np.int64), ())
 
 @dataclass(frozen=True)
 class Room:
-    """What a batch has room for at least, so that batches share a shape.
+    """Room that a batch has at least, so that batches share a shape.
 
     Attributes:
         texts: of them.
@@ -86,7 +86,7 @@ class Corpus:
     def of(
         table: Table, tokenizer: PreTrainedTokenizerBase, scale: Scale, most: int = 1024
     ) -> Corpus:
-        """Of a table's rows.
+        """Read a table's rows.
 
         Args:
             table: with the texts of its kernels.
@@ -111,12 +111,16 @@ class Corpus:
         word = np.zeros((number, MOST_NAMED, _WORD), np.int64)
         size, present = np.zeros((2, number, MOST_NAMED), bool)
         spelled: dict[str, list[int]] = {}
-        for at, (row, each) in enumerate(zip(first, sets, strict=True)):
-            known = names[text_of[row]]
-            count = len(each.names)
-            name[at, :count] = [known.setdefault(n, len(known)) for n in each.names]
-            value[at, :count], size[at, :count], present[at, :count] = each.values, each.sizes, True
-            for place, text in enumerate(each.words):
+        for at, (row, named) in enumerate(zip(first, sets, strict=True)):
+            number_of = names[text_of[row]]
+            count = len(named.names)
+            name[at, :count] = [number_of.setdefault(n, len(number_of)) for n in named.names]
+            value[at, :count], size[at, :count], present[at, :count] = (
+                named.values,
+                named.sizes,
+                True,
+            )
+            for place, text in enumerate(named.words):
                 if text and text not in spelled:
                     spelled[text] = _ids(tokenizer, text)
                 if text:
@@ -125,7 +129,7 @@ class Corpus:
         return Corpus(
             tokenizer,
             texts,
-            [tuple(each) for each in names],
+            [tuple(mapping) for mapping in names],
             text_of,
             torch.from_numpy(features),
             torch.from_numpy(unknown),
@@ -154,16 +158,16 @@ class Corpus:
     def encoded(self, text: int) -> Encoded:
         """A text's tokens."""
         if text not in self._encoded:
-            found = encode(self.tokenizer, self.texts[text], self.names[text], self.most)
-            self._encoded[text] = found
+            tokens = encode(self.tokenizer, self.texts[text], self.names[text], self.most)
+            self._encoded[text] = tokens
         return self._encoded[text]
 
     def encoded_all(self, texts: Sequence[int]) -> list[Encoded]:
         """As `encoded`, of many texts at once."""
         new = [text for text in texts if text not in self._encoded]
         written, names = [self.texts[text] for text in new], [self.names[text] for text in new]
-        found = encode_all(self.tokenizer, written, names, self.most)
-        self._encoded.update(zip(new, found, strict=True))
+        encoded = encode_all(self.tokenizer, written, names, self.most)
+        self._encoded.update(zip(new, encoded, strict=True))
         return [self._encoded[text] for text in texts]
 
     def variants(self, count: int, writer: Writer, seed: int) -> list[list[Encoded]]:
@@ -174,8 +178,8 @@ class Corpus:
                 other, renamed = writer.variant(text, random.Random(f"{seed} {place} {which}"))
                 written.append(other)
                 names.append([renamed.get(name, name) for name in self.names[place]])
-        found = encode_all(self.tokenizer, written, names, self.most)
-        return [found[at : at + count] for at in range(0, len(found), max(count, 1))]
+        encoded = encode_all(self.tokenizer, written, names, self.most)
+        return [encoded[at : at + count] for at in range(0, len(encoded), max(count, 1))]
 
     def batch(
         self, rows: Array, variants: Mapping[int, Encoded] | None = None, room: Room | None = None
@@ -188,9 +192,9 @@ class Corpus:
             room: that the batch has at least.
         """
         texts, text_of = np.unique(self.text_of[rows], return_inverse=True)
-        chosen = [(variants or {}).get(int(each)) or self.encoded(int(each)) for each in texts]
-        asked = self.rows(rows, text_of.reshape(-1), room.named if room else 0)
-        return Batch(self.together(chosen, room), asked)
+        chosen = [(variants or {}).get(int(text)) or self.encoded(int(text)) for text in texts]
+        chosen_rows = self.rows(rows, text_of.reshape(-1), room.named if room else 0)
+        return Batch(self.together(chosen, room), chosen_rows)
 
     def together(self, chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
         """As `together`, on the device of the rows' tensors."""
@@ -213,8 +217,8 @@ class Corpus:
             sent(torch.as_tensor(text_of), device),
             self.features[at],
             self.unknown[at],
-            *(each[of_row, :longest] for each in (self.name, self.value, self.word)),
-            *(each[of_row, :longest] for each in (self.size, self.present)),
+            *(column[of_row, :longest] for column in (self.name, self.value, self.word)),
+            *(column[of_row, :longest] for column in (self.size, self.present)),
         )
 
 
@@ -225,24 +229,24 @@ def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
         chosen: texts.
         room: that they have at least; texts that fill it up are empty.
     """
-    asked = room or Room()
-    chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), asked.texts))]
-    ids, known = stacked([each.ids for each in chosen], asked.tokens)
-    most = max([asked.names, 1, *(len(each.places) for each in chosen)])
+    space = room or Room()
+    chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), space.texts))]
+    ids, mask = stacked([encoded.ids for encoded in chosen], space.tokens)
+    most = max([space.names, 1, *(len(encoded.places) for encoded in chosen)])
     weights = np.zeros((len(chosen), most, ids.shape[1]), np.float32)
-    for text, each in zip(weights, chosen, strict=True):
-        for name, tokens in zip(text, each.places, strict=False):
+    for text, encoded in zip(weights, chosen, strict=True):
+        for name, tokens in zip(text, encoded.places, strict=False):
             name[tokens] = 1.0
-    lengths = tuple(max(len(each.ids), 1) for each in chosen)
-    return Texts(ids, known, torch.from_numpy(weights), lengths)
+    lengths = tuple(max(len(encoded.ids), 1) for encoded in chosen)
+    return Texts(ids, mask, torch.from_numpy(weights), lengths)
 
 
 def texts_of(table: Table) -> tuple[list[str], Array]:
     """The distinct texts of a table's kernels, and which of them each row is of, (rows,)."""
     ids, where = np.unique(table.about["kernel_id"].astype(str), return_inverse=True)
-    read = [kernel_text(table.sources.get(each, "")) for each in ids]
+    read = [kernel_text(table.sources.get(kernel_id, "")) for kernel_id in ids]
     places = {text: place for place, text in enumerate(dict.fromkeys(read))}
-    return list(places), np.array([places[each] for each in read], int)[where.reshape(-1)]
+    return list(places), np.array([places[text] for text in read], int)[where.reshape(-1)]
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

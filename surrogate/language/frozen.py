@@ -1,4 +1,4 @@
-"""What a frozen backbone makes of texts: it is computed once, before anything is learned."""
+"""States of texts by a frozen backbone: computed once, before anything is learned."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FrozenStates:
         device: torch.device,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        distinct = {each.ids.tobytes(): each.ids for each in texts}
+        distinct = {text.ids.tobytes(): text.ids for text in texts}
         self._device, self._first = device, dict.fromkeys(distinct, 0)
         tokens = sum(_length(ids) for ids in distinct.values())
         shape = 1 + tokens, network.decoder.sizes.text  # the first, zeros, is padding's
@@ -55,8 +55,8 @@ class FrozenStates:
             tokens: of each, padded.
         """
         at = np.zeros((len(texts), tokens), np.int64)
-        for row, each in zip(at, texts, strict=True):
-            first, length = self._first[each.ids.tobytes()], _length(each.ids)
+        for row, text in zip(at, texts, strict=True):
+            first, length = self._first[text.ids.tobytes()], _length(text.ids)
             row[:length] = np.arange(first, first + length)
         places = torch.from_numpy(at).to(self._states.device)
         return self._states[places].to(self._device).float()
@@ -68,13 +68,13 @@ class FrozenStates:
 
         def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
             nonlocal filled
-            found = states[texts.known].to(self._states)
-            self._states[filled : filled + len(found)] = found
+            token_states = states[texts.mask].to(self._states)
+            self._states[filled : filled + len(token_states)] = token_states
             for text, length in zip(part, texts.lengths, strict=True):
                 self._first[keys[text]] = filled
                 filled += length
 
-        nameless = [Encoded(each, ()) for each in ids.values()]
+        nameless = [Encoded(tokens, ()) for tokens in ids.values()]
         read_all(network, nameless, self._device, take, tell)
 
 

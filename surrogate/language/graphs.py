@@ -25,7 +25,7 @@ _MOST = 24  # graphs: each keeps its inputs, and takes three calls to capture
 class _Captured:
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
-    told: Tensor
+    output: Tensor
 
 
 class Graphed:
@@ -45,21 +45,21 @@ class Graphed:
         self._function, self._parts = function, parts
         self._graphs: dict[tuple[torch.Size, ...], _Captured] = {}
         self._pool: Any = None
-        self._gradients = [torch.zeros_like(each) for each in parts]
+        self._gradients = [torch.zeros_like(part) for part in parts]
 
     def __call__(self, *inputs: Tensor) -> Tensor:
-        """What the function returns; the gradients are those of this call."""
+        """Return what the function returns; the gradients are those of this call."""
         for part, gradient in zip(self._parts, self._gradients, strict=True):
             part.grad = gradient  # others may have put theirs there since
-        key = tuple(each.shape for each in inputs)
+        key = tuple(tensor.shape for tensor in inputs)
         if key not in self._graphs:
             if len(self._graphs) >= _MOST:
                 return self._run(inputs)
-            self._graphs[key] = self._capture([each.clone() for each in inputs])
-        found = self._graphs[key]
-        torch._foreach_copy_(found.inputs, inputs)
-        found.graph.replay()
-        return found.told
+            self._graphs[key] = self._capture([tensor.clone() for tensor in inputs])
+        captured = self._graphs[key]
+        torch._foreach_copy_(captured.inputs, inputs)
+        captured.graph.replay()
+        return captured.output
 
     def _capture(self, inputs: list[Tensor]) -> _Captured:
         drawn = torch.cuda.get_rng_state()  # the first replay draws what any other would
@@ -71,10 +71,10 @@ class Graphed:
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool, stream=aside):
-            told = self._run(inputs)
+            output = self._run(inputs)
         torch.cuda.set_rng_state(drawn)
         self._pool = self._pool or graph.pool()  # graphs run one after the other: one memory serves
-        return _Captured(graph, inputs, told)
+        return _Captured(graph, inputs, output)
 
     def _run(self, inputs: Sequence[Tensor]) -> Tensor:
         torch._foreach_zero_(self._gradients)

@@ -63,7 +63,7 @@ def _from(config: PretrainedConfig) -> PreTrainedModel:
 
 
 class LanguageConfig(PretrainedConfig):  # type: ignore[no-untyped-call]
-    """What it takes to build a `LanguageModel`.
+    """Configuration to build a `LanguageModel`.
 
     Attributes:
         backbone: the configuration of the backbone, as JSON values.
@@ -101,8 +101,8 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     def __init__(self, config: LanguageConfig, backbone: nn.Module | None = None) -> None:
         super().__init__(config)
         if backbone is None:
-            told = dict(config.backbone)
-            backbone = _from(AutoConfig.for_model(told.pop("model_type"), **told))
+            options = dict(config.backbone)
+            backbone = _from(AutoConfig.for_model(options.pop("model_type"), **options))
         self.backbone = backbone
         self.decoder = Decoder(Sizes(**config.sizes))
         self.post_init()  # type: ignore[no-untyped-call]
@@ -118,7 +118,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """Parts initialise themselves."""
 
     def states(self, texts: Texts) -> Tensor:
-        """What the backbone makes of each token, (texts, tokens, width).
+        """Return what the backbone makes of each token, (texts, tokens, width).
 
         A CPU reads texts of about the same length together. A GPU reads all at once, end to end
         where it can: to launch more kernels costs it more than padding does. A backbone from
@@ -128,13 +128,13 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
             return packed_states(self.backbone, texts)
         parts, order = self._parts(texts), []
         if len(parts) == 1:
-            return self._states(texts.ids, texts.known)
+            return self._states(texts.ids, texts.mask)
         read: list[Tensor] = []
         for part in parts:
             longest = min(aligned(max(texts.lengths[text] for text in part)), texts.ids.shape[1])
             at = torch.tensor(part, device=texts.ids.device)
-            ids, known = texts.ids[at, :longest], texts.known[at, :longest]
-            read.append(F.pad(self._states(ids, known), (0, 0, 0, texts.ids.shape[1] - longest)))
+            ids, mask = texts.ids[at, :longest], texts.mask[at, :longest]
+            read.append(F.pad(self._states(ids, mask), (0, 0, 0, texts.ids.shape[1] - longest)))
             order += part
         back = torch.tensor(order, device=texts.ids.device).argsort()
         return torch.cat(read)[back]
@@ -149,15 +149,15 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """Tokens that a backbone from elsewhere reads at once, padding included."""
         return _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
 
-    def _states(self, ids: Tensor, known: Tensor) -> Tensor:
-        told = self.backbone(input_ids=ids, attention_mask=known.long()).last_hidden_state
+    def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states = self.backbone(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         # what attention makes of padding is not defined where all that it sees is padding
-        told = told.masked_fill(~known[..., None], 0.0)
-        return told.detach() if self.config.adapt == "frozen" else told  # type: ignore[no-any-return]
+        states = states.masked_fill(~mask[..., None], 0.0)
+        return states.detach() if self.config.adapt == "frozen" else states  # type: ignore[no-any-return]
 
     def read(self, texts: Texts) -> Reading:
-        """What texts say."""
-        return self.decoder.reading(self.states(texts), texts.known, texts.names)
+        """Return what texts say."""
+        return self.decoder.reading(self.states(texts), texts.mask, texts.names)
 
     def words(self, rows: Rows) -> Tensor:
         """A vector of each value that is a word: the mean of its tokens' embeddings."""
@@ -165,13 +165,13 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         spelled = self.backbone.get_input_embeddings()(rows.word)
         return (spelled * there).sum(-2) / there.sum(-2).clamp(min=1)  # type: ignore[no-any-return]
 
-    def told(self, reading: Reading, rows: Rows) -> tuple[Tensor, Tensor]:
+    def predictions(self, reading: Reading, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits of bins and guesses of facts: see `Decoder.forward`."""
         return self.decoder(reading, rows, self.words(rows))  # type: ignore[no-any-return]
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """As `told`, of texts that are read first."""
-        return self.told(self.read(batch.texts), batch.rows)
+        """As `predictions`, of texts that are read first."""
+        return self.predictions(self.read(batch.texts), batch.rows)
 
     def spelled(self, states: Tensor) -> Tensor:
         """Logits of the token that stands at each state: what masked tokens are learned by."""

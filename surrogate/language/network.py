@@ -52,7 +52,7 @@ ALIGNED = 16
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of the part that reads rows.
+    """Sizes of the part that reads rows.
 
     Attributes:
         text: width of the encoder's states.
@@ -88,7 +88,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Packing:
-    """How texts lie end to end: see `solkit.surrogate.language.packed`.
+    """Layout of texts end to end: see `solkit.surrogate.language.packed`.
 
     Attributes:
         position: of each token in its text, (packed tokens,).
@@ -106,7 +106,7 @@ class Packing:
     def to(self, device: torch.device | str) -> Packing:
         """On a device."""
         position, place, starts = (
-            sent(each, device) for each in (self.position, self.place, self.starts)
+            sent(tensor, device) for tensor in (self.position, self.place, self.starts)
         )
         return Packing(position, place, starts, self.longest)
 
@@ -117,7 +117,7 @@ class Texts:
 
     Attributes:
         ids: (texts, tokens).
-        known: which tokens are no padding, (texts, tokens).
+        mask: which tokens are no padding, (texts, tokens).
         names: weights of the tokens that each name's vector is the mean of, (texts, names, tokens);
             0 where a name does not occur.
         lengths: tokens of each text.
@@ -125,15 +125,15 @@ class Texts:
     """
 
     ids: Tensor
-    known: Tensor
+    mask: Tensor
     names: Tensor
     lengths: tuple[int, ...]
     packing: Packing | None = None
 
     def to(self, device: torch.device | str) -> Texts:
         """On a device."""
-        ids, known, names = (sent(each, device) for each in (self.ids, self.known, self.names))
-        return Texts(ids, known, names, self.lengths, self.packing and self.packing.to(device))
+        ids, mask, names = (sent(tensor, device) for tensor in (self.ids, self.mask, self.names))
+        return Texts(ids, mask, names, self.lengths, self.packing and self.packing.to(device))
 
     def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
         """Places of texts of about the same length, so that few tokens are padding.
@@ -172,7 +172,7 @@ class Rows:
 
     def to(self, device: torch.device | str) -> Rows:
         """On a device."""
-        return Rows(*(sent(each, device) for each in vars(self).values()))
+        return Rows(*(sent(tensor, device) for tensor in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reading:
-    """What texts say.
+    """Reading of texts.
 
     Attributes:
         latents: (texts, latents, width).
@@ -204,13 +204,15 @@ class Reading:
 
     @staticmethod
     def joined(readings: Sequence[Reading]) -> Reading:
-        """Of some texts, one after the other; names that one lacks are zeros."""
-        most = max(each.names.shape[1] for each in readings)
-        names = [F.pad(each.names, (0, 0, 0, most - each.names.shape[1])) for each in readings]
-        return Reading(torch.cat([each.latents for each in readings]), torch.cat(names))
+        """Join the readings of some texts in order; names that one lacks are zeros."""
+        most = max(reading.names.shape[1] for reading in readings)
+        names = [
+            F.pad(reading.names, (0, 0, 0, most - reading.names.shape[1])) for reading in readings
+        ]
+        return Reading(torch.cat([reading.latents for reading in readings]), torch.cat(names))
 
     def of(self, text: int, names: int) -> Reading:
-        """Of one text, which has so many names."""
+        """Return the reading of one text, which has so many names."""
         here = slice(text, text + 1)
         return Reading(self.latents[here], self.names[here, : max(names, 1)])
 
@@ -234,7 +236,7 @@ def pooled(states: Tensor, weights: Tensor) -> Tensor:
 
 
 class _Features(nn.Module):
-    """Each feature through its own sines and cosines; what is unknown has a vector of its own."""
+    """Encoding of each feature by its own sines and cosines; an unknown one has its own vector."""
 
     def __init__(self, sizes: Sizes, spread: float = 0.3) -> None:
         super().__init__()
@@ -247,8 +249,8 @@ class _Features(nn.Module):
     def forward(self, features: Tensor, unknown: Tensor) -> Tensor:
         angles = 2 * math.pi * features[..., None] * self.waves
         parts = torch.cat([angles.sin(), angles.cos(), features[..., None]], -1)
-        found = F.relu(torch.einsum("rfp,fpw->rfw", parts, self.weight) + self.bias)
-        return torch.where(unknown[..., None], self.unknown, found).flatten(1)
+        activations = F.relu(torch.einsum("rfp,fpw->rfw", parts, self.weight) + self.bias)
+        return torch.where(unknown[..., None], self.unknown, activations).flatten(1)
 
 
 class _Block(nn.Module):
@@ -298,14 +300,14 @@ class _Attention(nn.Module):
     def forward(self, tokens: Tensor, of: Tensor, present: Tensor | None) -> Tensor:
         rows, number, width = tokens.shape
         ask = self.ask(self.norm(tokens)).view(rows, number, self.heads, -1).transpose(1, 2)
-        keys, told = self.tell(self.norm_of(of)).chunk(2, -1)
+        keys, values = self.tell(self.norm_of(of)).chunk(2, -1)
         keys = keys.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
-        told = told.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
+        values = values.view(rows, of.shape[1], self.heads, -1).transpose(1, 2)
         mask = None if present is None else present[:, None, None, :]
-        found = F.scaled_dot_product_attention(
-            ask, keys, told, attn_mask=mask, dropout_p=self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(
+            ask, keys, values, attn_mask=mask, dropout_p=self.dropout if self.training else 0.0
         )
-        return self.out(found.transpose(1, 2).reshape(rows, number, width))  # type: ignore[no-any-return]
+        return self.out(attended.transpose(1, 2).reshape(rows, number, width))  # type: ignore[no-any-return]
 
 
 def _narrowed(sizes: Sizes) -> nn.Module:
@@ -348,11 +350,11 @@ class Decoder(nn.Module):
         bins = torch.linspace(sizes.low, sizes.high, sizes.bins)
         self.register_buffer("bins", bins, persistent=False)
 
-    def reading(self, states: Tensor, known: Tensor, names: Tensor) -> Reading:
-        """What texts say, from their states (texts, tokens, width)."""
+    def reading(self, states: Tensor, mask: Tensor, names: Tensor) -> Reading:
+        """Return what texts say, from their states (texts, tokens, width)."""
         latents = self.queries.expand(len(states), -1, -1)
         if self.sizes.latents:
-            latents = latents + self.draw(latents, self.from_text(states), known)
+            latents = latents + self.draw(latents, self.from_text(states), mask)
         return Reading(latents, self.from_name(pooled(states, names)))
 
     def forward(self, reading: Reading, rows: Rows, words: Tensor) -> tuple[Tensor, Tensor]:
@@ -372,8 +374,8 @@ class Decoder(nn.Module):
         latents = reading.latents[rows.text]
         for block in self.blocks:
             tokens = block(tokens, present, latents)
-        told = self.norm(tokens[:, 0])
-        return self.answer(told), self.facts(told)
+        normed = self.norm(tokens[:, 0])
+        return self.answer(normed), self.facts(normed)
 
     def expected(self, logits: Tensor) -> Tensor:
         """The mean of the distribution, (rows,)."""
@@ -394,7 +396,7 @@ def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """
     groups: list[list[int]] = []
     room = 0
-    for text in sorted(range(len(lengths)), key=lambda each: -lengths[each]):
+    for text in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
         if not room:
             groups.append([])
             room = max(tokens // aligned(lengths[text]), 1)
@@ -412,10 +414,10 @@ def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor
         sequences: ids of each text.
         tokens: that each gets at least.
     """
-    longest = aligned(max((len(each) for each in sequences), default=1))
+    longest = aligned(max((len(sequence) for sequence in sequences), default=1))
     ids = np.zeros((len(sequences), max(longest, aligned(tokens))), np.int64)
-    known = np.zeros(ids.shape, bool)
-    for place, each in enumerate(sequences):
-        ids[place, : len(each)] = each
-        known[place, : max(len(each), 1)] = True
-    return torch.from_numpy(ids), torch.from_numpy(known)
+    mask = np.zeros(ids.shape, bool)
+    for place, sequence in enumerate(sequences):
+        ids[place, : len(sequence)] = sequence
+        mask[place, : max(len(sequence), 1)] = True
+    return torch.from_numpy(ids), torch.from_numpy(mask)

@@ -48,7 +48,7 @@ VALUE_SIZE = 6 + _POWERS + 2 * _WAVES
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a value stands among those that were learned from.
+    """Place of a value among those that were learned from.
 
     Attributes:
         names: of the features.
@@ -63,16 +63,16 @@ class Scale:
 
     @staticmethod
     def of(table: Table, names: Sequence[str]) -> Scale:
-        """Of a table's rows."""
+        """Learn the scale from a table's rows."""
         values = columns_of(table, names).astype(float)
         levels = np.zeros((len(names), _LEVELS))
         mean, spread = np.zeros(len(names)), np.ones(len(names))
         for place in range(len(names)):
-            known = values[:, place]
-            known = known[~np.isnan(known)]
-            if len(known):
-                levels[place] = np.quantile(known, np.linspace(0, 1, _LEVELS))
-                mean[place], spread[place] = known.mean(), known.std() + 1e-6
+            present = values[:, place]
+            present = present[~np.isnan(present)]
+            if len(present):
+                levels[place] = np.quantile(present, np.linspace(0, 1, _LEVELS))
+                mean[place], spread[place] = present.mean(), present.std() + 1e-6
         return Scale(tuple(names), levels, mean, spread)
 
     def scaled(self, table: Table) -> tuple[Array, Array]:
@@ -82,16 +82,16 @@ class Scale:
         """
         values = columns_of(table, self.names)
         unknown = np.isnan(values)
-        found = np.zeros(values.shape, np.float32)
+        scaled = np.zeros(values.shape, np.float32)
         for place in range(len(self.names)):
             levels = np.unique(self.levels[place])
             column = values[:, place]
             if len(levels) > 1:
-                found[:, place] = np.interp(column, levels, np.linspace(-0.5, 0.5, len(levels)))
+                scaled[:, place] = np.interp(column, levels, np.linspace(-0.5, 0.5, len(levels)))
             off = (column - self.mean[place]) / (2 * self.spread[place])
-            found[:, place] += 0.5 * np.clip(off, -_REACH, _REACH)
-        found[unknown] = 0.0
-        return found, unknown
+            scaled[:, place] += 0.5 * np.clip(off, -_REACH, _REACH)
+        scaled[unknown] = 0.0
+        return scaled, unknown
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ class Named:
 @functools.lru_cache(1 << 17)
 def named_of(params: str, shape: str) -> Named:
     """The named values of parameters and a shape, both as JSON."""
-    told = [*_loaded(params).items()], [*_loaded(shape).items()]
-    pairs = [*told[0], *told[1]][:MOST_NAMED]
-    sizes = [False] * len(told[0]) + [True] * len(told[1])
+    items = [*_loaded(params).items()], [*_loaded(shape).items()]
+    pairs = [*items[0], *items[1]][:MOST_NAMED]
+    sizes = [False] * len(items[0]) + [True] * len(items[1])
     return Named(
         tuple(name for name, _ in pairs),
         np.stack([encoded_value(value) for _, value in pairs])
@@ -134,21 +134,21 @@ def _loaded(text: str) -> Mapping[str, Any]:
 @functools.lru_cache(1 << 14)
 def _encoded(value: Value, kind: str) -> Array:
     del kind  # 1 and True are equal, and not the same
-    found = np.zeros(VALUE_SIZE, np.float32)
+    encoding = np.zeros(VALUE_SIZE, np.float32)
     if isinstance(value, bool):
-        found[0], found[1] = 1.0, float(value)
+        encoding[0], encoding[1] = 1.0, float(value)
     elif isinstance(value, str):
-        found[2] = 1.0
+        encoding[2] = 1.0
     elif isinstance(value, int | float) and math.isfinite(value):
-        found[3] = 1.0
-        found[4] = float(value == 0)
+        encoding[3] = 1.0
+        encoding[4] = float(value == 0)
         size = math.log2(abs(value)) if value else 0.0
-        found[5] = size / 8
+        encoding[5] = size / 8
         if isinstance(value, int) and value:
-            found[6 : 6 + _POWERS] = [value % 2 ** (n + 1) == 0 for n in range(_POWERS)]
+            encoding[6 : 6 + _POWERS] = [value % 2 ** (n + 1) == 0 for n in range(_POWERS)]
         angles = size * np.pi / 2.0 ** np.arange(_WAVES)
-        found[6 + _POWERS :] = np.r_[np.sin(angles), np.cos(angles)]
-    return found
+        encoding[6 + _POWERS :] = np.r_[np.sin(angles), np.cos(angles)]
+    return encoding
 
 
 def encoded_value(value: Value) -> Array:

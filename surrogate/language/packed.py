@@ -22,7 +22,7 @@ from solkit.surrogate.language.network import Packing, Texts, sent
 __all__ = ["ATTENTION", "is_packable", "packed_states", "packing"]
 
 ATTENTION = "solkit_packed"
-"""What a backbone's attention is called that reads packed texts, and padded ones as ever."""
+"""Name of a backbone's attention that reads packed texts, and padded ones as ever."""
 
 # PyTorch's flash attention (aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp)
 _AMPERE = (8, 0)  # the least compute capability
@@ -30,7 +30,7 @@ _HEAD_MULTIPLE, _WIDEST_HEAD = 8, 256  # numbers of a head
 
 
 def is_packable(backbone: Any, device: torch.device) -> bool:
-    """Whether a backbone reads packed texts here: flash attention needs a GPU, and bf16 or fp16.
+    """Tell whether a backbone reads packed texts here: flash attention, a GPU, and bf16 or fp16.
 
     Its conditions are those of `torch.nn.attention.varlen`, which pads no heads and has no dropout.
     """
@@ -49,7 +49,7 @@ def is_packable(backbone: Any, device: torch.device) -> bool:
 
 
 def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
-    """How texts lie end to end.
+    """Lay texts end to end.
 
     Args:
         texts: to be read.
@@ -75,18 +75,18 @@ def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
 
 
 def packed_states(backbone: Any, texts: Texts) -> Tensor:
-    """What a ModernBERT makes of each token, (texts, tokens, width); zeros where padding is."""
+    """Return what a ModernBERT makes of each token, (texts, tokens, width); zeros for padding."""
     number, tokens = texts.ids.shape
     how = texts.packing or packing(texts)
-    told: Tensor = backbone(
+    hidden: Tensor = backbone(
         input_ids=F.pad(texts.ids.flatten(), (0, tokens))[how.place][None],
         position_ids=how.position[None],
         attention_mask=dict.fromkeys(("full_attention", "sliding_attention")),
         text_starts=how.starts,
         longest=how.longest,
     ).last_hidden_state[0]
-    states = told.new_zeros((number + 1) * tokens, told.shape[-1])
-    return states.index_copy(0, how.place, told).view(number + 1, tokens, -1)[:number]
+    states = hidden.new_zeros((number + 1) * tokens, hidden.shape[-1])
+    return states.index_copy(0, how.place, hidden).view(number + 1, tokens, -1)[:number]
 
 
 def _attention(
@@ -113,11 +113,13 @@ def _attention(
         )
         return padded.transpose(1, 2), None
     around = -1 if sliding_window is None else sliding_window - 1
-    asked, keys, told = (each[0].transpose(0, 1).to(value.dtype) for each in (query, key, value))
-    found = varlen_attn(
-        asked,
+    queries, keys, values = (
+        tensor[0].transpose(0, 1).to(value.dtype) for tensor in (query, key, value)
+    )
+    attended = varlen_attn(
+        queries,
         keys,
-        told,
+        values,
         text_starts,
         text_starts,
         longest,
@@ -125,8 +127,8 @@ def _attention(
         scale=scaling,
         window_size=(around, around),
     )
-    assert isinstance(found, Tensor)  # nothing else was asked for
-    return found[None], None
+    assert isinstance(attended, Tensor)  # nothing else was asked for
+    return attended[None], None
 
 
 AttentionInterface.register(ATTENTION, _attention)

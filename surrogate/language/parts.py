@@ -1,4 +1,4 @@
-"""What a regressor is made of, and how it is written to a folder.
+"""Parts of a regressor, and how it is written to a folder.
 
 A folder holds what `transformers` writes of a model and a tokenizer (``config.json``,
 ``tokenizer.json``), ``model.safetensors`` in fp16, and ``solkit.json``: the scale of the features
@@ -54,12 +54,12 @@ class Parts:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device of the network."""
         return next(self.network.parameters()).device
 
     @property
     def range(self) -> tuple[float, float]:
-        """Of log2(time / base) that it can tell."""
+        """Range of log2(time / base) that it can tell."""
         sizes = self.network.decoder.sizes
         return sizes.low, sizes.high
 
@@ -85,14 +85,14 @@ def built(
         path: where the backbone is from; empty if it is trained here.
         device: where the network computes.
     """
-    told = Sizes(
+    dimensions = Sizes(
         text=int(backbone.config.hidden_size),
         features=len(scale.names),
         value=VALUE_SIZE,
         facts=len(FACTS),
         **(sizes or {}),
     )
-    config = LanguageModel.configured(backbone.config, told, adapt.value, path)
+    config = LanguageModel.configured(backbone.config, dimensions, adapt.value, path)
     module = adapted(backbone.module, adapt) if path else backbone.module
     network = LanguageModel(config, module)
     return Parts(_moved(network, device), backbone.tokenizer, scale, min(most, _room(backbone)))
@@ -104,7 +104,7 @@ def _room(backbone: Backbone) -> int:
         getattr(backbone.config, "max_position_embeddings", None),
         getattr(backbone.tokenizer, "model_max_length", None),  # some have two positions more
     )
-    least = min((each for each in places if each and each > 0), default=sys.maxsize)
+    least = min((place for place in places if place and place > 0), default=sys.maxsize)
     return max(least - least % ALIGNED, ALIGNED)
 
 
@@ -124,10 +124,10 @@ def write(parts: Parts, folder: Path, card: Mapping[str, Any]) -> None:
         "mean": [float(f"{v:.5g}") for v in scale.mean],
         "spread": [float(f"{v:.5g}") for v in scale.spread],
     }
-    learned = {name for name, each in network.named_parameters() if each.requires_grad}
+    learned = {name for name, parameter in network.named_parameters() if parameter.requires_grad}
     weights = {
-        name: each.to("cpu", torch.float16).contiguous()
-        for name, each in network.state_dict().items()
+        name: state.to("cpu", torch.float16).contiguous()
+        for name, state in network.state_dict().items()
         if name in learned or not network.config.backbone_path
     }
     try:
@@ -147,7 +147,7 @@ def read(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]]:
         InputError: the folder is missing, or holds nothing of this format.
         UnsupportedError: a package is missing.
     """
-    found = transformers()
+    package = transformers()
     try:
         about = json.loads((folder / _ABOUT).read_text())
         if about.get("schema") != SCHEMA:
@@ -157,11 +157,11 @@ def read(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]]:
         if config.backbone_path:
             module = adapted(opened(config.backbone_path).module, Adapt(config.adapt))
         network = LanguageModel(config, module)
-        weights = {k: each.float() for k, each in load_file(folder / _WEIGHTS).items()}
+        weights = {k: weight.float() for k, weight in load_file(folder / _WEIGHTS).items()}
         missing, unknown = network.load_state_dict(weights, strict=False)
         if unknown or (missing and not config.backbone_path):
             raise ValueError(f"weights do not fit: {[*missing, *unknown][:3]}")
-        tokenizer = found.PreTrainedTokenizerFast.from_pretrained(folder)
+        tokenizer = package.PreTrainedTokenizerFast.from_pretrained(folder)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{folder} holds no language regressor: {error}") from error
     levels, mean, spread = (np.array(about[name]) for name in ("levels", "mean", "spread"))

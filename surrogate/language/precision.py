@@ -18,11 +18,11 @@ def precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.E
         device: that computes.
         is_foreign: see `attention`.
     """
-    found = contextlib.ExitStack()
+    stack = contextlib.ExitStack()
     if device.type == "cuda":
-        found.enter_context(torch.autocast("cuda", torch.bfloat16))
-        found.enter_context(attention(device, is_foreign=is_foreign))
-    return found
+        stack.enter_context(torch.autocast("cuda", torch.bfloat16))
+        stack.enter_context(attention(device, is_foreign=is_foreign))
+    return stack
 
 
 def attention(

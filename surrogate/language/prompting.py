@@ -65,12 +65,12 @@ BINS = (
 )
 """From A much slower to A much faster; mirrored, they are those of B over A."""
 
-_CENTRES = np.array([each.centre for each in BINS])
+_CENTRES = np.array([bucket.centre for bucket in BINS])
 
 
 def bin_of(speed_up: float) -> int:
     """The place in `BINS` of a speed-up of A over B: time of B over time of A."""
-    return max(place for place, each in enumerate(BINS) if speed_up >= each.least)
+    return max(place for place, bucket in enumerate(BINS) if speed_up >= bucket.least)
 
 
 # --------------------------------------------------------------------------------- calibration
@@ -78,7 +78,7 @@ def bin_of(speed_up: float) -> int:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a model's probabilities are worth: p ** (1 / temperature), scaled to add up to 1.
+    """Worth of a model's probabilities: p ** (1 / temperature), scaled to add up to 1.
 
     Guo et al., "On calibration of modern neural networks" (2017).
 
@@ -88,28 +88,28 @@ class Calibration:
 
     temperature: float = 1.0
 
-    def of(self, told: Array) -> Array:
+    def of(self, probabilities: Array) -> Array:
         """Calibrated probabilities, (..., bins)."""
-        powered = np.maximum(told, _LEAST) ** (1 / self.temperature)
+        powered = np.maximum(probabilities, _LEAST) ** (1 / self.temperature)
         return np.asarray(powered / powered.sum(axis=-1, keepdims=True))
 
     @staticmethod
-    def fit(told: Array, true: Sequence[int]) -> Calibration:
+    def fit(probabilities: Array, true: Sequence[int]) -> Calibration:
         """The temperature at which known outcomes are most likely.
 
         Args:
-            told: probabilities, (pairs, bins).
+            probabilities: probabilities, (pairs, bins).
             true: the bin that came true, (pairs,).
 
         Raises:
             InputError: there are no pairs.
         """
-        if not len(told):
+        if not len(probabilities):
             raise InputError("a calibration needs pairs whose times are known; got none")
-        rows = np.arange(len(told))
+        rows = np.arange(len(probabilities))
 
         def loss(temperature: float) -> float:
-            likely = Calibration(temperature).of(np.asarray(told))[rows, np.asarray(true)]
+            likely = Calibration(temperature).of(np.asarray(probabilities))[rows, np.asarray(true)]
             return float(-np.log(likely).mean())
 
         return Calibration(float(min(_TEMPERATURES, key=loss)))
@@ -124,19 +124,19 @@ def read_answer(text: str) -> Read[Array] | Unread:
     if len(text) > _MOST_ANSWER:
         return Unread("oversized", f"the answer has {len(text)} characters")
     try:
-        told = json.loads(_unfenced(text), object_pairs_hook=_once, parse_constant=_no_constant)
+        answer = json.loads(_unfenced(text), object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return Unread("no_json", f"the answer is not one JSON object: {error}")
-    names = [each.name for each in BINS]
-    if not isinstance(told, dict) or set(told) != set(names):
+    names = [bucket.name for bucket in BINS]
+    if not isinstance(answer, dict) or set(answer) != set(names):
         return Unread("other_keys", "the answer's keys are not the bins")
-    values = [told[name] for name in names]
+    values = [answer[name] for name in names]
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
         return Unread("no_numbers", "a probability is no number")
     if any(not 0 <= v <= 1 for v in values) or abs(sum(values) - 1) > _SUM_OFF:
         return Unread("no_probabilities", "the values are no probabilities that add up to 1")
-    found = np.array(values, float)
-    return Read(found / found.sum())
+    probabilities = np.array(values, float)
+    return Read(probabilities / probabilities.sum())
 
 
 def _unfenced(text: str) -> str:
@@ -147,10 +147,10 @@ def _unfenced(text: str) -> str:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise ValueError("a key comes twice")
-    return found
+    return mapping
 
 
 def _no_constant(name: str) -> float:
@@ -162,7 +162,7 @@ def _no_constant(name: str) -> float:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a model says of two candidates.
+    """Judgement of a model on two candidates.
 
     Attributes:
         probabilities: of `BINS`, calibrated, (bins,).
@@ -205,17 +205,17 @@ class PromptedForecaster:
     version: str = PROMPT_VERSION
 
     def compare(self, first: Entry, second: Entry) -> Compared | None:
-        """How two candidates for one problem compare; ``None`` if no answer can be used.
+        """Compare two candidates for one problem; ``None`` if no answer can be used.
 
         Raises:
             BudgetSpentError: the next answer may cost more than is left.
             ModelGoneError: the model gives no text.
             InputError: they are of different problems, or there are no such prompts.
         """
-        told = self._told(first, second)
-        if not told:
+        answers = self._told(first, second)
+        if not answers:
             return None
-        return Compared(self.calibration.of(np.mean(told, axis=0)), len(told))
+        return Compared(self.calibration.of(np.mean(answers, axis=0)), len(answers))
 
     def order(self, candidates: Sequence[Entry], incumbent: Entry) -> list[int]:
         """Places of the candidates, the one expected to be fastest first.
@@ -225,8 +225,8 @@ class PromptedForecaster:
         Raises:
             BudgetSpentError, ModelGoneError, InputError: as `compare`.
         """
-        found = [self.compare(each, incumbent) for each in candidates]
-        gains = [each.speed_up_log2 if each else 0.0 for each in found]
+        comparisons = [self.compare(candidate, incumbent) for candidate in candidates]
+        gains = [comparison.speed_up_log2 if comparison else 0.0 for comparison in comparisons]
         return sorted(range(len(candidates)), key=lambda place: (-gains[place], place))
 
     def calibrated(self, pairs: Sequence[tuple[Entry, Entry]]) -> PromptedForecaster:
@@ -235,24 +235,24 @@ class PromptedForecaster:
         Raises:
             InputError: no pair was answered; a time is missing.
         """
-        told, true = [], []
+        probabilities, true = [], []
         for first, second in pairs:
             if math.isnan(first.time_ms) or math.isnan(second.time_ms):
                 raise InputError("a calibration needs pairs whose times are known")
             if answers := self._told(first, second):
-                told.append(np.mean(answers, axis=0))
+                probabilities.append(np.mean(answers, axis=0))
                 true.append(bin_of(second.time_ms / first.time_ms))
-        return replace(self, calibration=Calibration.fit(np.array(told), true))
+        return replace(self, calibration=Calibration.fit(np.array(probabilities), true))
 
     def _told(self, first: Entry, second: Entry) -> list[Array]:
         if first.problem != second.problem or first.device != second.device:
             raise InputError("two candidates can be compared only for one problem on one GPU")
-        found = []
-        if (told := self._asked(first, second)) is not None:
-            found.append(told)
-        if self.both and (told := self._asked(second, first)) is not None:
-            found.append(told[::-1])
-        return found
+        answers = []
+        if (answer := self._asked(first, second)) is not None:
+            answers.append(answer)
+        if self.both and (answer := self._asked(second, first)) is not None:
+            answers.append(answer[::-1])
+        return answers
 
     def _asked(self, first: Entry, second: Entry) -> Array | None:
         request = Request(
@@ -274,7 +274,7 @@ def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> 
     Raises:
         InputError: there is no such version.
     """
-    bins = "\n".join(f'- "{each.name}"' for each in BINS)
+    bins = "\n".join(f'- "{bucket.name}"' for bucket in BINS)
     rules = _prompt(version, "system.md").substitute(bins=bins)
     text = _prompt(version, "user.md").substitute(
         device="\n".join(_device(first.device)),
@@ -288,9 +288,9 @@ def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> 
 @functools.lru_cache
 def _prompt(version: str, name: str) -> Template:
     folder = resources.files("solkit.surrogate.language").joinpath("prompts")
-    known = sorted(each.name for each in folder.iterdir() if each.is_dir())
-    if version not in known:
-        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(known)}")
+    versions = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    if version not in versions:
+        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(versions)}")
     return Template((folder / version / name).read_text(encoding="utf-8"))
 
 

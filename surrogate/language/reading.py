@@ -48,7 +48,7 @@ def read_all(
         return
     network.train(False)
     read, told_s = 0, time.monotonic()
-    lengths = [max(len(each.ids), 1) for each in texts]
+    lengths = [max(len(text.ids), 1) for text in texts]
     with merged(network.backbone):
         for part in grouped(lengths, network.together(device)):
             with torch.inference_mode():

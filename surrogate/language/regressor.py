@@ -35,7 +35,7 @@ _ROWS = 1024  # that are asked at once
 
 @dataclass(frozen=True)
 class Told:
-    """What the model says of log2(time / base).
+    """Expectation of the model of log2(time / base).
 
     Attributes:
         mean: (rows,).
@@ -48,7 +48,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of the default model.
+    """Sizes of the default model.
 
     Attributes:
         vocabulary: tokens, at most.
@@ -101,7 +101,7 @@ class LanguageRegressor:
         try:
             self._adapt = Adapt(adapt)
         except ValueError:
-            valid = ", ".join(each.value for each in Adapt)
+            valid = ", ".join(choice.value for choice in Adapt)
             raise InputError(f"adapt {adapt!r} is unknown: choose one of {valid}") from None
         self._backbone = None if backbone is None else os.fspath(backbone)
         self._shape, self._seed = shape or Shape(), seed
@@ -153,20 +153,20 @@ class LanguageRegressor:
         return self
 
     def prepared(self, table: Table) -> Parts:
-        """Its parts, made for a table's features and texts if there are none yet."""
+        """Return its parts, made for a table's features and texts if there are none yet."""
         if self._parts is None:
             scale = training.scale_of(table)
             torch.manual_seed(self._seed)
             if self._backbone is None:
                 tokenizer = train_tokenizer(texts_of(table)[0], self._shape.vocabulary)
                 backbone = small_backbone(len(tokenizer), self._shape.width, self._shape.layers)
-                found = Backbone(backbone.config, tokenizer, backbone)
+                chosen = Backbone(backbone.config, tokenizer, backbone)
                 adapt = Adapt.FULL
             else:
-                found = opened(self._backbone, local_files_only=self._local_files_only)
+                chosen = opened(self._backbone, local_files_only=self._local_files_only)
                 adapt = self._adapt
             self._parts = files.built(
-                found,
+                chosen,
                 scale,
                 sizes=self._shape.decoder,
                 most=self._shape.most,
@@ -179,7 +179,7 @@ class LanguageRegressor:
     # ------------------------------------------------------------------------------ forecasting
 
     def forecast(self, table: Table, tell: Callable[[str], None] = lambda _: None) -> Told:
-        """What it expects of a table's rows, whose own times are not read.
+        """Forecast a table's rows, whose own times are not read.
 
         Args:
             table: of the rows, with the texts of their kernels.
@@ -201,7 +201,7 @@ class LanguageRegressor:
             for rows in np.array_split(order, -(-len(order) // _ROWS)):
                 texts, text_of = np.unique(corpus.text_of[rows], return_inverse=True)
                 reading = Reading.joined([readings[text] for text in texts])
-                logits, _ = network.told(reading, corpus.rows(rows, text_of.reshape(-1)))
+                logits, _ = network.predictions(reading, corpus.rows(rows, text_of.reshape(-1)))
                 share, bins = logits.float().softmax(-1), network.decoder.bins
                 expected = (share * bins).sum(-1)
                 off = (share * (bins - expected[:, None]).square()).sum(-1).sqrt()
@@ -209,24 +209,24 @@ class LanguageRegressor:
         return Told(mean, spread)
 
     def _read(self, parts: Parts, corpus: Corpus, tell: Callable[[str], None]) -> list[Reading]:
-        """What each text of a corpus says; those not known yet are read together."""
+        """Return what each text of a corpus says; those not known yet are read together."""
         keys = list(zip(corpus.texts, corpus.names, strict=True))
-        found = {key: self._readings[key] for key in keys if key in self._readings}
-        new = [text for text, key in enumerate(keys) if key not in found]
+        readings = {key: self._readings[key] for key in keys if key in self._readings}
+        new = [text for text, key in enumerate(keys) if key not in readings]
 
         def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
-            told = parts.network.decoder.reading(states.float(), texts.known, texts.names)
+            batch_readings = parts.network.decoder.reading(states.float(), texts.mask, texts.names)
             for place, text in enumerate(part):
                 key = keys[new[text]]
-                found[key] = told.of(place, len(key[1]))
+                readings[key] = batch_readings.of(place, len(key[1]))
 
         read_all(parts.network, corpus.encoded_all(new), parts.device, take, tell)
         for key in keys:
-            self._readings[key] = found[key]
+            self._readings[key] = readings[key]
             self._readings.move_to_end(key)
         while len(self._readings) > _READINGS:
             self._readings.popitem(last=False)
-        return [found[key] for key in keys]
+        return [readings[key] for key in keys]
 
     def _learned(self) -> Parts:
         if self._parts is None:
@@ -252,6 +252,6 @@ class LanguageRegressor:
             InputError: the folder is missing, or holds no regressor of this format.
             UnsupportedError: a package is missing.
         """
-        found = LanguageRegressor(device=device)
-        found._parts, found.card = files.read(Path(folder), device)
-        return found
+        regressor = LanguageRegressor(device=device)
+        regressor._parts, regressor.card = files.read(Path(folder), device)
+        return regressor

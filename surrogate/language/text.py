@@ -1,4 +1,4 @@
-"""What the model reads of a kernel file, and other texts that mean the same.
+"""Text of a kernel file as the model reads it, and other texts that mean the same.
 
 A file's notes, reference, inputs and search space say nothing of how fast the kernel runs, so they
 are left out, and the rest is written as `ast.unparse` writes it. CUDA C++ follows as it is, without
@@ -60,13 +60,15 @@ def kernel_text(source: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     programs: list[str] = []
-    body = [each for each in tree.body if not _LEFT_OUT.intersection(_defined(each))]
+    body = [statement for statement in tree.body if not _LEFT_OUT.intersection(_defined(statement))]
     reader = _Reader(programs)
     kept = [
-        reader.visit(each) for each in body if not isinstance(each, ast.Import | ast.ImportFrom)
+        reader.visit(statement)
+        for statement in body
+        if not isinstance(statement, ast.Import | ast.ImportFrom)
     ]
-    python = "\n".join(ast.unparse(each) for each in kept if each is not None)
-    others = (_BLANK.sub("\n", _COMMENT.sub("", each)).strip() for each in programs)
+    python = "\n".join(ast.unparse(statement) for statement in kept if statement is not None)
+    others = (_BLANK.sub("\n", _COMMENT.sub("", program)).strip() for program in programs)
     return "\n".join((python, *others)).strip()
 
 
@@ -92,17 +94,17 @@ def _defined(node: ast.stmt) -> Iterable[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return (node.name,)
     targets = node.targets if isinstance(node, ast.Assign) else ()
-    return (each.id for each in targets if isinstance(each, ast.Name))
+    return (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def places_of(text: str, names: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
-    """Where names stand in a text: the first character and the one behind the last of each."""
-    wanted = set(names)
-    found: dict[str, list[tuple[int, int]]] = {name: [] for name in wanted}
+    """Find names in a text: the first character and the one behind the last of each."""
+    distinct = set(names)
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in distinct}
     for match in _NAME.finditer(text):
-        if match[0] in wanted:
-            found[match[0]].append(match.span())
-    return found
+        if match[0] in distinct:
+            spans[match[0]].append(match.span())
+    return spans
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Writer:
         taken = set(_NAME.findall(text)).difference(chosen)
         names: dict[str, str] = {}
         for old in chosen:
-            new = next((each for each in pool if each not in taken), old)
+            new = next((name for name in pool if name not in taken), old)
             taken.add(new)
             names[old] = new
         text = _NAME.sub(lambda match: names.get(match[0], match[0]), text)
@@ -152,15 +154,15 @@ def _own_names(text: str) -> list[str]:
         tree = syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return sorted(set(re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", text)) - _KEPT)
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
-            found.add(node.arg)
+            names.add(node.arg)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-    return sorted(found - _KEPT)
+            names.add(node.name)
+    return sorted(names - _KEPT)
 
 
 _SYLLABLES = ("ba", "co", "de", "fi", "gu", "ha", "jo", "ke", "li", "mu", "na", "po", "ra", "se")
@@ -187,10 +189,10 @@ _ASSIGNED = re.compile(r"^(\s+)([A-Za-z_]\w*) = (.*)$")
 
 
 def _independent(first: str, second: str) -> bool:
-    """Whether two lines assign to different names, and neither reads the other's; no stores."""
+    """Tell whether two lines assign to different names and read none of these; no stores."""
     one, two = _ASSIGNED.match(first), _ASSIGNED.match(second)
     if one is None or two is None or one[1] != two[1] or one[2] == two[2]:
         return False
-    if any("store(" in each or "atomic" in each for each in (first, second)):
+    if any("store(" in text or "atomic" in text for text in (first, second)):
         return False
     return one[2] not in _NAME.findall(two[3]) and two[2] not in _NAME.findall(one[3])

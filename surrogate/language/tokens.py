@@ -43,24 +43,24 @@ def train_tokenizer(texts: Iterable[str], size: int = 4096) -> PreTrainedTokeniz
     Raises:
         UnsupportedError: transformers is not installed.
     """
-    found = transformers()
+    package = transformers()
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers, trainers
 
-    made = tokenizers.Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    bpe = tokenizers.Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
     )
-    made.decoder = decoders.ByteLevel()
+    bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         special_tokens=[PAD, MASK],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(texts, trainer)
-    made_fast: PreTrainedTokenizerBase = found.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token=PAD, mask_token=MASK, clean_up_tokenization_spaces=False
+    bpe.train_from_iterator(texts, trainer)
+    made_fast: PreTrainedTokenizerBase = package.PreTrainedTokenizerFast(
+        tokenizer_object=bpe, pad_token=PAD, mask_token=MASK, clean_up_tokenization_spaces=False
     )
     return made_fast
 
@@ -95,7 +95,7 @@ def encode_all(
     """
     if not texts:
         return []
-    told = tokenizer(
+    encoding = tokenizer(
         list(texts),
         return_offsets_mapping=True,
         add_special_tokens=False,
@@ -103,10 +103,10 @@ def encode_all(
         max_length=most,
         verbose=False,
     )
-    parts = zip(texts, names, told["input_ids"], told["offset_mapping"], strict=True)
+    parts = zip(texts, names, encoding["input_ids"], encoding["offset_mapping"], strict=True)
     return [
-        Encoded(np.array(ids, np.int64), _places(text, wanted, offsets))
-        for text, wanted, ids, offsets in parts
+        Encoded(np.array(ids, np.int64), _places(text, own_names, offsets))
+        for text, own_names, ids, offsets in parts
     ]
 
 
@@ -116,7 +116,7 @@ def _places(
     """The tokens that each name stands in."""
     starts, ends = [first for first, _ in offsets], [end for _, end in offsets]
     spans = places_of(text, names)
-    found = (
+    places = (
         dict.fromkeys(
             place
             for first, end in spans[name]
@@ -124,7 +124,7 @@ def _places(
         )
         for name in names
     )
-    return tuple(np.array([*each], np.int64) for each in found)
+    return tuple(np.array([*tokens], np.int64) for tokens in places)
 
 
 def transformers() -> Any:
@@ -133,6 +133,6 @@ def transformers() -> Any:
     Raises:
         UnsupportedError: it is not installed.
     """
-    found = library("transformers", "language")
-    warn_if_untested("transformers", found.__version__)
-    return found
+    package = library("transformers", "language")
+    warn_if_untested("transformers", package.__version__)
+    return package

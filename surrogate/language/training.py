@@ -1,4 +1,4 @@
-"""How the language regressor learns: first to read kernels, then what they take.
+"""Training of the language regressor: first to read kernels, then what they take.
 
 A step takes pieces of problems, each some rows of one problem on one GPU, drawn from all of them:
 steps that drew from a few families at a time learned worse. Some pieces of a kernel come together,
@@ -65,7 +65,7 @@ _ROOM_ROWS, _ROOM_TEXTS, _ROOM_TOKENS = 512, 32, 8192
 
 @dataclass(frozen=True)
 class Learning:
-    """How a model learns.
+    """Settings of a model's learning.
 
     Attributes:
         passes: how often each row is seen.
@@ -104,7 +104,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class Pretraining:
-    """How a backbone learns to read kernels before it is told any time.
+    """Settings of a backbone that learns to read kernels before it learns any time.
 
     Attributes:
         steps: of `texts` texts each.
@@ -128,7 +128,7 @@ class Pretraining:
 
 
 def facts_of(table: Table, compiled: Table) -> Array:
-    """What the compiled depth knows of a table's rows, (rows, `FACTS`); NaN where nothing."""
+    """Return the compiled depth's facts of a table's rows, (rows, `FACTS`); NaN where none."""
     names = ("kernel_id", "problem_id", "params", "device", "triton_version")
 
     def keys(of: Table) -> list[tuple[str, ...]]:
@@ -136,11 +136,11 @@ def facts_of(table: Table, compiled: Table) -> Array:
 
     place = {key: at for at, key in enumerate(keys(compiled))}
     rows = np.array([place.get(key, -1) for key in keys(table)], int)
-    found = np.full((len(table), len(FACTS)), np.nan, np.float32)
+    facts = np.full((len(table), len(FACTS)), np.nan, np.float32)
     for at, name in enumerate(FACTS):
         if name in compiled.names:
-            found[rows >= 0, at] = compiled.column(name)[rows[rows >= 0]]
-    return found
+            facts[rows >= 0, at] = compiled.column(name)[rows[rows >= 0]]
+    return facts
 
 
 # ---------------------------------------------------------------------------------- pretraining
@@ -162,17 +162,19 @@ def pretrain(
         tell: receives what is done.
     """
     network, tokenizer, device = parts.network, parts.tokenizer, parts.device
-    learns = [each for each in network.backbone.parameters() if each.requires_grad]
+    learns = [parameter for parameter in network.backbone.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learns, lr=how.rate, weight_decay=0.01)
     schedule = _schedule(optimizer, how.steps)
     chance, writer = random.Random(how.seed), Writer()
     written = [writer.variant(text, chance)[0] for text in texts for _ in range(how.variants)]
-    told = encode_all(tokenizer, written, [()] * len(written), min(how.most, parts.most))
+    encoded = encode_all(tokenizer, written, [()] * len(written), min(how.most, parts.most))
     generator = torch.Generator().manual_seed(how.seed)
     mask = int(tokenizer.mask_token_id)
     network.train()
     for step in range(how.steps):
-        batch, _ = stacked([each.ids for each in chance.sample(told, min(how.texts, len(told)))])
+        batch, _ = stacked(
+            [text.ids for text in chance.sample(encoded, min(how.texts, len(encoded)))]
+        )
         hidden = _spans(batch, how, generator)
         shown = torch.where(hidden, mask, batch).to(device)
         with precision(device):
@@ -233,31 +235,31 @@ def fit(
     table = table[(chosen := np.flatnonzero(drawn(table, DEFAULTS.most)))]
     if not len(table):
         raise InputError("the language regressor has no rows to learn from")
-    told = None if facts is None else facts[chosen]
-    _Learner(table, parts, how, told, tell).run(Path(checkpoint) if checkpoint else None)
+    chosen_facts = None if facts is None else facts[chosen]
+    _Learner(table, parts, how, chosen_facts, tell).run(Path(checkpoint) if checkpoint else None)
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """What a batch's rows are to be told.
+    """Answers that a batch's rows must learn.
 
     Attributes:
-        wanted: log2(time / base), (rows,).
+        targets: log2(time / base), (rows,).
         base: log2 of it, (rows,).
         problem: a number of the problem that each is of, (rows,).
         weight: 0 of rows that only fill the batch up, (rows,).
         counts: which rows count, rather than fill the batch up, (rows,).
         facts: in standard deviations, (rows, facts).
-        known: which are, (rows, facts).
+        facts_known: which are, (rows, facts).
     """
 
-    wanted: Tensor
+    targets: Tensor
     base: Tensor
     problem: Tensor
     weight: Tensor
     counts: Tensor
     facts: Tensor
-    known: Tensor
+    facts_known: Tensor
 
 
 def _packed(batch: Batch) -> Batch:
@@ -272,20 +274,20 @@ def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
     texts, lie = batch.texts, batch.texts.packing
     assert lie is not None
     return [
-        *(texts.ids, texts.known, texts.names, lie.position, lie.place, lie.starts),
+        *(texts.ids, texts.mask, texts.names, lie.position, lie.place, lie.starts),
         *vars(batch.rows).values(),
         *vars(answers).values(),
     ]
 
 
-def _untensors(told: Sequence[Tensor]) -> tuple[Batch, _Answers]:
-    """What `_tensors` took apart; the texts' own lengths are not known again."""
-    ids, known, names, position, place, starts, *rest = told
+def _untensors(tensors: Sequence[Tensor]) -> tuple[Batch, _Answers]:
+    """Put together what `_tensors` took apart; the texts' own lengths are not known again."""
+    ids, mask, names, position, place, starts, *rest = tensors
     lengths = (ids.shape[1],) * len(ids)
     lie = Packing(position, place, starts, ids.shape[1])
     number = len(rest) - len(fields(_Answers))
     rows, answers = Rows(*rest[:number]), _Answers(*rest[number:])
-    return Batch(Texts(ids, known, names, lengths, lie), rows), answers
+    return Batch(Texts(ids, mask, names, lengths, lie), rows), answers
 
 
 class _Learner:
@@ -303,7 +305,7 @@ class _Learner:
         self.network, self.device = parts.network, parts.device
         corpus = Corpus.of(table, parts.tokenizer, parts.scale, min(how.most, parts.most))
         self.corpus = corpus.to(self.device)
-        self.wanted = self._tensor(target(table)).clamp(*parts.range)
+        self.targets = self._tensor(target(table)).clamp(*parts.range)
         self.base = self._tensor(np.log2(table.base_ms))
         weight = weights(table, DEFAULTS.focus, DEFAULTS.crowd)
         self.weight = self._tensor(weight / weight.mean())
@@ -312,7 +314,7 @@ class _Learner:
         order = np.argsort(self.problem, kind="stable")
         starts = np.flatnonzero(np.diff(self.problem[order])) + 1
         self.groups = np.split(order, starts)
-        self.facts, self.known = self._facts(facts, len(table))
+        self.facts, self.facts_known = self._facts(facts, len(table))
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
         self._is_foreign = bool(self.network.config.backbone_path)
@@ -322,24 +324,24 @@ class _Learner:
 
     def _largest(self) -> Room:
         """Room that holds any of the texts."""
-        texts = [each for variants in self._variants for each in variants]
+        texts = [text for variants in self._variants for text in variants]
         texts = texts or self.corpus.encoded_all(range(len(self.corpus.texts)))
         return Room(
-            tokens=max((len(each.ids) for each in texts), default=1),
-            names=max((len(each) for each in self.corpus.names), default=1),
+            tokens=max((len(text.ids) for text in texts), default=1),
+            names=max((len(own_names) for own_names in self.corpus.names), default=1),
             named=self.corpus.named,
         )
 
     def run(self, checkpoint: Path | None) -> None:
         """Learn all steps, from a checkpoint on if there is one."""
-        parts = [each for each in self.network.parameters() if each.requires_grad]
-        backbone = {id(each) for each in self.network.backbone.parameters()}
+        parts = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        backbone = {id(parameter) for parameter in self.network.backbone.parameters()}
         rates = {True: self.how.rate * self.how.backbone_rate, False: self.how.rate}
         optimizer = torch.optim.AdamW(
             [
                 {"params": those, "lr": rates[reads]}
                 for reads in (True, False)
-                if (those := [each for each in parts if (id(each) in backbone) is reads])
+                if (those := [part for part in parts if (id(part) in backbone) is reads])
             ],
             weight_decay=self.how.decay,
             fused=self.device.type == "cuda",
@@ -347,7 +349,7 @@ class _Learner:
         schedule = _schedule(optimizer, self.steps)
         kept = {"optimizer": optimizer, "schedule": schedule}
         how = {name: value for name, value in vars(self.how).items() if name != "graphs"}
-        about = {"how": how, "rows": len(self.wanted)}
+        about = {"how": how, "rows": len(self.targets)}
         first = resumed(checkpoint, self.network, about, kept, self.device)
         self._frozen = self._encoded(first)
         self._graphed = self._graphs(parts)
@@ -399,7 +401,7 @@ class _Learner:
         return {text: chance.choice(self._variants[text]) for text in texts}
 
     def _encoded(self, first: int) -> FrozenStates | None:
-        """What a frozen backbone makes of all texts that the steps from `first` on will read."""
+        """Return a frozen backbone's states of all texts that steps from `first` on will read."""
         if self.network.config.adapt != "frozen":
             return None
         steps = zip(range(self.steps), self._batches(), strict=False)
@@ -452,40 +454,40 @@ class _Learner:
         return Graphed(backward, parts)
 
     def _answers(self, rows: Array, number: int) -> _Answers:
-        """Of some rows, of which the first `number` count."""
+        """Return the answers of some rows, of which the first `number` count."""
         at = sent(torch.as_tensor(rows), self.device)
         counts = torch.arange(len(rows), device=self.device) < number
         return _Answers(
-            self.wanted[at],
+            self.targets[at],
             self.base[at],
             self.problems[at],
             self.weight[at] * counts,
             counts,
             self.facts[at],
-            self.known[at] & counts[:, None],
+            self.facts_known[at] & counts[:, None],
         )
 
     def _loss(self, batch: Batch, answers: _Answers) -> Tensor:
         batch = replace(batch, rows=self._hidden(batch.rows))
         with precision(self.device, is_foreign=self._is_foreign):
-            logits, guesses = self.network.told(self._reading(batch), batch.rows)
+            logits, guesses = self.network.predictions(self._reading(batch), batch.rows)
         logits, bins = logits.float(), self.network.decoder.bins
-        off = -(_blurred(answers.wanted, bins) * logits.log_softmax(-1)).sum(-1)
+        off = -(_blurred(answers.targets, bins) * logits.log_softmax(-1)).sum(-1)
         loss: Tensor = (off * answers.weight).sum() / answers.counts.sum()
         if self.how.order:
             expected = self.network.decoder.expected(logits)
             loss = loss + self.how.order * _order(expected, answers)
         if self.how.facts:
             guess = F.smooth_l1_loss(guesses.float(), answers.facts, reduction="none")
-            known = answers.known
-            loss = loss + self.how.facts * (guess * known).sum() / known.sum().clamp(min=1)
+            mask = answers.facts_known
+            loss = loss + self.how.facts * (guess * mask).sum() / mask.sum().clamp(min=1)
         return loss
 
     def _reading(self, batch: Batch) -> Reading:
-        """What the texts of a batch say, some of them hidden."""
+        """Return what the texts of a batch say, some of them hidden."""
         texts = batch.texts
         states = self.network.states(texts) if batch.states is None else batch.states
-        reading = self.network.decoder.reading(states, texts.known, texts.names)
+        reading = self.network.decoder.reading(states, texts.mask, texts.names)
         return reading.without(self.how.unread) if self.how.unread else reading
 
     def _hidden(self, rows: Rows) -> Rows:
@@ -499,27 +501,27 @@ class _Learner:
     def _facts(self, facts: Array | None, rows: int) -> tuple[Tensor, Tensor]:
         """Facts in standard deviations, and which are known, (rows, facts) each."""
         number = self.network.decoder.sizes.facts
-        told = np.full((rows, number), np.nan) if facts is None else facts.astype(float)
-        known = ~np.isnan(told)
-        for column, there in zip(told.T, known.T, strict=True):
+        values = np.full((rows, number), np.nan) if facts is None else facts.astype(float)
+        mask = ~np.isnan(values)
+        for column, there in zip(values.T, mask.T, strict=True):
             if there.any():
                 column -= column[there].mean()
                 column /= column[there].std() + 1e-6
-        scaled = np.nan_to_num(np.clip(told, -_CLIP, _CLIP))
-        return self._tensor(scaled), torch.as_tensor(known, device=self.device)
+        scaled = np.nan_to_num(np.clip(values, -_CLIP, _CLIP))
+        return self._tensor(scaled), torch.as_tensor(mask, device=self.device)
 
     def _tensor(self, values: Array) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.device)
 
 
 def _clean(parts: Iterable[Tensor]) -> None:
-    """What is no number in gradients teaches nothing.
+    """Zero what is no number in gradients: it teaches nothing.
 
     It belongs to the backward pass, so that a CUDA graph launches it as well.
     """
-    for each in parts:
-        if each.grad is not None:
-            each.grad.nan_to_num_(0.0, 0.0, 0.0)
+    for part in parts:
+        if part.grad is not None:
+            part.grad.nan_to_num_(0.0, 0.0, 0.0)
 
 
 def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
@@ -541,22 +543,22 @@ def _schedule(optimizer: Any, steps: int) -> Any:
     return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
 
 
-def _blurred(wanted: Tensor, bins: Tensor) -> Tensor:
+def _blurred(targets: Tensor, bins: Tensor) -> Tensor:
     """The true bin and its neighbours, (rows, bins): a normal distribution around it."""
     half = (bins[1] - bins[0]) / 2
     edges = torch.cat([bins - half, bins[-1:] + half])
-    below = torch.special.ndtr((edges - wanted[:, None]) / _BLUR)
+    below = torch.special.ndtr((edges - targets[:, None]) / _BLUR)
     share: Tensor = below[:, 1:] - below[:, :-1]
     return share / share.sum(-1, keepdim=True)
 
 
 def _order(expected: Tensor, answers: _Answers) -> Tensor:
     """The mean loss of pairs of rows of one problem that differ, as times in log2."""
-    told, wanted = expected + answers.base, answers.wanted + answers.base
-    slower = wanted[:, None] - wanted[None] > _PAIR_LOG2
+    forecast, truth = expected + answers.base, answers.targets + answers.base
+    slower = truth[:, None] - truth[None] > _PAIR_LOG2
     pairs = slower & (answers.problem[:, None] == answers.problem[None])
     counts = (answers.weight[:, None] * answers.weight[None]).sqrt() * pairs
-    off = F.softplus(-_STEEP * (told[:, None] - told[None]))
+    off = F.softplus(-_STEEP * (forecast[:, None] - forecast[None]))
     return (off * counts).sum() / counts.sum().clamp(min=1.0)
 
 
@@ -581,5 +583,5 @@ def _filled_up(rows: Array, step: int) -> Array:
 
 def _numbered(table: Table, names: Sequence[str]) -> Array:
     """A number for each combination of some columns, (rows,)."""
-    keys = ["\n".join(each) for each in zip(*(table.about[n].astype(str) for n in names))]
+    keys = ["\n".join(parts) for parts in zip(*(table.about[n].astype(str) for n in names))]
     return np.unique(keys, return_inverse=True)[1].reshape(-1)

@@ -267,7 +267,7 @@ def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
     found, compiler = candidates(CUDA, CUDA), Analysing(Depth.COMPILED)
     ranking._analysed(found, compiler, Depth.LOWERED)
     assert [each.depth for each in found] == [Depth.LOWERED] * 2
-    assert [each.known for each in found] == [{Depth.COMPILED}] * 2
+    assert [each.known_depths for each in found] == [{Depth.COMPILED}] * 2
     ranking._analysed(found[:1], compiler, Depth.COMPILED)
     assert [each.depth for each in found] == [Depth.COMPILED, Depth.LOWERED]
     assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]

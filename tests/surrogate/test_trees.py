@@ -133,15 +133,15 @@ def test_what_is_said_of_a_left_out_family_does_not_depend_on_its_times():
     shifted = replace(KNOWN, time_ms=KNOWN.time_ms * np.where(rows, 4.0, 1.0))
     for settings in (QUICK, replace(QUICK, members=1)):
         before, after = out_of_family(KNOWN, settings), out_of_family(shifted, settings)
-        assert np.array_equal(before.told[rows], after.told[rows])
-        assert not np.array_equal(before.told[~rows], after.told[~rows])
+        assert np.array_equal(before.member_mean[rows], after.member_mean[rows])
+        assert not np.array_equal(before.member_mean[~rows], after.member_mean[~rows])
     assert before.spread.max() == 0
 
 
 def test_of_a_single_family_nothing_is_expected_that_was_learned_from_it():
     alone = KNOWN[KNOWN.about["family"] == KNOWN.about["family"][0]]
     for settings in (QUICK, replace(QUICK, members=1)):
-        assert not out_of_family(alone, settings).told.any()
+        assert not out_of_family(alone, settings).member_mean.any()
         assert all(each.predict(alone.values).any() for each in ensemble(alone, settings)[1])
 
 

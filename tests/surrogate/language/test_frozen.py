@@ -38,7 +38,7 @@ def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
         found = kept.of(chosen, batch.ids.shape[1])
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, direct, atol=2e-3, rtol=2e-3)
-        assert not found[~batch.known].any()
+        assert not found[~batch.mask].any()
 
 
 def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):

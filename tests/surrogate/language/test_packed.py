@@ -46,10 +46,10 @@ def test_packed_texts_are_read_as_padded_ones(monkeypatch):
     some, reads = texts(), backbone()
     with torch.no_grad():
         told = packed.packed_states(reads, some)
-        padded = reads(input_ids=some.ids, attention_mask=some.known.long()).last_hidden_state
+        padded = reads(input_ids=some.ids, attention_mask=some.mask.long()).last_hidden_state
     assert told.shape == padded.shape
-    torch.testing.assert_close(told[some.known], padded[some.known], rtol=1e-4, atol=1e-5)
-    assert not told[~some.known].any()
+    torch.testing.assert_close(told[some.mask], padded[some.mask], rtol=1e-4, atol=1e-5)
+    assert not told[~some.mask].any()
 
 
 def test_texts_of_padding_change_nothing(monkeypatch):
@@ -135,6 +135,6 @@ def test_a_gpu_reads_packed_texts_as_padded_ones():
     with torch.autocast("cuda", torch.bfloat16), torch.no_grad():
         assert packed.is_packable(reads, some.ids.device)
         told = packed.packed_states(reads, some)
-        padded = reads(input_ids=some.ids, attention_mask=some.known.long()).last_hidden_state
-    off = (told - padded)[some.known].abs().mean() / padded[some.known].abs().mean()
+        padded = reads(input_ids=some.ids, attention_mask=some.mask.long()).last_hidden_state
+    off = (told - padded)[some.mask].abs().mean() / padded[some.mask].abs().mean()
     assert off < 0.02  # bf16

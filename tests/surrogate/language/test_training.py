@@ -115,13 +115,13 @@ def test_hidden_spans_are_as_many_as_asked_for_and_no_padding():
 def test_the_order_within_a_problem_is_what_pairs_of_it_say():
     expected = torch.tensor([0.0, 1.0, 5.0, 9.0])
     answers = training._Answers(
-        wanted=torch.tensor([0.0, 0.5, -3.0, 1.0]),
+        targets=torch.tensor([0.0, 0.5, -3.0, 1.0]),
         base=torch.tensor([0.0, 0.5, 0.0, 0.0]),
         problem=torch.tensor([0, 0, 1, 0]),
         weight=torch.tensor([1.0, 1.0, 1.0, 0.0]),  # the last row only fills up
         counts=torch.ones(4),
         facts=torch.zeros(4, 0),
-        known=torch.zeros(4, 0),
+        facts_known=torch.zeros(4, 0),
     )
     expected = expected - answers.base
     loss = training._order(expected, answers)  # one pair, and it is right
