@@ -59,7 +59,7 @@ def test_a_problem_with_one_shape_has_no_practice():
 def world(**failures):
     """A world where a kernel needs as many GB as its M says, and fails in analysis as told."""
 
-    def known(configuration, *_):
+    def analysed(configuration, *_):
         size = configuration.shape["M"]
         failure = failures.get(f"at_{size}", "")
         if failure == "refused":
@@ -68,7 +68,7 @@ def world(**failures):
         analysis = SimpleNamespace(failure=failure)
         return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
 
-    made = EvolveWorld(SimpleNamespace(known=known), H100, original([FIRST]), NOW, None)
+    made = EvolveWorld(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
     made.close()
     return made
 
