@@ -25,6 +25,11 @@ import pytest
 # another, and wait busily: beside another process of ``-n`` a fit takes twice as long.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+# Some containers set it. Each of the processes that tests start would then compile SolKit, and each
+# of ``-n`` all tests with their assertions.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, study
 from solkit.core import Device, Work
