@@ -36,7 +36,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "llm": ("solkit[evolve]", "openai"),
     "local-llm": ("solkit[evolve]", "transformers", "accelerate", "gguf", "safetensors"),
     "language": ("solkit[surrogate]", "transformers", "peft", "safetensors"),
-    "mcp": ("mcp", "anyio"),
+    "mcp": ("solkit[surrogate]", "mcp", "anyio"),
     "serve": ("solkit[surrogate]", "fastapi", "starlette", "uvicorn"),
     "postgres": ("solkit[optuna]", "psycopg"),
     "ray": ("ray",),

@@ -25,11 +25,6 @@ import pytest
 # another, and wait busily: beside another process of ``-n`` a fit takes twice as long.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-# Some containers set it. Each of the processes that tests start would then compile SolKit, and each
-# of ``-n`` all tests with their assertions.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
 from solkit.analysis.analyser import Analyser
 from solkit.analysis.study import Plan, study
 from solkit.core import Device, Work
@@ -61,6 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
     Processes of ``-n`` get long stretches of neighbours, which share what is costly to set up. The
     one that starts them runs no test: they need not wait until it has loaded torch.
     """
+    # Some containers set it. Each process that tests start would compile SolKit, and each of ``-n``
+    # all tests with their assertions.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         gc.disable()  # to look for garbage takes a third of the time in which tests are collected
         _prepare_torch(hides_gpu=config.getoption("markexpr") != "gpu")
