@@ -29,7 +29,7 @@ from rich.table import Table
 
 import solkit
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import Configuration, Device, MeasureSettings, Outcome, canonical
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import kernel_at
@@ -38,7 +38,7 @@ from solkit.errors import SolkitError
 from solkit.measure.benches import Bench
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.benches.trusted import Ahead, TrustedBench
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 from solkit.roofline.cases import unmeasured
 from solkit.roofline.nvml import live_device
@@ -179,10 +179,10 @@ def run(
     device, configurations = ahead.device, wanted(ahead)
     found = {_name(each): Compared(each) for each in configurations}
 
-    def prospect(each: Configuration) -> Prospect:
-        known = study(analyser, Plan(each.path, None, [each.shape], dict(each.params)))
+    def prospect(each: Configuration) -> PreparedCandidate:
+        known = study(analyser, StudyPlan(each.path, None, [each.shape], dict(each.params)))
         case = unmeasured(known.cases[0], device, SETTINGS.precision, "cold")
-        return Prospect(known.kernel, case)
+        return PreparedCandidate(known.kernel, case)
 
     with (
         OutcomeLog(options.out / "trusted.jsonl") as log,

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from solkit.collect import recorded
-from solkit.collect.choice import ENOUGH_NEAR, NEAR, Chooser
+from solkit.collect.choice import ENOUGH_NEAR, NEAR, ConfigSampler
 from solkit.collect.collector import NEAR_SHARE
 from solkit.core import Configuration, Outcome
 from solkit.errors import SolkitError
@@ -51,7 +51,7 @@ def spaces(path: Path, device: str | None = None) -> Iterator[Space]:
 def searched(space: Space, seed: str) -> list[float]:
     """The times in the order in which a collection finds them."""
     (cell,) = recorded(space)
-    bench, chooser = RecordedBench(space), Chooser(cell.space, {}, seed)
+    bench, chooser = RecordedBench(space), ConfigSampler(cell.space, {}, seed)
     found: list[float] = []
     while len(found) < min(max(TRIALS), len(space)):
         near = chooser.near(round(NEAR_SHARE * HANDFUL))

@@ -21,14 +21,14 @@ from pathlib import Path
 from kernelbench_suite import OK, VARIANTS, Problem, Row, find_problems, has_matrix_product
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import Configuration, MeasureSettings, Outcome, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import SolkitError
 from solkit.measure.benches import Bench
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 from solkit.roofline.cases import unmeasured
 from solkit.roofline.nvml import live_device
@@ -109,21 +109,23 @@ def drive(bench: Bench, configurations: Iterable[Configuration], gpu_s: float) -
     return timed
 
 
-def prospects(analyser: Analyser) -> Callable[[Configuration], Prospect]:
+def prospects(analyser: Analyser) -> Callable[[Configuration], PreparedCandidate]:
     """The bound of each; what PyTorch launches is not analysed."""
 
-    def prospect(each: Configuration) -> Prospect:
-        plan = Plan(each.path, each.reference, [each.shape], analysing=False)
+    def prospect(each: Configuration) -> PreparedCandidate:
+        plan = StudyPlan(each.path, each.reference, [each.shape], analysing=False)
         known = study(analyser, plan)
         precision = SETTINGS.precision
-        return Prospect(
+        return PreparedCandidate(
             known.kernel, unmeasured(known.cases[0], analyser.device, precision, "cold")
         )
 
     return prospect
 
 
-def is_needed(configuration: Configuration, prospect: Callable[[Configuration], Prospect]) -> bool:
+def is_needed(
+    configuration: Configuration, prospect: Callable[[Configuration], PreparedCandidate]
+) -> bool:
     """Whether a variant differs from the default one: tf32 matters to matrix products alone."""
     if not configuration.path.endswith("tf32.py"):
         return True

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import solkit
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import Device, Problem, Value
 from solkit.errors import SolkitError
 from solkit.roofline import devices
@@ -117,7 +117,9 @@ def outcome_of(problem: Problem, shape: Shape, device: Device, limit_s: float) -
     start = time.perf_counter()
     try:
         with Analyser(device, cache=False, limit_s=limit_s) as analyser:
-            case = study(analyser, Plan(problem.path, shapes=(shape,), analysing=False)).cases[0]
+            case = study(analyser, StudyPlan(problem.path, shapes=(shape,), analysing=False)).cases[
+                0
+            ]
     except SolkitError as error:
         seconds = time.perf_counter() - start
         return Outcome(problem.name, shape, seconds, failure=str(error).strip())

@@ -26,7 +26,7 @@ import pytest
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import Device, Work
 from solkit.processes import jobs as worker
 from solkit.processes.forkserver import ForkServer
@@ -148,7 +148,7 @@ def work(write: Callable[..., str]) -> Callable[[str, str], Work]:
             f"def reference({arguments}):\n    {body}\n"
         )
         with Analyser("h100", cache=False) as analyser:
-            return study(analyser, Plan(path, analysing=False)).cases[0].work
+            return study(analyser, StudyPlan(path, analysing=False)).cases[0].work
 
     return tracer
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from solkit.core import Cause
 from solkit.roofline.kernel import library_causes, traffic_causes
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.model import ahead, resident, spills_share
-from solkit.roofline.kernel.naming import Needs, counted, named
+from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
 from solkit.roofline.kernel.traffic_causes import (
     between_launches,
     contended,
@@ -20,7 +20,7 @@ from solkit.roofline.kernel.traffic_causes import (
     spills,
 )
 
-__all__ = ["CAUSES", "MATTERS", "Needs", "cause_of"]
+__all__ = ["CAUSES", "MATTERS", "ProblemNeeds", "cause_of"]
 
 CAUSES = (
     *traffic_causes.CAUSES,
@@ -54,9 +54,9 @@ _SPILLS_TELL = 0.02  # of a warp's time alone; below, some words that it spills 
 def cause_of(
     name: str,
     factor: float,
-    kernels: Sequence[Followed],
-    needs: Needs | None = None,
-    grown: Sequence[Followed] | None = None,
+    kernels: Sequence[LaunchView],
+    needs: ProblemNeeds | None = None,
+    grown: Sequence[LaunchView] | None = None,
 ) -> Cause | None:
     """The cause of a large factor, in the first of the launches that grow by it and show one.
 
@@ -69,7 +69,7 @@ def cause_of(
     """
     if factor < MATTERS:
         return None
-    needs = needs or Needs()
+    needs = needs or ProblemNeeds()
     grown = kernels if grown is None else grown
     if name == "extra traffic":
         library = library_causes.in_traffic(kernels, factor)
@@ -91,7 +91,7 @@ _OF_OPERATORS = ("wrong pipe", "launch")
 # ------------------------------------------------------------------------------- work and pipes
 
 
-def _on_work(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause | None:
+def _on_work(kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds) -> Cause | None:
     """Operations beyond those of the problem; with no more, launches just do not overlap."""
     first = kernels[0]
     if factor < _WORK_MATTERS:
@@ -103,7 +103,7 @@ def _on_work(kernels: Sequence[Followed], factor: float, needs: Needs) -> Cause 
     return named("unneeded work", first, times=factor)
 
 
-def _times_needed(kernels: Sequence[Followed], needs: Needs) -> float:
+def _times_needed(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> float:
     """The most that the launches do of any kind of operation, over what the problem needs.
 
     Kinds that take little of the launches' time are left out: more or less of them changes nothing.
@@ -136,7 +136,7 @@ def _kind(pipe: str) -> str:
     return pipe if pipe in ("sfu", "int32") else "scalar"
 
 
-def _on_pipe(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+def _on_pipe(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     used = kernel.pipe
     if kernel.library:
         return library_causes.on_pipe(kernel)
@@ -151,7 +151,7 @@ def _on_pipe(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # 
     return None
 
 
-def _doubles(kernel: Followed) -> Cause:
+def _doubles(kernel: LaunchView) -> Cause:
     operations = kernel.demand.operations.get("fp64", 0)
     return named("doubles", kernel, millions=operations / 1e6)
 
@@ -160,7 +160,7 @@ def _doubles(kernel: Followed) -> Cause:
 
 
 def _on_traffic(
-    kernels: Sequence[Followed], factor: float, needs: Needs, grown: Sequence[Followed]
+    kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds, grown: Sequence[LaunchView]
 ) -> Cause | None:
     """Between launches where DRAM limits; else what fills the memory that limits a launch."""
     if kernels[0].memory == "atomics":
@@ -180,7 +180,7 @@ def _on_traffic(
 _OF_REUSE = ("busy shared memory", "order of blocks", "repeated reads")
 
 
-def _on_instructions(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+def _on_instructions(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     """Name the cause if most of a warp's instructions are of one sort."""
     executed = kernel.instructions
     total = sum(executed.values())
@@ -204,7 +204,7 @@ def _on_instructions(kernel: Followed, factor: float, needs: Needs) -> Cause | N
     return None
 
 
-def _indices(kernel: Followed) -> Cause:
+def _indices(kernel: LaunchView) -> Cause:
     executed = kernel.instructions
     total = sum(executed.values())
     integer = executed.get("int32", 0.0) + executed.get("uniform", 0.0)
@@ -214,17 +214,17 @@ def _indices(kernel: Followed) -> Cause:
 # ------------------------------------------------------------------------------ filling the GPU
 
 
-def _on_tail(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+def _on_tail(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
     return named("uneven blocks" if kernel.demand.imbalance > 1.2 else "part-filled wave", kernel)
 
 
-def _has_few_blocks(kernel: Followed) -> bool:
+def _has_few_blocks(kernel: LaunchView) -> bool:
     return kernel.blocks < _FEW_BLOCKS * kernel.device.sm_count
 
 
-def _few_blocks(kernel: Followed) -> Cause:
+def _few_blocks(kernel: LaunchView) -> Cause:
     how = "split along the reduction"
     if not _l2_leads(kernel):
         how = f"smaller tiles, or {how}"
@@ -232,12 +232,12 @@ def _few_blocks(kernel: Followed) -> Cause:
     return named("few blocks", kernel, blocks=blocks, sms=kernel.device.sm_count, how=how)
 
 
-def _l2_leads(kernel: Followed) -> bool:
+def _l2_leads(kernel: LaunchView) -> bool:
     """Tell whether L2 is as good as the limit, so that smaller tiles would cost time."""
     return kernel.memories.get("l2", 0.0) >= _LEADS * kernel.longest(even=True)
 
 
-def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
+def _on_latency(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:
     occupancy = kernel.kernel.occupancy
     assert occupancy is not None
     if kernel.count > 1:
@@ -263,7 +263,7 @@ def _on_latency(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
     return _little(kernel, needs)
 
 
-def _products_wait(kernel: Followed) -> Cause | None:
+def _products_wait(kernel: LaunchView) -> Cause | None:
     """Matrix products wait for other work; smaller tiles would make more of L2's."""
     occupancy = kernel.kernel.occupancy
     assert occupancy is not None
@@ -275,7 +275,7 @@ def _products_wait(kernel: Followed) -> Cause | None:
     return named("products alone", kernel, blocks=there, limiter=limiter)
 
 
-def _little(kernel: Followed, needs: Needs) -> Cause:
+def _little(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
     occupancy = kernel.kernel.occupancy
     assert occupancy is not None
     blocks, warps = resident(kernel.kernel, kernel.device), kernel.kernel.launch.num_warps
@@ -299,7 +299,7 @@ def _little(kernel: Followed, needs: Needs) -> Cause:
     )
 
 
-def _narrow_in_many(kernel: Followed) -> Cause | None:
+def _narrow_in_many(kernel: LaunchView) -> Cause | None:
     """Accesses that a warp makes in many narrow requests at once."""
     cause = narrowest(kernel, kernel.demand.accesses)
     if cause is None:
@@ -320,7 +320,7 @@ _REMEDIES = {
 """Remedies by the limit on an SM's warps."""
 
 
-def _on_dispatch(kernel: Followed, factor: float, needs: Needs) -> Cause | None:  # noqa: ARG001
+def _on_dispatch(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     if kernel.running() < MATTERS * kernel.running("dispatch"):
         return None
     if (atomics := contended(kernel)) is not None:
@@ -328,13 +328,13 @@ def _on_dispatch(kernel: Followed, factor: float, needs: Needs) -> Cause | None:
     return named("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
 
 
-def _on_launch(kernel: Followed, factor: float, needs: Needs) -> Cause:  # noqa: ARG001
+def _on_launch(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause:  # noqa: ARG001
     if kernel.count > 1:
         return named("launches", kernel, count=kernel.count)
     return named("launch", kernel)
 
 
-_RULES: Mapping[str, Callable[[Followed, float, Needs], Cause | None]] = {
+_RULES: Mapping[str, Callable[[LaunchView, float, ProblemNeeds], Cause | None]] = {
     "wrong pipe": _on_pipe,
     "instructions": _on_instructions,
     "tail": _on_tail,

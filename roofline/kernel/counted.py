@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solkit.core import Counters, Demand, KernelAnalysis
 
-__all__ = ["Compared", "compared", "sectors"]
+__all__ = ["CounterComparison", "compared", "sectors"]
 
 _FAR = 0.2
 """Beyond this ratio the model disagrees with the counters."""
@@ -26,7 +26,7 @@ _SECTORS = {
 
 
 @dataclass(frozen=True)
-class Compared:
+class CounterComparison:
     """One figure of a launch.
 
     Attributes:
@@ -62,7 +62,7 @@ def sectors(demand: Demand) -> dict[str, int]:
     return sectors_by_name
 
 
-def compared(kernel: KernelAnalysis) -> tuple[Compared, ...]:
+def compared(kernel: KernelAnalysis) -> tuple[CounterComparison, ...]:
     """The figures of a launch that are both modelled and counted, unless both are zero.
 
     Writes to DRAM never disagree: the counters miss those that L2 still held at the end.
@@ -77,34 +77,36 @@ def compared(kernel: KernelAnalysis) -> tuple[Compared, ...]:
     for pair in pairs:
         whole[pair.unit] = whole.get(pair.unit, 0.0) + pair.counted
     return tuple(
-        Compared(pair.name, pair.unit, pair.modelled, pair.counted, _disagrees(pair, whole))
+        CounterComparison(
+            pair.name, pair.unit, pair.modelled, pair.counted, _disagrees(pair, whole)
+        )
         for pair in pairs
     )
 
 
-def _disagrees(pair: Compared, whole: dict[str, float]) -> bool:
+def _disagrees(pair: CounterComparison, whole: dict[str, float]) -> bool:
     difference = abs(pair.modelled - pair.counted)
     telling = difference > _TELLING * whole[pair.unit]
     return telling and difference > _FAR * pair.counted and pair.name != "DRAM writes"
 
 
-def _pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[Compared]:
+def _pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[CounterComparison]:
     if kernel.demand is not None:
         yield from _demanded(kernel.demand, counters)
     if kernel.occupancy is not None:
         occupancy, waves = kernel.occupancy.fraction, kernel.occupancy.waves
         if counters.occupancy is not None:
-            yield Compared("occupancy", "share", occupancy, counters.occupancy)
+            yield CounterComparison("occupancy", "share", occupancy, counters.occupancy)
         if counters.waves is not None:
-            yield Compared("waves", "waves", waves, counters.waves)
+            yield CounterComparison("waves", "waves", waves, counters.waves)
 
 
-def _demanded(demand: Demand, counters: Counters) -> Iterator[Compared]:
+def _demanded(demand: Demand, counters: Counters) -> Iterator[CounterComparison]:
     modelled_sectors = sectors(demand)
     for name, (field, *_) in _SECTORS.items():
         count = getattr(counters, field)
         if count is not None:
-            yield Compared(name, "sectors", modelled_sectors[name], count)
+            yield CounterComparison(name, "sectors", modelled_sectors[name], count)
     traffic = (
         ("L2 reads", demand.l2_read_bytes, counters.l2_read_bytes),
         ("L2 writes", demand.l2_write_bytes, counters.l2_write_bytes),
@@ -113,6 +115,6 @@ def _demanded(demand: Demand, counters: Counters) -> Iterator[Compared]:
     )
     for name, modelled, counted in traffic:
         if counted is not None:
-            yield Compared(name, "B", modelled, counted)
+            yield CounterComparison(name, "B", modelled, counted)
     for pipe, operations in counters.operations.items():
-        yield Compared(pipe, "FLOP", demand.operations.get(pipe, 0), operations)
+        yield CounterComparison(pipe, "FLOP", demand.operations.get(pipe, 0), operations)

@@ -11,7 +11,7 @@ from solkit.core import Demand, Device, KernelAnalysis, Term
 from solkit.roofline.kernel.dram_traffic import crossing_bytes
 from solkit.roofline.kernel.model import ahead, executed, rate, resident, together
 
-__all__ = ["Followed"]
+__all__ = ["LaunchView"]
 
 _NO_RESOURCES = ("latency", "dispatch", "fetch", "launch")
 _DOUBLES_TELL = 0.2  # of a warp's instructions
@@ -20,7 +20,7 @@ _SCALAR_PIPES = ("fp16", "bf16", "fp32", "fp64", "int32", "sfu")
 
 
 @dataclass(frozen=True)
-class Followed:
+class LaunchView:
     """A launch with known demand.
 
     Attributes:

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 
 from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Measurement
 from solkit.core.quantities import amount, count
-from solkit.roofline.kernel.causes import MATTERS, Needs, cause_of
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.causes import MATTERS, ProblemNeeds, cause_of
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.model import ahead, resident
 from solkit.roofline.kernel.naming import counted
 from solkit.roofline.kernel.savings import with_speedups
@@ -84,8 +84,8 @@ def gap(
     expected_ms = modelled_ms(kernels, bound)
     if expected_ms is None or bound.time_ms <= 0:
         return None
-    followed = [Followed(kernel, device, place) for place, kernel in enumerate(kernels)]
-    needs = Needs(bound.flops_by_pipe, _needed_bytes(bound))
+    followed = [LaunchView(kernel, device, place) for place, kernel in enumerate(kernels)]
+    needs = ProblemNeeds(bound.flops_by_pipe, _needed_bytes(bound))
     time_ms = expected_ms if measurement is None else measurement.median_ms
     factors, added, before = [], [], bound.time_ms
     for step in _steps(bound, followed, device, measurement):
@@ -132,18 +132,18 @@ class _Step:
     name: str
     time_ms: float
     evidence: str
-    kernels: Sequence[Followed]
+    kernels: Sequence[LaunchView]
     added_ms: Mapping[int, float] = field(default_factory=dict)
 
     @property
-    def grown(self) -> Sequence[Followed]:
+    def grown(self) -> Sequence[LaunchView]:
         """The launches to which it adds much, beside the one to which it adds most."""
         most = max(self.added_ms.values(), default=0.0)
         return [k for k in self.kernels if self.added_ms.get(k.position, most) >= _MUCH * most]
 
 
 def _steps(
-    bound: Bound, kernels: Sequence[Followed], device: Device, measurement: Measurement | None
+    bound: Bound, kernels: Sequence[LaunchView], device: Device, measurement: Measurement | None
 ) -> Iterator[_Step]:
     total_ms, reached = bound.time_ms, [0.0] * len(kernels)
     for name, of, evidence in _levels(bound, device):
@@ -167,7 +167,7 @@ def _steps(
         yield _Step("clock", launch_ms * slower, f"The SMs ran at {seen}.", kernels)
 
 
-_Level = tuple[str, Callable[[Followed], float], Callable[[Sequence[Followed]], str]]
+_Level = tuple[str, Callable[[LaunchView], float], Callable[[Sequence[LaunchView]], str]]
 
 
 def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
@@ -198,8 +198,8 @@ def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
 
 
 def _by_growth(
-    kernels: Sequence[Followed], before: Sequence[float], after: Sequence[float]
-) -> Sequence[Followed]:
+    kernels: Sequence[LaunchView], before: Sequence[float], after: Sequence[float]
+) -> Sequence[LaunchView]:
     grown = sorted(
         zip(kernels, before, after, strict=True), key=lambda row: (row[1] - row[2], -row[2])
     )
@@ -213,14 +213,14 @@ def _needed_bytes(bound: Bound) -> float:
 # --------------------------------------------------------------------------------------- steps
 
 
-def _needed_ms(bound: Bound, kernels: Sequence[Followed]) -> float:
+def _needed_ms(bound: Bound, kernels: Sequence[LaunchView]) -> float:
     """The bytes that the problem needs, at the rate that the launches' own take at DRAM."""
     moved = sum(k.dram_bytes * k.count for k in kernels)
     taken_ms = sum(k.memories.get("dram", 0.0) * k.count for k in kernels)
     return _needed_bytes(bound) * taken_ms / moved if moved else 0.0
 
 
-def _work_ms(kernel: Followed, bound: Bound, device: Device, contraction: str | None) -> float:
+def _work_ms(kernel: LaunchView, bound: Bound, device: Device, contraction: str | None) -> float:
     """The busiest of the bound's pipes at its ceiling."""
     done: dict[str, float] = {}
     for pipe, operations in kernel.demand.operations.items():
@@ -230,7 +230,7 @@ def _work_ms(kernel: Followed, bound: Bound, device: Device, contraction: str | 
     return max((1e3 * n / device.ceilings[p].value for p, n in done.items()), default=0.0)
 
 
-def _chosen(pipe: str, kernel: Followed, bound: Bound, contraction: str | None) -> str:
+def _chosen(pipe: str, kernel: LaunchView, bound: Bound, contraction: str | None) -> str:
     """The pipe on which the bound has a kernel's operations."""
     if contraction and _is_product(pipe, kernel):
         return contraction
@@ -241,12 +241,12 @@ def _chosen(pipe: str, kernel: Followed, bound: Bound, contraction: str | None) 
     return pipe
 
 
-def _is_product(pipe: str, kernel: Followed) -> bool:
+def _is_product(pipe: str, kernel: LaunchView) -> bool:
     """Tell whether a pipe's operations are those of a matrix product."""
     return pipe.startswith("tensor.") or (pipe in ("fp32", "fp64") and not kernel.products)
 
 
-def _launches_ms(kernels: Sequence[Followed], measurement: Measurement | None) -> float:
+def _launches_ms(kernels: Sequence[LaunchView], measurement: Measurement | None) -> float:
     """An empty kernel each, plus the time with no kernel running if measured."""
     launches = sum(
         term.time_ms * kernel.count
@@ -259,7 +259,7 @@ def _launches_ms(kernels: Sequence[Followed], measurement: Measurement | None) -
     return launches + max(measurement.median_ms - measurement.kernel_sum_ms, 0.0)
 
 
-def _clock_factor(kernels: Sequence[Followed], device: Device, seen_mhz: float) -> float:
+def _clock_factor(kernels: Sequence[LaunchView], device: Device, seen_mhz: float) -> float:
     """The slowdown by the clock of what depends on it; calibrated rates have their own clock."""
     longest = [max(k.terms, key=lambda term: term.time_ms) for k in kernels]
     bound_by_clock = [t for t in longest if t.name not in ("dram", "launch")]
@@ -271,7 +271,7 @@ def _clock_factor(kernels: Sequence[Followed], device: Device, seen_mhz: float) 
 # ------------------------------------------------------------------------------------- evidence
 
 
-def _operations(bound: Bound, kernels: Sequence[Followed]) -> str:
+def _operations(bound: Bound, kernels: Sequence[LaunchView]) -> str:
     performed, needed = _by_pipe(kernels), dict(bound.flops_by_pipe)
     for half in (pipe for pipe in _HALVES if pipe not in performed):  # computed in fp32 instead
         needed["fp32"] = needed.get("fp32", 0) + needed.pop(half, 0)
@@ -282,7 +282,7 @@ def _operations(bound: Bound, kernels: Sequence[Followed]) -> str:
     return ("; ".join(parts) or "No floating-point operations") + "."
 
 
-def _by_pipe(kernels: Sequence[Followed]) -> dict[str, int]:
+def _by_pipe(kernels: Sequence[LaunchView]) -> dict[str, int]:
     total: dict[str, int] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
@@ -290,12 +290,12 @@ def _by_pipe(kernels: Sequence[Followed]) -> dict[str, int]:
     return total
 
 
-def _pipes_used(bound: Bound, kernels: Sequence[Followed]) -> str:
+def _pipes_used(bound: Bound, kernels: Sequence[LaunchView]) -> str:
     used, chosen = ", ".join(_by_pipe(kernels)), ", ".join(bound.flops_by_pipe)
     return f"The bound uses {chosen or 'no pipe'}; the kernel uses {used or 'none'}."
 
 
-def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
+def _bytes_moved(bound: Bound, kernels: Sequence[LaunchView]) -> str:
     dram = sum(k.dram_bytes * k.count for k in kernels)
     l2 = sum((k.demand.l2_read_bytes + k.demand.l2_write_bytes) * k.count for k in kernels)
     shared = sum(access.wavefronts * k.count for k in kernels for access in k.demand.shared)
@@ -321,7 +321,7 @@ def _bytes_moved(bound: Bound, kernels: Sequence[Followed]) -> str:
     )
 
 
-def _in_sectors(kernel: Followed) -> str:
+def _in_sectors(kernel: LaunchView) -> str:
     """The bytes of the sectors that lanes touch, where they request much less of them."""
     accesses = kernel.demand.accesses
     touched = sum(access.sector_bytes for access in accesses)
@@ -341,11 +341,11 @@ _TOLD_KINDS = 3
 _ONLY_LIBRARY = "Only PyTorch's operators run, whose code is not seen."
 
 
-def _own(kernels: Sequence[Followed]) -> Sequence[Followed]:
+def _own(kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
     return [kernel for kernel in kernels if not kernel.library]
 
 
-def _issued(kernels: Sequence[Followed]) -> str:
+def _issued(kernels: Sequence[LaunchView]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     first = _own(kernels)[0]
@@ -360,7 +360,7 @@ def _issued(kernels: Sequence[Followed]) -> str:
     return f"{evidence}{f'; {shares}' if shares else ''}."
 
 
-def _sustained(kernels: Sequence[Followed]) -> str:
+def _sustained(kernels: Sequence[LaunchView]) -> str:
     """Say what DRAM and the busiest pipe of the first launch sustain."""
     first = kernels[0]
     shares = [
@@ -369,7 +369,7 @@ def _sustained(kernels: Sequence[Followed]) -> str:
     return f"Sustained rates instead of the ceilings: {', '.join(shares)}."
 
 
-def _filling(kernels: Sequence[Followed]) -> str:
+def _filling(kernels: Sequence[LaunchView]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     worst = max(_own(kernels), key=lambda kernel: kernel.uneven)
@@ -379,7 +379,7 @@ def _filling(kernels: Sequence[Followed]) -> str:
     return evidence + "."
 
 
-def _waiting(kernels: Sequence[Followed]) -> str:
+def _waiting(kernels: Sequence[LaunchView]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     worst = max(_own(kernels), key=lambda k: k.running("dispatch") - k.longest(even=False))
@@ -395,14 +395,14 @@ def _steps_ahead(steps: float) -> str:
     return "one step of its loop" if steps <= 1 else f"{steps:.3g} steps of its loop"
 
 
-def _beginning(kernels: Sequence[Followed]) -> str:
+def _beginning(kernels: Sequence[LaunchView]) -> str:
     if not _own(kernels):
         return _ONLY_LIBRARY
     worst = max(_own(kernels), key=lambda kernel: kernel.running() - kernel.running("dispatch"))
     return f"{worst.name}: {worst.term('dispatch').evidence}."
 
 
-def _launches(kernels: Sequence[Followed], measurement: Measurement | None) -> str:
+def _launches(kernels: Sequence[LaunchView], measurement: Measurement | None) -> str:
     count = sum(kernel.count for kernel in kernels)
     evidence = f"{count} launch{'es' if count > 1 else ''}"
     others = count - sum(kernel.count for kernel in _own(kernels))

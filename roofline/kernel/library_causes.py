@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from solkit.core import Cause
 from solkit.core.quantities import amount
 from solkit.ops import Family, operator
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.naming import named
 
 __all__ = ["CAUSES", "in_traffic", "on_launches", "on_pipe"]
@@ -28,7 +28,7 @@ _TELLING = 0.2  # of what all operators move
 _MOST_LINES = 3  # named
 
 
-def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
+def in_traffic(kernels: Sequence[LaunchView], factor: float) -> Cause | None:
     """The operator that moves most, if operators cause at least half of what is too much.
 
     A product, whose bytes few can save, is named only if no other operator matters.
@@ -42,7 +42,7 @@ def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
         return None
     others = [kernel for kernel in library if _kind(kernel.name) != "product"]
     listed = others if _traffic_ms(others) > _TELLING * _traffic_ms(library) else library
-    by_name: dict[str, list[Followed]] = {}
+    by_name: dict[str, list[LaunchView]] = {}
     for kernel in listed:
         by_name.setdefault(kernel.name, []).append(kernel)
     name, worst = max(by_name.items(), key=lambda item: _traffic_ms(item[1]))
@@ -57,7 +57,7 @@ def in_traffic(kernels: Sequence[Followed], factor: float) -> Cause | None:
     )
 
 
-def on_launches(kernels: Sequence[Followed]) -> Cause | None:
+def on_launches(kernels: Sequence[LaunchView]) -> Cause | None:
     """Operators, if most launches are theirs."""
     library = [kernel for kernel in kernels if kernel.library]
     if 2 * _launches(library) <= _launches(kernels):
@@ -67,7 +67,7 @@ def on_launches(kernels: Sequence[Followed]) -> Cause | None:
     return named("library launches", most, place=_places([most]), count=theirs, every=every)
 
 
-def on_pipe(kernel: Followed) -> Cause | None:
+def on_pipe(kernel: LaunchView) -> Cause | None:
     """A product in fp32, which PyTorch leaves to the scalar pipe by default."""
     if kernel.pipe != "fp32" or _kind(kernel.name) != "product":
         return None
@@ -79,26 +79,26 @@ def _kind(name: str) -> str:
     return _KINDS.get(operator(name).family, "operator")
 
 
-def _traffic_ms(kernels: Sequence[Followed]) -> float:
+def _traffic_ms(kernels: Sequence[LaunchView]) -> float:
     return sum(kernel.traffic_ms * kernel.count for kernel in kernels)
 
 
-def _launches(kernels: Sequence[Followed]) -> int:
+def _launches(kernels: Sequence[LaunchView]) -> int:
     return sum(kernel.count for kernel in kernels)
 
 
-def _moved_bytes(kernels: Sequence[Followed]) -> float:
+def _moved_bytes(kernels: Sequence[LaunchView]) -> float:
     demands = ((k.demand, k.count) for k in kernels)
     return sum(n * (demand.dram_read_bytes + demand.dram_write_bytes) for demand, n in demands)
 
 
-def _share(some: Sequence[Followed], kernels: Sequence[Followed]) -> float:
+def _share(some: Sequence[LaunchView], kernels: Sequence[LaunchView]) -> float:
     """Return the share in the time of all."""
     part, whole = (sum(k.running() * k.count for k in ks) for ks in (some, kernels))
     return part / whole if whole else 0.0
 
 
-def _places(kernels: Sequence[Followed]) -> str:
+def _places(kernels: Sequence[LaunchView]) -> str:
     """The lines that call them, the first three."""
     lines = list(dict.fromkeys(kernel.kernel.launch.line or kernel.name for kernel in kernels))
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from solkit.core import Access, Cause, Value
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 
-__all__ = ["Needs", "counted", "named"]
+__all__ = ["ProblemNeeds", "counted", "named"]
 
 
 @dataclass(frozen=True)
-class Needs:
+class ProblemNeeds:
     """Operations and bytes that the problem needs at the least.
 
     Attributes:
@@ -24,7 +24,7 @@ class Needs:
     dram_bytes: float = 0.0
 
 
-def named(name: str, kernel: Followed, access: Access | None = None, **figures: Value) -> Cause:
+def named(name: str, kernel: LaunchView, access: Access | None = None, **figures: Value) -> Cause:
     """A cause in a kernel, at an access's line if known, with the kernel's language."""
     place = (access.line if access is not None else "") or kernel.name
     language = "CUDA C++" if kernel.is_cuda else "Triton"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from solkit.core import Cause, GapFactor
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 
 __all__ = ["with_speedups"]
 
@@ -31,7 +31,7 @@ _ALSO = {
 def with_speedups(
     factors: Sequence[GapFactor],
     added_ms: Sequence[Mapping[int, float]],
-    kernels: Sequence[Followed],
+    kernels: Sequence[LaunchView],
 ) -> list[GapFactor]:
     """Factors with what removing their causes saves.
 
@@ -56,21 +56,21 @@ def with_speedups(
     return estimated
 
 
-def _named(cause: Cause, kernels: Sequence[Followed]) -> Sequence[Followed]:
+def _named(cause: Cause, kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
     """The launches of the functions that a cause names."""
     names = {str(cause.figures.get(key, "")) for key in ("kernel", "reader")}
     names |= set(str(cause.figures.get("kernels", "")).split(", "))
     return [kernel for kernel in kernels if kernel.name in names]
 
 
-def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[Followed]) -> float:
+def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[LaunchView]) -> float:
     """A factor that only some launches lose."""
     whole = sum(added_ms.values())
     part = sum(added_ms[kernel.position] for kernel in named) / whole if whole else 1.0
     return 1 / (1 - part * (1 - 1 / max(factor, 1.0)))
 
 
-def _without_conflicts(named: Sequence[Followed]) -> float:
+def _without_conflicts(named: Sequence[LaunchView]) -> float:
     """Times as fast as the memory of launches would be if no banks met."""
     least = (max(kernel.without_conflicts_ms(), _LEAST_MS) for kernel in named)
     return max(
@@ -79,7 +79,10 @@ def _without_conflicts(named: Sequence[Followed]) -> float:
 
 
 def _saves(
-    cause: Cause, behind: Collection[str], named: Sequence[Followed], kernels: Sequence[Followed]
+    cause: Cause,
+    behind: Collection[str],
+    named: Sequence[LaunchView],
+    kernels: Sequence[LaunchView],
 ) -> bool:
     """Tell if launches take less time by the model without the terms that a cause is behind."""
     if cause.name == "unneeded work":

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Access, Cause, Value
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.model import spilled
-from solkit.roofline.kernel.naming import Needs, counted, named
+from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
 
 __all__ = [
     "CAUSES",
@@ -57,7 +57,7 @@ _SECTOR, _LANES = 32, 32
 class _Use:
     """An access of one launch, and the bytes of its tensor that cross DRAM in it."""
 
-    kernel: Followed
+    kernel: LaunchView
     access: Access
 
     @property
@@ -66,7 +66,7 @@ class _Use:
         return one * self.kernel.count
 
 
-def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
+def between_launches(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> Cause | None:
     """Name what several launches move through DRAM and one would not.
 
     Args:
@@ -86,7 +86,7 @@ def between_launches(kernels: Sequence[Followed], needs: Needs) -> Cause | None:
     return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
 
 
-def _uses(kernel: Followed, kind: str) -> list[_Use]:
+def _uses(kernel: LaunchView, kind: str) -> list[_Use]:
     """The largest access of each argument, of one kind."""
     largest: dict[str, Access] = {}
     for access in kernel.demand.accesses:
@@ -99,7 +99,7 @@ def _uses(kernel: Followed, kind: str) -> list[_Use]:
     return [_Use(kernel, access) for access in largest.values()]
 
 
-def _handed_over(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[float, Cause]]:
+def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
     for at, writer in enumerate(kernels):
         for written in _uses(writer, "store"):
             readers = [use for other in kernels[at + 1 :] for use in _uses(other, "load")]
@@ -120,7 +120,7 @@ def _alike(one: _Use, other: _Use) -> bool:
     return abs(one.moved - other.moved) <= _ALIKE * one.moved
 
 
-def _read_again(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[float, Cause]]:
+def _read_again(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
     for at, kernel in enumerate(kernels):
         for use in _uses(kernel, "load"):
             again = [
@@ -145,7 +145,7 @@ def _read_again(kernels: Sequence[Followed], excess: float) -> Iterator[tuple[fl
 # --------------------------------------------------------------------------------- in one launch
 
 
-def in_a_launch(kernel: Followed) -> Cause | None:
+def in_a_launch(kernel: LaunchView) -> Cause | None:
     """Name what fills the memory that limits a launch."""
     memory = kernel.memory
     if memory in ("dram", "l2", "l1"):
@@ -155,7 +155,7 @@ def in_a_launch(kernel: Followed) -> Cause | None:
     return contended(kernel)
 
 
-def in_memory(kernel: Followed, memory: str) -> Cause | None:
+def in_memory(kernel: LaunchView, memory: str) -> Cause | None:
     """Name what fills one memory of a launch: ``"dram"``, ``"l2"`` or ``"l1"``."""
     moved = _moved(kernel, memory)
     if _spilled_bytes(kernel, memory) > max(moved - _spilled_bytes(kernel, memory), 0.0):
@@ -187,7 +187,7 @@ def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
     return {"also": f"The same holds for {', '.join(others)}. " if others else ""}
 
 
-def _moved(kernel: Followed, memory: str) -> float:
+def _moved(kernel: LaunchView, memory: str) -> float:
     """Bytes through a memory, as its time counts them."""
     demand = kernel.demand
     spilled_bytes = _spilled_bytes(kernel, memory)
@@ -198,7 +198,7 @@ def _moved(kernel: Followed, memory: str) -> float:
     return sum(access.sector_bytes for access in demand.accesses) + spilled_bytes
 
 
-def _spilled_bytes(kernel: Followed, memory: str) -> float:
+def _spilled_bytes(kernel: LaunchView, memory: str) -> float:
     stacks, in_l1 = spilled(kernel.kernel, kernel.device)
     return stacks if memory == ("l1" if in_l1 else "l2") else 0.0
 
@@ -209,7 +209,7 @@ def _wasted(access: Access, memory: str) -> float:
     return _SECTOR * sectors - access.requested_bytes
 
 
-def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
+def _of_waste(access: Access, kernel: LaunchView, memory: str) -> Cause | None:
     """An access whose requests touch much more than they request."""
     per_request = access.sectors / max(access.requests, 1)
     least = max(access.requested_bytes / max(access.requests, 1) / _SECTOR, 1.0)
@@ -229,7 +229,7 @@ def _of_waste(access: Access, kernel: Followed, memory: str) -> Cause | None:
     return named("scattered requests" if gathered else "uncoalesced", kernel, access, **figures)
 
 
-def narrowest(kernel: Followed, attributed: Sequence[Access]) -> Cause | None:
+def narrowest(kernel: LaunchView, attributed: Sequence[Access]) -> Cause | None:
     """The access with most requests, if its lanes move less than they could.
 
     Requests whose lanes want one element, or the same ones, could be no wider.
@@ -252,7 +252,7 @@ def _is_apart(access: Access) -> bool:
     return access.vector_bytes * access.requests < access.requested_bytes <= access.sector_bytes
 
 
-def _in_one_request(kernel: Followed, access: Access) -> bool:
+def _in_one_request(kernel: LaunchView, access: Access) -> bool:
     """Tell if a Triton warp makes one request each time: its lanes have no more to move."""
     if kernel.is_cuda:
         return False  # a thread may take more elements of a row
@@ -261,7 +261,7 @@ def _in_one_request(kernel: Followed, access: Access) -> bool:
     return any(abs(per_warp - expected) <= _NEARLY * expected for expected in times)
 
 
-def _lost(kernel: Followed) -> Cause | None:
+def _lost(kernel: LaunchView) -> Cause | None:
     """Reads from DRAM of what L2 held before: of the argument with most of these bytes."""
     again = kernel.read_again_bytes()
     first = kernel.demand.dram_read_bytes - sum(again.values())
@@ -280,7 +280,7 @@ def _lost(kernel: Followed) -> Cause | None:
     return named("order of blocks", kernel, of_blocks, argument=argument, times=times)
 
 
-def _repeated(kernel: Followed, attributed: Sequence[Access], moved: float) -> Cause | None:
+def _repeated(kernel: LaunchView, attributed: Sequence[Access], moved: float) -> Cause | None:
     """Reads of the same bytes through L2: by several blocks, or by several loads of one."""
     loads = [access for access in attributed if access.kind == "load" and access.unique_bytes]
     again = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
@@ -296,7 +296,7 @@ def _repeated(kernel: Followed, attributed: Sequence[Access], moved: float) -> C
     return _passes(kernel, passes) if _of_passes(kernel, passes) > _TELLING * moved else None
 
 
-def _passes(kernel: Followed, loads: Sequence[Access]) -> Cause:
+def _passes(kernel: LaunchView, loads: Sequence[Access]) -> Cause:
     """Several loads of one argument that read the same bytes, one after the other."""
     argument = loads[0].argument
     distinct = kernel.distinct_bytes(argument, "load")
@@ -304,13 +304,13 @@ def _passes(kernel: Followed, loads: Sequence[Access]) -> Cause:
     return named("several passes", kernel, loads[-1], argument=argument, times=times)
 
 
-def _of_passes(kernel: Followed, loads: Sequence[Access]) -> float:
+def _of_passes(kernel: LaunchView, loads: Sequence[Access]) -> float:
     """Bytes that further loads of an argument read again; parts that differ are read once."""
     read = sum(access.unique_bytes for access in loads)
     return max(read - kernel.distinct_bytes(loads[0].argument, "load"), 0.0)
 
 
-def spills(kernel: Followed) -> Cause:
+def spills(kernel: LaunchView) -> Cause:
     """Registers, or an array, in local memory."""
     guesses = kernel.demand.guesses
     array = any("array in local memory" in guess for guess in guesses)
@@ -319,7 +319,7 @@ def spills(kernel: Followed) -> Cause:
     return named("spills", kernel, words=words, what=what)
 
 
-def _in_shared_memory(kernel: Followed) -> Cause | None:
+def _in_shared_memory(kernel: LaunchView) -> Cause | None:
     if kernel.traffic_ms >= _MATTERS * kernel.without_conflicts_ms():
         return _conflicts(kernel)
     worst = max(kernel.demand.shared, key=lambda access: access.wavefronts, default=None)
@@ -330,7 +330,7 @@ def _in_shared_memory(kernel: Followed) -> Cause | None:
     return Cause(cause.name, {**cause.figures, "place": worst.line or kernel.name})
 
 
-def _conflicts(kernel: Followed) -> Cause:
+def _conflicts(kernel: LaunchView) -> Cause:
     """Source for wgmma: PTX ISA, wgmma.mma_async: only f16 and bf16 may be transposed."""
     worst = max(
         kernel.demand.shared, key=lambda access: access.wavefronts - access.least_wavefronts
@@ -350,7 +350,7 @@ def _conflicts(kernel: Followed) -> Cause:
     return named("bank conflicts", kernel, None, **figures)
 
 
-def contended(kernel: Followed) -> Cause | None:
+def contended(kernel: LaunchView) -> Cause | None:
     """Atomics that wait for one another for much of the time, at one a clock and address."""
     met = [(access, *_met(access)) for access in kernel.demand.accesses]
     access, operations, addresses = max(met, key=lambda meeting: meeting[1], default=(None, 0, 1))

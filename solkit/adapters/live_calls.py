@@ -16,14 +16,14 @@ from triton.runtime.jit import JITFunction
 from solkit.adapters.triton_compiler import warn_if_untested
 from solkit.adapters.triton_writes import may_write
 
-__all__ = ["AskedLaunch", "asked_launches"]
+__all__ = ["RequestedLaunch", "asked_launches"]
 
 _NUM_WARPS, _NUM_STAGES = 4, 3
 """Triton's defaults on NVIDIA GPUs."""
 
 
 @dataclass(frozen=True)
-class AskedLaunch:
+class RequestedLaunch:
     """One call of a ``@triton.jit`` kernel.
 
     Attributes:
@@ -51,7 +51,7 @@ class AskedLaunch:
 
 
 @contextlib.contextmanager
-def asked_launches(runs: bool) -> Iterator[list[AskedLaunch]]:
+def asked_launches(runs: bool) -> Iterator[list[RequestedLaunch]]:
     """Note every launch within the ``with`` block, except timing ones of Triton's autotuner.
 
     Args:
@@ -61,7 +61,7 @@ def asked_launches(runs: bool) -> Iterator[list[AskedLaunch]]:
         The launches so far.
     """
     warn_if_untested()
-    launches: list[AskedLaunch] = []
+    launches: list[RequestedLaunch] = []
     run, bench = JITFunction.run, Autotuner._bench
     JITFunction.run = _noting(launches, run if runs else None)
     Autotuner._bench = _unseen(launches, bench, runs)
@@ -71,7 +71,7 @@ def asked_launches(runs: bool) -> Iterator[list[AskedLaunch]]:
         JITFunction.run, Autotuner._bench = run, bench
 
 
-def _noting(launches: list[AskedLaunch], original: Callable[..., Any] | None) -> Any:
+def _noting(launches: list[RequestedLaunch], original: Callable[..., Any] | None) -> Any:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
             launches.append(_asked(self, grid, args, kwargs))
@@ -82,7 +82,7 @@ def _noting(launches: list[AskedLaunch], original: Callable[..., Any] | None) ->
     return run
 
 
-def _unseen(launches: list[AskedLaunch], original: Any, runs: bool) -> Any:
+def _unseen(launches: list[RequestedLaunch], original: Any, runs: bool) -> Any:
     def bench(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not runs:
             return [1.0, 1.0, 1.0]  # the first configuration is as good as any
@@ -95,11 +95,13 @@ def _unseen(launches: list[AskedLaunch], original: Any, runs: bool) -> Any:
     return bench
 
 
-def _asked(kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AskedLaunch:
+def _asked(
+    kernel: Any, grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> RequestedLaunch:
     names = {param.name for param in kernel.params}
     bound = kernel.signature.bind(*args, **{k: v for k, v in kwargs.items() if k in names})
     bound.apply_defaults()
     options = {k: v for k, v in kwargs.items() if k not in names}
     options = {"num_warps": _NUM_WARPS, "num_stages": _NUM_STAGES, **options}
     constants = tuple(param.name for param in kernel.params if param.is_constexpr)
-    return AskedLaunch(kernel, grid, dict(bound.arguments), constants, options)
+    return RequestedLaunch(kernel, grid, dict(bound.arguments), constants, options)

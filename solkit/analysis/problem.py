@@ -44,7 +44,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
         loaded: the file; call this within `fake_cuda.fake_tensors`.
         shape: sizes to override.
         params: of the candidate; used if the file has no reference.
-        groups: as in `solkit.analysis.study.Plan`.
+        groups: as in `solkit.analysis.study.StudyPlan`.
 
     Raises:
         InputError: the file, the shape or a parameter is at fault.

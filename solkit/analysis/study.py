@@ -22,14 +22,14 @@ from solkit.core import (
 )
 from solkit.errors import InputError, JobDiedError, KernelFileError
 
-__all__ = ["Plan", "describe", "study"]
+__all__ = ["StudyPlan", "describe", "study"]
 
 Shape = Mapping[str, Value]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """Plan of what to study of a kernel file.
 
     Attributes:
@@ -59,7 +59,7 @@ def describe(analyser: Analyser, path: str, reference: str | None = None) -> Ker
     return _read(analyser.describe(path, reference), path)
 
 
-def study(analyser: Analyser, plan: Plan, begun: set[Future[Any]] | None = None) -> Study:
+def study(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]] | None = None) -> Study:
     """Trace the reference and analyse the candidate at each shape, on all cores.
 
     `Study.failed` lists the shapes that fail, or that end or hang the process that traces them. A
@@ -82,7 +82,7 @@ def study(analyser: Analyser, plan: Plan, begun: set[Future[Any]] | None = None)
         raise
 
 
-def _studied(analyser: Analyser, plan: Plan, begun: set[Future[Any]]) -> Study:
+def _studied(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]]) -> Study:
     if plan.shapes is not None and not plan.shapes:
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
     kernel = _read(_kept(analyser.describe(plan.path, plan.reference), begun), plan.path)
@@ -113,7 +113,7 @@ def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
 
 
 def _ask(
-    analyser: Analyser, plan: Plan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
+    analyser: Analyser, plan: StudyPlan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
 ) -> _Asked:
     """The problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
@@ -127,7 +127,7 @@ def _ask(
     return problem, _kept(analyser.submit(configuration), begun)
 
 
-def _problem_of(plan: Plan, kernel: KernelFile) -> tuple[str, str | None]:
+def _problem_of(plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
     """The files to trace: not the candidate's where the problem's can stand alone.
 
     So nothing that the candidate does when it is imported changes its problem's bound.
@@ -144,7 +144,7 @@ def _read(future: Future[T], path: str) -> T:
 
 
 def _case(
-    problem: Case, candidate: Future[Analysed] | None, plan: Plan, kernel: KernelFile
+    problem: Case, candidate: Future[Analysed] | None, plan: StudyPlan, kernel: KernelFile
 ) -> Case:
     own = kernel.candidate.params if kernel.candidate else {}
     case = replace(problem, params={**own, **plan.params})

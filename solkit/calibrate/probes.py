@@ -20,7 +20,7 @@ from solkit.calibrate.kernels import (
 from solkit.calibrate.pipes import CHAINS, PIPES, THREADS, UNROLL, Pipe
 from solkit.calibrate.stopwatch import Probe
 
-__all__ = ["CHUNK_BYTES", "KINDS", "Memory", "alu", "compile_all", "tensor", "tensor_names"]
+__all__ = ["CHUNK_BYTES", "KINDS", "MemoryProbe", "alu", "compile_all", "tensor", "tensor_names"]
 
 CHUNK_BYTES = 16384
 """What a program moves at a time: four 16-byte accesses per thread."""
@@ -35,7 +35,7 @@ KINDS = {"read": 1, "write": 1, "copy": 2}
 """Ways of moving memory, and how often each crosses the bus per byte of a buffer."""
 
 
-class Memory:
+class MemoryProbe:
     """Two buffers, and probes that read, write and copy their first bytes.
 
     The size of each buffer is a multiple of `CHUNK_BYTES`.

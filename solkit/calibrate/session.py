@@ -77,7 +77,7 @@ class _Session:
 
     def run(self) -> None:
         """Measure every item, the most important first."""
-        memory = probes.Memory(_buffer_bytes())
+        memory = probes.MemoryProbe(_buffer_bytes())
         items: list[tuple[str, Callable[[], Iterator[Reading]]]] = [
             ("dram", partial(self._dram, memory)),
             *((name, partial(self._tensor, name)) for name in probes.tensor_names()),
@@ -105,11 +105,11 @@ class _Session:
         yield self._stopwatch.burst(probe, self._effort.bursts)
         yield self._stopwatch.sustained(probe, self._effort.sustained_s)
 
-    def _dram(self, memory: probes.Memory) -> Iterator[Reading]:
+    def _dram(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         for kind in probes.KINDS:
             yield from self._both(self._best_grid(memory, kind))
 
-    def _best_grid(self, memory: probes.Memory, kind: str) -> Probe:
+    def _best_grid(self, memory: probes.MemoryProbe, kind: str) -> Probe:
         size = memory.buffer_bytes * probes.KINDS[kind]
         return self._stopwatch.fastest([memory.probe(kind, size, way) for way in (False, True)])
 
@@ -124,7 +124,7 @@ class _Session:
     def _alu(self, name: str) -> Iterator[Reading]:
         yield from self._both(probes.alu(name))
 
-    def _l2(self, memory: probes.Memory) -> Iterator[Reading]:
+    def _l2(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         l2_bytes = torch.cuda.get_device_properties().L2_cache_size
         for kind in ("read", "write"):
             for share in self._effort.l2_shares:
@@ -150,7 +150,7 @@ class _Session:
         trips = [_round_trip_s(empty) for _ in range(20 * repeats)]
         yield _seconds("launch.round_trip", trips, "wall", "launch, and wait until it is over")
 
-    def _singles(self, memory: probes.Memory) -> Iterator[Reading]:
+    def _singles(self, memory: probes.MemoryProbe) -> Iterator[Reading]:
         flush_bytes = max(2 * torch.cuda.get_device_properties().L2_cache_size, _MIN_FLUSH_BYTES)
         other = torch.zeros(flush_bytes // 4, device="cuda")
         total = torch.zeros((), device="cuda")

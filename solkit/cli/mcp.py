@@ -19,7 +19,7 @@ from solkit.cli.exit_codes import Exit
 from solkit.cli.serve import service_settings
 
 if TYPE_CHECKING:
-    from solkit.service.desk import Desk
+    from solkit.service.desk import JobQueue
     from solkit.service.settings import ServiceSettings
 
 __all__ = ["mcp"]
@@ -83,11 +83,11 @@ def _folder(state: str | None) -> Iterator[str]:
 def _run(settings: ServiceSettings, temporary: str | None) -> None:
     import anyio  # comes with the SDK
 
-    from solkit.service.desk import Desk
+    from solkit.service.desk import JobQueue
     from solkit.service.mcp import make_server
 
     async def served() -> None:
-        async with Desk(settings) as desk, anyio.create_task_group() as tasks:
+        async with JobQueue(settings) as desk, anyio.create_task_group() as tasks:
             tasks.start_soon(_leave_when_told, desk, temporary)
             await make_server(desk).run_stdio_async()
             tasks.cancel_scope.cancel()
@@ -95,7 +95,7 @@ def _run(settings: ServiceSettings, temporary: str | None) -> None:
     anyio.run(served)
 
 
-async def _leave_when_told(desk: Desk, temporary: str | None) -> NoReturn:
+async def _leave_when_told(desk: JobQueue, temporary: str | None) -> NoReturn:
     """Tidy up and leave at SIGINT or SIGTERM: the thread that reads stdin would not notice."""
     import anyio
 

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from solkit.collect.cells import Cell, recorded, surveyed
+from solkit.collect.cells import Workload, recorded, surveyed
 from solkit.collect.collector import Limits, Progress, collect
 
-__all__ = ["Cell", "Limits", "Progress", "collect", "recorded", "surveyed"]
+__all__ = ["Limits", "Progress", "Workload", "collect", "recorded", "surveyed"]

@@ -15,13 +15,13 @@ from solkit.errors import WorkerError
 from solkit.measure.benches.recorded import configuration_of
 from solkit.measure.benches.trusted import Ahead, toolchain
 
-__all__ = ["Cell", "recorded", "surveyed"]
+__all__ = ["Workload", "recorded", "surveyed"]
 
 _SURVEYED = 32  # kernels, ahead of the one that is wanted next; those that build do not count
 
 
 @dataclass(frozen=True)
-class Cell:
+class Workload:
     """One kernel at one shape."""
 
     kernel_id: str  # as in `Outcome`
@@ -33,7 +33,7 @@ class Cell:
 
 def surveyed(
     kernels: Sequence[Kernel], ahead: Ahead, tell: Callable[[str], None]
-) -> Iterator[Cell | None]:
+) -> Iterator[Workload | None]:
     """Every kernel at every shape with valid configurations, families mixed.
 
     Some kernels are surveyed ahead of the next one, not all at once. `tell` receives a sentence
@@ -74,14 +74,14 @@ def _buildable(
     return [kernel for kernel in kernels if kernel not in left_out]
 
 
-def _cell(kernel: Kernel, entry: dict[str, Any]) -> Cell:
+def _cell(kernel: Kernel, entry: dict[str, Any]) -> Workload:
     path, shape = str(kernel.path), entry["shape"]
     default = Configuration(path, kernel.entry_point, shape, entry["default"])
     problem, space = kernel.problem_id(shape), Space.of_points(entry["valid"])
-    return Cell(kernel.kernel_id, problem, kernel.name, default, space)
+    return Workload(kernel.kernel_id, problem, kernel.name, default, space)
 
 
-def recorded(outcomes: Iterable[Outcome]) -> Iterator[Cell]:
+def recorded(outcomes: Iterable[Outcome]) -> Iterator[Workload]:
     """Every kernel and shape of a recording; the default is the first configuration recorded."""
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in outcomes:
@@ -89,4 +89,4 @@ def recorded(outcomes: Iterable[Outcome]) -> Iterator[Cell]:
     for (kernel, _), rows in cells.items():
         first = configuration_of(rows[0])
         space = Space.of_points(row.params for row in rows)
-        yield Cell(kernel, rows[0].problem_id, rows[0].implementation or kernel, first, space)
+        yield Workload(kernel, rows[0].problem_id, rows[0].implementation or kernel, first, space)

@@ -13,7 +13,15 @@ import numpy as np
 
 from solkit.core import Params, Space, canonical
 
-__all__ = ["ENOUGH_NEAR", "NEAR", "NEAR_BEST", "REPEAT", "Chooser", "is_sparse", "lacks_draws"]
+__all__ = [
+    "ENOUGH_NEAR",
+    "NEAR",
+    "NEAR_BEST",
+    "REPEAT",
+    "ConfigSampler",
+    "is_sparse",
+    "lacks_draws",
+]
 
 Chosen = tuple[Params, str]
 _Place = tuple[int, ...]
@@ -32,7 +40,7 @@ _POINTS = 12  # of one Latin hypercube
 _DRAWN = 6  # single ones between two hypercubes
 
 
-class Chooser:
+class ConfigSampler:
     """Chooses which configurations of one kernel at one shape to try next.
 
     `spread` depends only on the seed, so it is the same on every GPU; `near` depends on the times.

@@ -21,8 +21,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from solkit.collect.cells import Cell
-from solkit.collect.choice import NEAR_BEST, REPEAT, Chooser, Chosen, is_sparse, lacks_draws
+from solkit.collect.cells import Workload
+from solkit.collect.choice import NEAR_BEST, REPEAT, Chosen, ConfigSampler, is_sparse, lacks_draws
 from solkit.core import Configuration, Outcome, Params, Verdict, canonical
 from solkit.measure.benches import HANDFUL, Bench
 
@@ -99,9 +99,9 @@ class _Standing:
 class _Tried:
     """A cell, and what was tried of it."""
 
-    cell: Cell  # the kernel at a shape
+    cell: Workload  # the kernel at a shape
     problem: _Problem  # the times of all its kernels
-    chooser: Chooser  # chooses the configurations that are new
+    chooser: ConfigSampler  # chooses the configurations that are new
     again: list[Params]  # those to repeat
     count: int = 0  # different configurations that were tried
     awaited: int = 0  # submitted configurations without an outcome
@@ -152,7 +152,7 @@ class _Tried:
 
 
 def collect(
-    cells: Iterator[Cell | None],
+    cells: Iterator[Workload | None],
     bench: Bench,
     limits: Limits,
     earlier: Sequence[Outcome] = (),
@@ -196,10 +196,10 @@ class _Known:
             self._problems[row.problem_id].note(row)
         self._run_id, self._share = run_id, share
 
-    def tried(self, cell: Cell) -> _Tried:
+    def tried(self, cell: Workload) -> _Tried:
         """A cell and what was tried of it."""
         rows = self._rows[cell.kernel_id, cell.problem_id]
-        chooser = Chooser(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
+        chooser = ConfigSampler(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
         count = len({canonical(row.params) for row in rows})
         problem = self._problems[cell.problem_id]
         tried = _Tried(cell, problem, chooser, self._again(cell, rows), count)
@@ -207,7 +207,7 @@ class _Known:
             tried.note(row)
         return tried
 
-    def _again(self, cell: Cell, rows: Sequence[Outcome]) -> list[Params]:
+    def _again(self, cell: Workload, rows: Sequence[Outcome]) -> list[Params]:
         """Random correct configurations of other runs that this run has not yet repeated.
 
         Whole handfuls are drawn: a single configuration would cost almost as much.
@@ -237,7 +237,7 @@ class _Collector:
 
     def __init__(
         self,
-        cells: Iterator[Cell | None],
+        cells: Iterator[Workload | None],
         bench: Bench,
         history: _Known,
         limits: Limits,

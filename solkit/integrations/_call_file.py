@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from solkit.adapters.live_calls import AskedLaunch
+from solkit.adapters.live_calls import RequestedLaunch
 from solkit.core.parsing import syntax_tree
 from solkit.errors import UnsupportedError
 
@@ -77,7 +77,7 @@ def kernel({parameters}, *, {defaults}):
 '''
 
 
-def text_of(launch: AskedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
+def text_of(launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
     """The kernel file of a launch.
 
     Args:
@@ -121,7 +121,7 @@ def _tuple(parts: Iterable[str]) -> str:
     return "(" + "".join(f"{part}, " for part in parts) + ")"
 
 
-def _literal(launch: AskedLaunch, name: str, value: Any) -> str:
+def _literal(launch: RequestedLaunch, name: str, value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -192,7 +192,7 @@ def _moments(tensor: torch.Tensor) -> tuple[float, float]:
 # ---------------------------------------------------------------------------------- the kernel
 
 
-def _origin(launch: AskedLaunch) -> tuple[str, str]:
+def _origin(launch: RequestedLaunch) -> tuple[str, str]:
     """Return the lines that import the kernel or copy it from a script, and its name there."""
     python = launch.kernel.fn
     module, name = python.__module__, python.__qualname__
@@ -216,7 +216,7 @@ def _imported(module: str, name: str) -> str:
     )
 
 
-def _copied(launch: AskedLaunch) -> str:
+def _copied(launch: RequestedLaunch) -> str:
     """Return the definitions at a script's top level that a kernel can use."""
     try:
         file = inspect.getsourcefile(launch.kernel.fn)

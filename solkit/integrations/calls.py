@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from solkit.adapters.live_calls import AskedLaunch, asked_launches
+from solkit.adapters.live_calls import RequestedLaunch, asked_launches
 from solkit.core import Tuned, TuneSettings, TuneStatus
 from solkit.errors import InputError
 from solkit.integrations._call_file import Grids, text_of
@@ -103,7 +103,7 @@ def call_file(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     kernel: str | None = None,
-) -> AskedLaunch:
+) -> RequestedLaunch:
     """Write the kernel file of a call.
 
     Args:
@@ -128,7 +128,7 @@ def call_file(
     return chosen
 
 
-def _chosen(launches: Sequence[AskedLaunch], kernel: str | None) -> AskedLaunch:
+def _chosen(launches: Sequence[RequestedLaunch], kernel: str | None) -> RequestedLaunch:
     """The last launch of the kernel that is meant: after any autotuning."""
     by_name = {launch.name: launch for launch in launches}
     if not by_name:
@@ -144,7 +144,7 @@ def _chosen(launches: Sequence[AskedLaunch], kernel: str | None) -> AskedLaunch:
 # -------------------------------------------------------------------------------------- the space
 
 
-def _space(launch: AskedLaunch) -> dict[str, list[int]]:
+def _space(launch: RequestedLaunch) -> dict[str, list[int]]:
     """Return the parameters that may vary, with their values, the launch's own first."""
     varied = {
         "num_warps": _own_first(launch.options["num_warps"], _WARPS),
@@ -167,7 +167,7 @@ def _is_block(value: Any) -> bool:
     return type(value) is int and 0 < value <= _MOST_BLOCK and value & (value - 1) == 0
 
 
-def _is_free(name: str, value: int, launch: AskedLaunch) -> bool:
+def _is_free(name: str, value: int, launch: RequestedLaunch) -> bool:
     """Tell whether it is named like a block and does not follow from the data's sizes."""
     sizes = {size for value in launch.values.values() for size in getattr(value, "shape", ())}
     covering = {1 << (size - 1).bit_length() for size in sizes if size > 0}
@@ -198,13 +198,13 @@ class _Meta(dict[str, Any]):
         return super().get(name, default)
 
 
-def _read_by_grid(launch: AskedLaunch) -> set[str]:
+def _read_by_grid(launch: RequestedLaunch) -> set[str]:
     meta = _Meta({**launch.values, **launch.options})
     launch.grid(meta)
     return meta.read
 
 
-def _grids(launch: AskedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
+def _grids(launch: RequestedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
     if not callable(launch.grid):
         return Grids((), {(): _whole(launch.grid)})
     read = _read_by_grid(launch)
@@ -213,7 +213,7 @@ def _grids(launch: AskedLaunch, space: Mapping[str, Sequence[int]]) -> Grids:
 
 
 def _answers(
-    launch: AskedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
+    launch: RequestedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """A grid that raises leaves its choice out."""
     for chosen in itertools.product(*(space[name] for name in names)):

@@ -16,7 +16,7 @@ from solkit.measure.distrust.suspicion import suspicions
 from solkit.pipeline.evaluation import Given, Text
 from solkit.pipeline.preparing import Preparation
 
-__all__ = ["Key", "Read", "Reader", "key_of", "named", "refused", "text_of"]
+__all__ = ["Key", "ReadCandidate", "Reader", "key_of", "named", "refused", "text_of"]
 
 Params = Mapping[str, Value]
 
@@ -30,7 +30,7 @@ def key_of(configuration: Configuration) -> Key:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadCandidate:
     """A candidate that can be used.
 
     Attributes:
@@ -63,7 +63,7 @@ class Reader:
     shape: Params
     recording: Recording | None
 
-    def read(self, sources: Iterable[Given]) -> list[Read | Graded]:
+    def read(self, sources: Iterable[Given]) -> list[ReadCandidate | Graded]:
         """Read candidates, several at once; an unusable one is graded."""
         descriptions = [(source, self._described(source)) for source in sources]
         return [self._understood(source, future) for source, future in descriptions]
@@ -91,7 +91,9 @@ class Reader:
     def _reference(self, path: str) -> str | None:
         return None if path == self.problem else self.problem
 
-    def _understood(self, source: Given, description: Future[KernelFile] | Graded) -> Read | Graded:
+    def _understood(
+        self, source: Given, description: Future[KernelFile] | Graded
+    ) -> ReadCandidate | Graded:
         if isinstance(description, Graded):
             return description
         path = self._path(source)
@@ -108,7 +110,7 @@ class Reader:
         except InputError as error:
             return refused(Verdict.DOES_NOT_COMPILE, named(error, path))
 
-    def _of_file(self, source: Given, path: str, file: KernelFile) -> Read:
+    def _of_file(self, source: Given, path: str, file: KernelFile) -> ReadCandidate:
         candidate = file.candidate
         assert candidate is not None
         configuration = source if isinstance(source, Configuration) else None
@@ -121,7 +123,9 @@ class Reader:
         how = "search" if configuration is None else configuration.chosen_by
         reference = self._reference(path)
         name = candidate.name
-        return Read(Configuration(path, name, self.shape, points[0], reference, how), points)
+        return ReadCandidate(
+            Configuration(path, name, self.shape, points[0], reference, how), points
+        )
 
 
 def refused(verdict: Verdict | str, *reasons: str, params: Params | None = None) -> Graded:

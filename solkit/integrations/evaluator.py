@@ -36,7 +36,15 @@ from solkit.core import (
 )
 from solkit.errors import InputError, NotRecordedError
 from solkit.integrations import grading
-from solkit.integrations.candidates import Key, Read, Reader, key_of, named, refused, text_of
+from solkit.integrations.candidates import (
+    Key,
+    ReadCandidate,
+    Reader,
+    key_of,
+    named,
+    refused,
+    text_of,
+)
 from solkit.integrations.forecasting import Forecaster, optimistic
 from solkit.integrations.grading import NOT_RECORDED, PASSED_SCORE, Advise, Graded, Reward, Stage
 from solkit.integrations.recordings import Recording, recorded_problem
@@ -277,7 +285,9 @@ class Evaluator:
         remaining = [place for place in order if grades[place].stage is Stage.PASSED][:most]
         while remaining and not self._is_spent:
             now, remaining = remaining[:_TOGETHER], remaining[_TOGETHER:]
-            candidates = [candidate for place in now if isinstance(candidate := read[place], Read)]
+            candidates = [
+                candidate for place in now if isinstance(candidate := read[place], ReadCandidate)
+            ]
             for place, graded in zip(now, self._measured(candidates), strict=True):
                 grades[place] = _with_forecast(graded, grades[place])
             for place in remaining:
@@ -303,10 +313,12 @@ class Evaluator:
             GpuBusyError, TraceError, WorkerError: as for `solkit.Lab.measure`.
         """
         read = self._forecasts.settled(self._reader.read(sources))
-        distinct = {candidate.key: candidate for candidate in read if isinstance(candidate, Read)}
+        distinct = {
+            candidate.key: candidate for candidate in read if isinstance(candidate, ReadCandidate)
+        }
         graded = dict(zip(distinct, self._measured(list(distinct.values())), strict=True))
         return [
-            Reward.of(graded[candidate.key] if isinstance(candidate, Read) else candidate)
+            Reward.of(graded[candidate.key] if isinstance(candidate, ReadCandidate) else candidate)
             for candidate in read
         ]
 
@@ -319,14 +331,14 @@ class Evaluator:
             if incumbent is not None:
                 self.stage2(incumbent)
 
-    def _forecast(self, read: Sequence[Read | Graded]) -> list[Graded]:
+    def _forecast(self, read: Sequence[ReadCandidate | Graded]) -> list[Graded]:
         """Grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
         self._measure_incumbent()
         read = self._forecasts.settled(read)
         usable = {
             candidate.key: candidate.configuration
             for candidate in read
-            if isinstance(candidate, Read)
+            if isinstance(candidate, ReadCandidate)
         }
         grades: dict[Key, Graded] = {}
         remaining = usable
@@ -342,7 +354,7 @@ class Evaluator:
         for key, configuration in remaining.items():
             grades[key] = self._with_analysis(configuration, grades[key])
         return [
-            grades[candidate.key] if isinstance(candidate, Read) else candidate
+            grades[candidate.key] if isinstance(candidate, ReadCandidate) else candidate
             for candidate in read
         ]
 
@@ -416,12 +428,12 @@ class Evaluator:
     def _is_spent(self) -> bool:
         return self._budget_s is not None and self._spent_s >= self._budget_s
 
-    def _measured(self, candidates: Sequence[Read | Graded]) -> list[Graded]:
+    def _measured(self, candidates: Sequence[ReadCandidate | Graded]) -> list[Graded]:
         """Grades of stage 2, in the order given."""
         grades: dict[Key, Graded] = {}
         new: dict[Key, Configuration] = {}
         for candidate in candidates:
-            if isinstance(candidate, Read):
+            if isinstance(candidate, ReadCandidate):
                 if (earlier := self._kept.get(candidate.key)) is not None:
                     grades[candidate.key] = earlier
                 else:
@@ -435,7 +447,9 @@ class Evaluator:
             new = {k: e for k, e in new.items() if k in grades and _is_unstable(grades[k])}
         return [self._kept_or_not(grades, candidate) for candidate in candidates]
 
-    def _kept_or_not(self, grades: Mapping[Key, Graded], candidate: Read | Graded) -> Graded:
+    def _kept_or_not(
+        self, grades: Mapping[Key, Graded], candidate: ReadCandidate | Graded
+    ) -> Graded:
         if isinstance(candidate, Graded):
             return candidate
         if candidate.key in grades:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from solkit.core import Configuration, Depth, Value
 from solkit.errors import InputError, JobDiedError
-from solkit.integrations.candidates import Key, Read, key_of
+from solkit.integrations.candidates import Key, ReadCandidate, key_of
 from solkit.integrations.grading import Graded
 from solkit.pipeline.preparing import Preparation
 from solkit.pipeline.shipping import shipped
@@ -57,16 +57,16 @@ class Forecaster:
             return {key: forecast for forecasts in alone for key, forecast in forecasts.items()}
         return {key_of(e.configuration): e for e in forecasts if e.forecast.time_ms is not None}
 
-    def settled(self, read: Sequence[Read | Graded]) -> list[Read | Graded]:
+    def settled(self, read: Sequence[ReadCandidate | Graded]) -> list[ReadCandidate | Graded]:
         """Candidates with one choice of parameters each: of several the one forecast fastest."""
         return [
             self._chosen(candidate)
-            if isinstance(candidate, Read) and len(candidate.points) > 1
+            if isinstance(candidate, ReadCandidate) and len(candidate.points) > 1
             else candidate
             for candidate in read
         ]
 
-    def _chosen(self, read: Read) -> Read:
+    def _chosen(self, read: ReadCandidate) -> ReadCandidate:
         every = [replace(read.configuration, params=params) for params in read.points]
         ranked = self.ranked(every, Depth.CAPTURED)
         times = [
@@ -74,7 +74,7 @@ class Forecaster:
             for place, configuration in enumerate(every)
         ]
         best = every[min(times)[1]]
-        return Read(best, (best.params,))
+        return ReadCandidate(best, (best.params,))
 
     def _plan(self, configurations: Sequence[Configuration], depth: Depth) -> tuple[Ranked, ...]:
         points: dict[str, list[Mapping[str, Value]]] = {}

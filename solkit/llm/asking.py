@@ -20,7 +20,7 @@ from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
 from solkit.llm.exchanges import Exchange, Exchanges
 from solkit.llm.local import LocalModel
 
-__all__ = ["Asking", "Read", "Retries", "Unread", "chat_for"]
+__all__ = ["Asking", "ParsedAnswer", "Retries", "Unread", "chat_for"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _MOST_WORDLESS = 3  # such answers in a row
@@ -57,7 +57,7 @@ class Unread:
 
 
 @dataclass(frozen=True)
-class Read(Generic[T]):
+class ParsedAnswer(Generic[T]):
     """An answer as it was understood."""
 
     value: T
@@ -103,7 +103,7 @@ class Asking:
         """Close the connection, or end the local model."""
         self._chat.close()
 
-    def ask(self, request: Request, read: Callable[[str], Read[T] | Unread]) -> T | None:
+    def ask(self, request: Request, read: Callable[[str], ParsedAnswer[T] | Unread]) -> T | None:
         """One answer, after as many attempts as it takes; ``None`` if it is refused.
 
         Args:
@@ -163,10 +163,14 @@ class Asking:
         return spent
 
     def _read(
-        self, request: Request, reply: Reply, spent: Spent, read: Callable[[str], Read[T] | Unread]
+        self,
+        request: Request,
+        reply: Reply,
+        spent: Spent,
+        read: Callable[[str], ParsedAnswer[T] | Unread],
     ) -> T | None:
         reading = read(reply.text)
-        if isinstance(reading, Read):
+        if isinstance(reading, ParsedAnswer):
             self._record(request, reply, spent)
             return reading.value
         self._record(request, reply, spent, f"{reading.reason}: {reading.why}")

@@ -46,7 +46,7 @@ from solkit.roofline.kernel.gap import gap
 from solkit.roofline.score import score, time_verdict
 
 __all__ = [
-    "Prospect",
+    "PreparedCandidate",
     "compared",
     "conditions_seen",
     "device_fields",
@@ -85,7 +85,7 @@ _SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
-class Prospect:
+class PreparedCandidate:
     """What is known about a configuration before it is measured."""
 
     file: KernelFile  # the kernel file, with a candidate
@@ -99,7 +99,7 @@ class Prospect:
 
 def draft(
     configuration: Configuration,
-    prospect: Prospect,
+    prospect: PreparedCandidate,
     kernel: Kernel,
     device: Device,
     software: Mapping[str, str | None],
@@ -133,7 +133,7 @@ def draft(
 
 
 def facts_of(
-    prospect: Prospect, kernel: Kernel, device: Device, software: Mapping[str, str | None]
+    prospect: PreparedCandidate, kernel: Kernel, device: Device, software: Mapping[str, str | None]
 ) -> StoredFacts | None:
     """The facts of all launches, for a log; ``None`` if any is unknown. See `draft`."""
     result = prospect.result

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan
+from solkit.analysis.study import StudyPlan
 from solkit.analysis.study import study as study_of
 from solkit.core import (
     Comparison,
@@ -25,7 +25,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.outcomes import Prospect, protocol_of, scored
+from solkit.measure.outcomes import PreparedCandidate, protocol_of, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
@@ -97,11 +97,11 @@ def _at(
         for case in study.cases:
             if case.shape == shape:
                 result = unmeasured(case, device, settings.precision, l2)
-                prospect = Prospect(study.kernel, result)
+                prospect = PreparedCandidate(study.kernel, result)
                 yield configuration_of(study.kernel, shape, own), prospect
 
 
-_Known = tuple[Configuration, Prospect]
+_Known = tuple[Configuration, PreparedCandidate]
 
 
 def _compared(bench: GuardedBench, prospects: Sequence[_Known]) -> Iterator[Comparison]:
@@ -137,7 +137,7 @@ def _comparison(file: KernelFile, base: Result, candidate: Result, turns: Outcom
 
 
 def _rivals(
-    analyser: Analyser, plans: Sequence[Plan], reference: str | os.PathLike[str] | None
+    analyser: Analyser, plans: Sequence[StudyPlan], reference: str | os.PathLike[str] | None
 ) -> list[Study]:
     """Study several candidates, for the first one's problem and at its shapes."""
     if len(plans) < 2:

@@ -35,7 +35,7 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, NotRecordedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.measure.distrust.suspicion import suspicions
-from solkit.measure.outcomes import Prospect, scored
+from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.pipeline.compiling import chosen, first_parent
 from solkit.pipeline.grounds import recorded_default
 from solkit.pipeline.preparing import Preparation
@@ -270,7 +270,7 @@ class EvolveWorld:
     advise: Advise = lambda *_: ()
     earlier_s: float = 0.0
     _own_s: float = 0.0
-    _prospects: dict[int, Prospect] = field(default_factory=dict)
+    _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
     _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
     _checkers: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(min(max(cores() - 1, 1), _MOST_CHECKERS))
@@ -280,7 +280,7 @@ class EvolveWorld:
         """GPU seconds that measuring took."""
         return self.earlier_s + self._own_s
 
-    def prospect(self, configuration: Configuration) -> Prospect:
+    def prospect(self, configuration: Configuration) -> PreparedCandidate:
         """Return what is known of a configuration that is being measured."""
         return self._prospects[id(configuration)]
 
@@ -397,7 +397,7 @@ class EvolveWorld:
                 break
         return result
 
-    def _takes_too_long(self, prospect: Prospect) -> bool:
+    def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
         """Tell whether a candidate's analysis ran out of time, but the original's did not."""
         timed_out = Verdict.TIMED_OUT.value
         if prospect.result.analysis.failure != timed_out or isinstance(self.bench, RecordedBench):
@@ -405,7 +405,7 @@ class EvolveWorld:
         own = self.prospect_of(self.original.configuration)
         return own is not None and own.result.analysis.failure != timed_out
 
-    def _measured(self, configuration: Configuration, prospect: Prospect) -> Found:
+    def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Found:
         from solkit.tuner.evolution.breeding import Found
 
         try:
@@ -413,14 +413,14 @@ class EvolveWorld:
         except InputError as error:  # e.g. it is not recorded
             return Found(Verdict.NOT_MEASURED, why=str(error))
 
-    def prospect_of(self, configuration: Configuration) -> Prospect | None:
+    def prospect_of(self, configuration: Configuration) -> PreparedCandidate | None:
         """Return what is known of a configuration without a GPU; ``None`` if it is unusable."""
         try:
             return self.prepared.analysed(configuration, None, None, None)[1]
         except InputError:
             return None
 
-    def judged(self, prospect: Prospect | None, outcome: Outcome) -> Found:
+    def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> Found:
         """Return what an outcome says of a candidate."""
         from solkit.tuner.evolution.archive import behaviour_of
         from solkit.tuner.evolution.breeding import Found
@@ -435,7 +435,7 @@ class EvolveWorld:
             "" if counts else (outcome.message or outcome.verdict.value),
         )
 
-    def _outcome(self, configuration: Configuration, prospect: Prospect) -> Outcome:
+    def _outcome(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
         """The outcome of one measurement, whose seconds are counted."""
         bench = self.bench
         self._prospects[id(configuration)] = prospect

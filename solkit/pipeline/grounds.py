@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
-from solkit.collect import Cell, recorded
+from solkit.collect import Workload, recorded
 from solkit.core import (
     Configuration,
     KernelFile,
@@ -226,7 +226,7 @@ def _kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> 
     return named[0]
 
 
-def _at(shape: Shape | None, cells: Sequence[Cell]) -> Cell:
+def _at(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
     """The cell at a shape, which may be given in part."""
     sizes = shape or {}
     fits = [
@@ -242,7 +242,7 @@ def _at(shape: Shape | None, cells: Sequence[Cell]) -> Cell:
     raise NotRecordedError(f"{why}; choose one with --shape: {shapes}")
 
 
-def _is_of(row: Outcome, cell: Cell) -> bool:
+def _is_of(row: Outcome, cell: Workload) -> bool:
     return row.kernel_id == cell.kernel_id and canonical(row.shape) == canonical(cell.default.shape)
 
 

@@ -16,7 +16,7 @@ from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import Bench
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.benches.shared import SharedBench
-from solkit.measure.outcomes import Prospect, scored
+from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.preparing import Preparation, Studied, Values
@@ -72,7 +72,7 @@ class Lab:
         if self._how.counters:
             raise InputError("counters: a Lab takes none; `solkit score --ncu` does")
         self.device = target(device, self._how) if bench is None else calibrated(bench.device)
-        self._prospects: dict[int, Prospect] = {}
+        self._prospects: dict[int, PreparedCandidate] = {}
         with contextlib.ExitStack() as stack:
             preparation = Preparation(self.device, self._how)
             self._prepared = stack.enter_context(contextlib.closing(preparation))
@@ -219,13 +219,13 @@ class Lab:
                 self._prospects.pop(id(evaluation.configuration), None)
 
     def _guarded(self, log: OutcomeLog) -> GuardedBench:
-        def prospect(configuration: Configuration) -> Prospect:
+        def prospect(configuration: Configuration) -> PreparedCandidate:
             return self._prospects[id(configuration)]
 
         return GuardedBench(self.device, prospect, log, self._how, environment())
 
     def _begun(
-        self, evaluation: Evaluation, prospect: Prospect | None
+        self, evaluation: Evaluation, prospect: PreparedCandidate | None
     ) -> tuple[Evaluation, Future[Outcome] | None]:
         """The future outcome; ``None``, perhaps with the reason, if there will be none."""
         if self._bench is None or prospect is None or evaluation.configuration is None:
@@ -243,7 +243,9 @@ class Lab:
             )
         return self._bench
 
-    def _submitted(self, configuration: Configuration, prospect: Prospect) -> Future[Outcome]:
+    def _submitted(
+        self, configuration: Configuration, prospect: PreparedCandidate
+    ) -> Future[Outcome]:
         bench = self._shared()
         if prospect.file.problem.reference is None:
             raise UnsupportedError(f"cannot measure {configuration.path}: it has no reference")

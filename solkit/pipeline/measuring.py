@@ -18,7 +18,7 @@ from solkit.core import (
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import UnsupportedError
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 from solkit.pipeline.environment import environment
 
 __all__ = ["bench_for", "configuration_of", "outcomes_of", "wants_measurement"]
@@ -53,7 +53,9 @@ def configuration_of(
 
 @contextlib.contextmanager
 def bench_for(
-    device: Device, settings: MeasureSettings, analysed: Sequence[tuple[Configuration, Prospect]]
+    device: Device,
+    settings: MeasureSettings,
+    analysed: Sequence[tuple[Configuration, PreparedCandidate]],
 ) -> Iterator[GuardedBench]:
     """A bench for these configurations, whose processes end with the ``with`` block."""
     prospects = {id(configuration): prospect for configuration, prospect in analysed}

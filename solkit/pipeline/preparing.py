@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Union
 
-from solkit.analysis.study import Plan, describe, study
+from solkit.analysis.study import StudyPlan, describe, study
 from solkit.core import Bound, Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 from solkit.measure.timing import protocols
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.measuring import configuration_of
@@ -23,7 +23,7 @@ __all__ = ["Preparation", "Studied", "Values"]
 
 Values = Mapping[str, Value]
 
-Studied = tuple[Evaluation, Union[Prospect, None]]
+Studied = tuple[Evaluation, Union[PreparedCandidate, None]]
 """Knowledge about a candidate, and the same for a bench; ``None`` if it is unusable."""
 
 
@@ -59,7 +59,7 @@ class Preparation:
     def bound(self, problem: Text, shape: Values | None) -> Bound:
         """See `solkit.Lab.bound`."""
         path = self._texts.path(problem)
-        plan = Plan(path, None, [shape or self._first_shape(path)], analysing=False)
+        plan = StudyPlan(path, None, [shape or self._first_shape(path)], analysing=False)
         (case,) = study(self.analyser, plan).cases
         return bound_of_case(case, self.device, self._precision, self._l2)
 
@@ -110,18 +110,18 @@ class Preparation:
         shape: Values | None,
         params: Values | None,
         begun: set[Future[Any]] | None = None,
-    ) -> tuple[Configuration, Prospect]:
+    ) -> tuple[Configuration, PreparedCandidate]:
         """Analyse a candidate; arguments as for `solkit.Lab.analyse`.
 
         Raises:
             InputError: a file, the shape or a parameter is invalid.
         """
         requested = self._wanted(candidate, problem, shape, params)
-        plan = Plan(requested.path, requested.reference, [requested.shape], requested.params)
+        plan = StudyPlan(requested.path, requested.reference, [requested.shape], requested.params)
         studied = study(self.analyser, plan, begun)
         if studied.kernel.candidate is None:
             raise InputError(f"{requested.path} has no kernel")
         result = unmeasured(studied.cases[0], self.device, self._precision, self._l2)
         configuration = configuration_of(studied.kernel, result.shape, requested.params)
         named = replace(configuration, chosen_by=requested.chosen_by)
-        return named, Prospect(studied.kernel, result)
+        return named, PreparedCandidate(studied.kernel, result)

@@ -18,7 +18,7 @@ from solkit.core import (
 )
 from solkit.errors import InputError
 from solkit.measure.counters.counting import counted
-from solkit.measure.outcomes import Prospect, scored
+from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
 from solkit.pipeline.expecting import with_forecasts
@@ -90,7 +90,7 @@ def _measured(
     """The results with the candidate's outcomes, and the shapes that cannot be measured."""
     configurations = [configuration_of(file, result.shape, params) for result in results]
     prospects = [
-        (configuration, Prospect(file, result))
+        (configuration, PreparedCandidate(file, result))
         for configuration, result in zip(configurations, results, strict=True)
     ]
     with bench_for(device, settings, prospects) as bench:

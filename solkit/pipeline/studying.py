@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, describe
+from solkit.analysis.study import StudyPlan, describe
 from solkit.analysis.study import study as study_of
 from solkit.core import Analysis, Case, Device, KernelFile, MeasureSettings, Study, Value
 from solkit.errors import InputError
@@ -92,13 +92,13 @@ def plan_of(
     params: Mapping[str, Value] | None = None,
     analysing: bool = True,
     groups: str | None = None,
-) -> Plan:
-    """Plan what to study of a kernel file or its path; see `Plan`."""
+) -> StudyPlan:
+    """Plan what to study of a kernel file or its path; see `StudyPlan`."""
     path, other = files_of(source, reference)
-    return Plan(path, other, shapes, dict(params or {}), analysing, groups)
+    return StudyPlan(path, other, shapes, dict(params or {}), analysing, groups)
 
 
-def studied(plan: Plan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
+def studied(plan: StudyPlan, device: Device, limit_s: float = STUDY_LIMIT_S) -> Study:
     """Study a kernel file; see `solkit.analysis.study`. `limit_s` is for each shape."""
     with Analyser(device, limit_s=limit_s) as analyser:
         return study_of(analyser, plan)

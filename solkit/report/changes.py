@@ -16,11 +16,11 @@ from solkit.report import units
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.standing import NamedReport, Time, launches_seen, time_of
 
-__all__ = ["Entry", "Group", "compare", "source_diff"]
+__all__ = ["ComparedReport", "Group", "compare", "source_diff"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedReport:
     """One candidate of a comparison.
 
     Attributes:
@@ -47,7 +47,7 @@ class Group:
 
     shape: Mapping[str, Value]
     sol_ms: float
-    entries: tuple[Entry, ...]
+    entries: tuple[ComparedReport, ...]
 
 
 def compare(reports: Sequence[NamedReport]) -> list[Group]:
@@ -90,14 +90,18 @@ def _group(members: Sequence[tuple[NamedReport, ResultJson]]) -> Group:
     )
 
 
-def _entry(first: tuple[NamedReport, ResultJson], member: tuple[NamedReport, ResultJson]) -> Entry:
+def _entry(
+    first: tuple[NamedReport, ResultJson], member: tuple[NamedReport, ResultJson]
+) -> ComparedReport:
     named, result = member
     base, time = time_of(first[1]), time_of(result)
     if member is first:
-        return Entry(named.name, result, time, 1.0 if time else None, "", ())
+        return ComparedReport(named.name, result, time, 1.0 if time else None, "", ())
     ratio = time.median_ms / base.median_ms if base and time else None
     judgement = _judgement(first[1], base, result, time)
-    return Entry(named.name, result, time, ratio, judgement, tuple(_changes(first, member)))
+    return ComparedReport(
+        named.name, result, time, ratio, judgement, tuple(_changes(first, member))
+    )
 
 
 def _judgement(one: ResultJson, base: Time | None, other: ResultJson, time: Time | None) -> str:

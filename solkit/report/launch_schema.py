@@ -198,7 +198,7 @@ class CountersJson(JsonModel):
 
 
 class ComparedJson(JsonModel):
-    """`solkit.roofline.kernel.counted.Compared`."""
+    """`solkit.roofline.kernel.counted.CounterComparison`."""
 
     name: str
     unit: str

@@ -18,8 +18,8 @@ from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 __all__ = [
     "COST_FORMULA",
     "NamedReport",
-    "Standing",
     "Time",
+    "TimeOverview",
     "expected_ms",
     "file_name",
     "launches_seen",
@@ -58,7 +58,7 @@ class NamedReport:
 
 
 @dataclass(frozen=True)
-class Standing:
+class TimeOverview:
     """A kernel's times over all of its shapes that have one.
 
     Attributes:
@@ -138,7 +138,7 @@ def _badness(result: ResultJson) -> tuple[int, float]:
     return 0, time.median_ms / sol_ms if time and sol_ms else 0.0
 
 
-def standing(report: ReportJson) -> Standing | None:
+def standing(report: ReportJson) -> TimeOverview | None:
     """A kernel's standing; ``None`` if no shape has a time."""
     timed = [
         (time, result.bound.time_ms)
@@ -147,7 +147,7 @@ def standing(report: ReportJson) -> Standing | None:
     ]
     if not timed:
         return None
-    return Standing(
+    return TimeOverview(
         sol_ms=sum(sol_ms for _, sol_ms in timed),
         time_ms=sum(time.median_ms for time, _ in timed),
         measured=all(time.measured for time, _ in timed),
@@ -155,7 +155,7 @@ def standing(report: ReportJson) -> Standing | None:
     )
 
 
-def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, Standing | None]]:
+def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, TimeOverview | None]]:
     """Reports by falling cost (see the notation above), then those without a time."""
     placed = [(named, standing(named.report)) for named in reports]
     return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))

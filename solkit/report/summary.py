@@ -49,7 +49,7 @@ def index(reports: Sequence[NamedReport], console: Console) -> None:
     print_plainly(Group(rule, rows, Text(standing.COST_FORMULA, style="dim"), Text()), console)
 
 
-def _standing(place: standing.Standing | None) -> tuple[Text, ...]:
+def _standing(place: standing.TimeOverview | None) -> tuple[Text, ...]:
     if place is None:
         return (Text("-"),) * 4
     modelled = "" if place.measured else " expected"

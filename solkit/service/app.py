@@ -18,8 +18,8 @@ from solkit.errors import InputError, UnsupportedError
 from solkit.extras import needed
 from solkit.service import answers, page, reports, requests
 from solkit.service.answers import STATUS_OF, answer_of, error_of
-from solkit.service.desk import REUSED, Desk
-from solkit.service.guard import COOKIE, Guard
+from solkit.service.desk import REUSED, JobQueue
+from solkit.service.guard import COOKIE, Authenticator
 from solkit.service.remembered import Remembered
 from solkit.service.settings import ServiceSettings
 from solkit.service.store import ConflictError, Job, QueueFullError, Status
@@ -51,7 +51,7 @@ class _Call:
         state: of the request, which tells `solkit.service.remembered` what it may keep.
     """
 
-    desk: Desk
+    desk: JobQueue
     owner: str
     key: str | None
     wait_s: float | None
@@ -81,7 +81,7 @@ async def _call(
 _CallOf = Annotated[_Call, Depends(_call)]
 
 
-def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Guard:
+def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Authenticator:
     """The service as an ASGI application.
 
     Args:
@@ -96,7 +96,7 @@ def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Guard:
 
     @contextlib.asynccontextmanager
     async def opened(app: FastAPI) -> AsyncIterator[None]:
-        async with Desk(settings) as app.state.desk:
+        async with JobQueue(settings) as app.state.desk:
             yield
 
     app = FastAPI(
@@ -111,7 +111,7 @@ def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Guard:
     _add_kinds(app)
     _add_jobs(app)
     _add_pages(app)
-    return Guard(Remembered(app), tokens, settings.max_body, settings.rate)
+    return Authenticator(Remembered(app), tokens, settings.max_body, settings.rate)
 
 
 # ------------------------------------------------------------------------------------------- kinds
@@ -218,12 +218,12 @@ def _add_jobs(app: FastAPI) -> None:
     @app.get("/v1/health")
     async def health(request: Request) -> dict[str, Any]:
         """Whether the service works; this needs no token."""
-        desk: Desk = request.app.state.desk
+        desk: JobQueue = request.app.state.desk
         works = all(queue.pid is not None for queue in desk.queues.values())
         return {"status": "ok" if works else "starting", "version": solkit.__version__}
 
 
-def _queues(desk: Desk) -> list[dict[str, Any]]:
+def _queues(desk: JobQueue) -> list[dict[str, Any]]:
     counts = desk.store.counts()
     return [
         {
@@ -246,7 +246,7 @@ def _add_pages(app: FastAPI) -> None:
             answer = RedirectResponse("/", 303, page.HEADERS)
             answer.set_cookie(COOKIE, request.state.token, httponly=True, samesite="strict")
             return answer
-        desk: Desk = request.app.state.desk
+        desk: JobQueue = request.app.state.desk
         jobs = desk.store.latest(_MOST_LISTED, request.state.owner)
         points = {job.id: desk.store.points(job) for job in jobs}
         text = page.overview(_queues(desk), jobs, solkit.__version__, points)
@@ -254,7 +254,7 @@ def _add_pages(app: FastAPI) -> None:
 
     @app.get("/jobs/{name}", include_in_schema=False)
     async def job(name: str, request: Request) -> Response:
-        desk: Desk = request.app.state.desk
+        desk: JobQueue = request.app.state.desk
         try:
             job = desk.store.get(name, request.state.owner)
         except InputError as error:

@@ -28,7 +28,7 @@ from solkit.service.settings import (
 )
 from solkit.service.store import Job, JobStore, Status, new_job
 
-__all__ = ["REUSED", "Desk", "QueueState", "held"]
+__all__ = ["REUSED", "JobQueue", "QueueState", "held"]
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class QueueState:
                 self.process.stdin.write(b"wake\n")
 
 
-class Desk:
+class JobQueue:
     """Takes requests, in an ``async with`` block.
 
     Args:
@@ -84,7 +84,7 @@ class Desk:
         self._tasks: list[asyncio.Task[None]] = []
         self._lock: IO[str] | None = None
 
-    async def __aenter__(self) -> Desk:
+    async def __aenter__(self) -> JobQueue:
         self._lock = held(self.settings.state)
         self.store.prune(86400 * self.settings.keep_days)
         self.store.recover(list(self.queues))

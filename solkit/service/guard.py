@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 from solkit.service.answers import error_of
 
-__all__ = ["COOKIE", "App", "Guard", "Message", "Receive", "Send", "owner_of"]
+__all__ = ["COOKIE", "App", "Authenticator", "Message", "Receive", "Send", "owner_of"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,7 +36,7 @@ def owner_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:16]
 
 
-class Guard:
+class Authenticator:
     """Lets in what has a token and is small and rare enough; refuses the rest as JSON.
 
     Args:

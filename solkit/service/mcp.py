@@ -15,7 +15,7 @@ import solkit
 from solkit.errors import InputError, SolkitError
 from solkit.extras import needed
 from solkit.service import requests
-from solkit.service.desk import Desk
+from solkit.service.desk import JobQueue
 from solkit.service.requests import Ask, Candidate
 from solkit.service.store import Job, Status
 from solkit.service.telling import MOST_CHARACTERS, facts_of, shortened, told
@@ -63,7 +63,7 @@ GpuSeconds = Annotated[float, Field(gt=0, le=3600, description="Budget of GPU se
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-def make_server(desk: Desk) -> MCPServer[Any]:
+def make_server(desk: JobQueue) -> MCPServer[Any]:
     """The MCP server.
 
     Args:
@@ -82,7 +82,7 @@ def make_server(desk: Desk) -> MCPServer[Any]:
 # ------------------------------------------------------------------------------------------- tools
 
 
-def _add_quick(server: MCPServer[Any], desk: Desk) -> None:
+def _add_quick(server: MCPServer[Any], desk: JobQueue) -> None:
     @server.tool(annotations=_READS)
     async def bound(
         problem: Source, shape: Settings = None, device: DeviceName = None
@@ -142,7 +142,7 @@ def _add_quick(server: MCPServer[Any], desk: Desk) -> None:
         )
 
 
-def _add_candidates(server: MCPServer[Any], desk: Desk) -> None:
+def _add_candidates(server: MCPServer[Any], desk: JobQueue) -> None:
     @server.tool(annotations=_READS)
     async def rank(
         sources: Annotated[list[str], Field(min_length=1, description="Paths or texts.")],
@@ -200,7 +200,7 @@ def _add_candidates(server: MCPServer[Any], desk: Desk) -> None:
         )
 
 
-def _add_long(server: MCPServer[Any], desk: Desk) -> None:
+def _add_long(server: MCPServer[Any], desk: JobQueue) -> None:
     @server.tool()
     async def tune(
         source: Source,
@@ -242,7 +242,7 @@ def _add_long(server: MCPServer[Any], desk: Desk) -> None:
         )
 
 
-def _add_jobs(server: MCPServer[Any], desk: Desk) -> None:
+def _add_jobs(server: MCPServer[Any], desk: JobQueue) -> None:
     @server.tool(annotations=_READS)
     async def job(
         id: Annotated[str, Field(description="From an earlier answer.")],  # noqa: A002 - its name
@@ -274,18 +274,18 @@ def _add_jobs(server: MCPServer[Any], desk: Desk) -> None:
 # ------------------------------------------------------------------------------------------ asking
 
 
-async def _now(desk: Desk, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
+async def _now(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
     """The answer, if it comes in time; else the job's id."""
     job = await _submitted(desk, kind, model, fields)
     return _answer(await desk.wait(job.id, _QUICK_S))
 
 
-async def _later(desk: Desk, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
+async def _later(desk: JobQueue, kind: str, model: type[Ask], **fields: Any) -> CallToolResult:
     """The job's id."""
     return _answer(await _submitted(desk, kind, model, fields))
 
 
-async def _submitted(desk: Desk, kind: str, model: type[Ask], fields: dict[str, Any]) -> Job:
+async def _submitted(desk: JobQueue, kind: str, model: type[Ask], fields: dict[str, Any]) -> Job:
     try:
         for name in ("source", "problem"):
             if fields.get(name) is not None:

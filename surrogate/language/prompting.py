@@ -22,7 +22,7 @@ import numpy as np
 from solkit.core import Device, KernelAnalysis, canonical
 from solkit.core.quantities import binary_bytes, duration, significant
 from solkit.errors import InputError
-from solkit.llm.asking import Asking, Read, Unread
+from solkit.llm.asking import Asking, ParsedAnswer, Unread
 from solkit.llm.chat import Message, Request, without_thought
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.text import kernel_text
@@ -118,7 +118,7 @@ class Calibration:
 # ------------------------------------------------------------------------------------- answers
 
 
-def read_answer(text: str) -> Read[Array] | Unread:
+def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
     """An answer's probabilities, (bins,); it raises for no text."""
     text = without_thought(text).strip()
     if len(text) > _MOST_ANSWER:
@@ -136,7 +136,7 @@ def read_answer(text: str) -> Read[Array] | Unread:
     if any(not 0 <= v <= 1 for v in values) or abs(sum(values) - 1) > _SUM_OFF:
         return Unread("no_probabilities", "the values are no probabilities that add up to 1")
     probabilities = np.array(values, float)
-    return Read(probabilities / probabilities.sum())
+    return ParsedAnswer(probabilities / probabilities.sum())
 
 
 def _unfenced(text: str) -> str:

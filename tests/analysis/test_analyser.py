@@ -13,7 +13,7 @@ import pytest
 
 from solkit.adapters.nvrtc import toolkit
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import AnalysisStatus, Configuration, Depth
 from solkit.errors import JobDiedError, KernelFileError, ParamsError, UnsupportedError, WorkerError
 from solkit.processes import jobs
@@ -416,7 +416,7 @@ HANGING = {"DO": "hang"}
 @pytest.mark.parametrize(
     "run",
     [
-        lambda analyser, path: study(analyser, Plan(path, params=HANGING)),
+        lambda analyser, path: study(analyser, StudyPlan(path, params=HANGING)),
         lambda analyser, path: list(analyser.analysed(configurations(path, [HANGING]))),
     ],
 )

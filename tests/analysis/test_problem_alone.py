@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 
 PROBLEM = """
 import torch
@@ -46,7 +46,7 @@ MEDDLING = {
 
 def work_of(path, reference=None):
     with Analyser("h100", cache=False, workers=2) as analyser:
-        return study(analyser, Plan(path, reference)).cases[0].work
+        return study(analyser, StudyPlan(path, reference)).cases[0].work
 
 
 @pytest.fixture(scope="module")

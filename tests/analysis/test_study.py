@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, describe, study
+from solkit.analysis.study import StudyPlan, describe, study
 from solkit.core import AnalysisStatus
 from solkit.errors import InputError, ShapeError
 
@@ -28,7 +28,7 @@ def analyser(tmp_path):
 
 def test_outputs_unlike_the_references_are_told(analyser, write):
     path = write(TWO)
-    (two, one) = (study(analyser, Plan(path, params={"GIVES": n})).cases[0] for n in (2, 1))
+    (two, one) = (study(analyser, StudyPlan(path, params={"GIVES": n})).cases[0] for n in (2, 1))
     told = (
         "The kernel gives 1 output float32[8] where the reference gives "
         "2 outputs float32[8], float16[2]."
@@ -40,21 +40,21 @@ def test_outputs_unlike_the_references_are_told(analyser, write):
 
 def test_a_case_each_for_the_files_own_shapes_or_those_asked_for(analyser, write):
     path = write(TWO)
-    assert [case.shape for case in study(analyser, Plan(path)).cases] == [{"N": 8}, {"N": 16}]
-    asked = study(analyser, Plan(path, shapes=[{"N": 4}]))
+    assert [case.shape for case in study(analyser, StudyPlan(path)).cases] == [{"N": 8}, {"N": 16}]
+    asked = study(analyser, StudyPlan(path, shapes=[{"N": 4}]))
     assert [case.shape for case in asked.cases] == [{"N": 4}]
     with pytest.raises(InputError, match="shapes: expected at least one"):
-        study(analyser, Plan(path, shapes=[]))
+        study(analyser, StudyPlan(path, shapes=[]))
 
 
 def test_a_shape_that_fails_is_told_and_costs_no_other(analyser, write):
-    found = study(analyser, Plan(write(TWO), shapes=[{"M": 4}, {"N": 4}]))
+    found = study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"N": 4}]))
     assert [case.shape for case in found.cases] == [{"N": 4}]
     assert "has no size 'M'" in found.failed[0].error
     with pytest.raises(ShapeError, match="has no size 'M'"):
-        study(analyser, Plan(write(TWO), shapes=[{"M": 4}]))
+        study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}]))
     with pytest.raises(InputError, match=r"(?s)every shape failed:.*M=4: .*L=2: "):
-        study(analyser, Plan(write(TWO), shapes=[{"M": 4}, {"L": 2}]))
+        study(analyser, StudyPlan(write(TWO), shapes=[{"M": 4}, {"L": 2}]))
 
 
 @pytest.mark.parametrize("end", ["os._exit(7)", "os.abort()"])
@@ -62,7 +62,7 @@ def test_a_candidate_that_ends_its_process_leaves_the_problems_side(analyser, wr
     path = write(
         "import os\n" + TWO.replace("    return (x * 2, x[:2].half())[:GIVES]", f"    {end}")
     )
-    (case, _) = study(analyser, Plan(path)).cases
+    (case, _) = study(analyser, StudyPlan(path)).cases
     assert case.work.dram_read_bytes > 0
     assert case.analysis.status is AnalysisStatus.NOT_CAPTURED
     assert case.analysis.notes[0].startswith("The candidate could not be run on fake tensors: its")
@@ -71,5 +71,5 @@ def test_a_candidate_that_ends_its_process_leaves_the_problems_side(analyser, wr
 def test_a_reference_alone_has_no_candidate_to_analyse(analyser, write):
     path = write(TWO[: TWO.index("def kernel")])
     assert describe(analyser, path).candidate is None
-    statuses = {case.analysis.status for case in study(analyser, Plan(path)).cases}
+    statuses = {case.analysis.status for case in study(analyser, StudyPlan(path)).cases}
     assert statuses == {AnalysisStatus.NO_KERNEL}

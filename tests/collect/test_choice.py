@@ -13,7 +13,7 @@ from solkit.collect.choice import (
     LATIN_HYPERCUBE,
     NEAR_BEST,
     RANDOM,
-    Chooser,
+    ConfigSampler,
     is_sparse,
     lacks_draws,
 )
@@ -25,7 +25,7 @@ START = {"BLOCK": 64, "SPLIT": 2, "EVICT": ""}
 
 
 def chooser(valid=VALID, default=START, seed="seed"):
-    return Chooser(Space.of_points(valid), default, seed)
+    return ConfigSampler(Space.of_points(valid), default, seed)
 
 
 def names(chosen):
@@ -197,7 +197,7 @@ def test_where_the_search_alone_found_good_ones(times_ms, drawn_ms, lacks):
 def test_of_a_huge_space_some_are_drawn():
     values = {name: range(1000) for name in "ABC"}
     space = Space(values).where("A < B", lambda params: params["A"] < params["B"], ["A", "B"])
-    one = Chooser(space, {"A": 0, "B": 1, "C": 0}, "seed")
+    one = ConfigSampler(space, {"A": 0, "B": 1, "C": 0}, "seed")
     assert len(one) == 20_000
     chosen = [params for params, _ in one.spread(100)]
     assert all(params in space for params in chosen)

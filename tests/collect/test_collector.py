@@ -14,7 +14,7 @@ import pytest
 from fakes import VALID
 from recordings import outcome
 
-from solkit.collect import Cell, Limits, cells, collect, recorded, surveyed
+from solkit.collect import Limits, Workload, cells, collect, recorded, surveyed
 from solkit.collect.choice import NEAR_BEST, REPEAT
 from solkit.core import Configuration, Space, Verdict
 from solkit.datasets import outcomelog
@@ -531,7 +531,7 @@ def test_rows_of_a_recording_that_are_known_are_not_asked_for_again():
 
 def test_the_cells_of_a_recording():
     first, second = recorded(recording())
-    assert isinstance(first, Cell)
+    assert isinstance(first, Workload)
     assert (first.kernel_id, first.problem_id) == ("k" * 16, "softmax/N=100")
     assert (first.name, first.space.count().exact) == ("softmax/rows", True)
     assert first.default == Configuration(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan
+from solkit.analysis.study import StudyPlan
 from solkit.analysis.study import study as study_of
 from solkit.core import Study
 
@@ -92,4 +92,4 @@ def study(path: str, candidate: str | None = None, shape: dict[str, Any] | None 
     paths = (path, None) if candidate is None else (candidate, path)
     shapes = None if shape is None else (shape,)
     with Analyser("h100") as analyser:
-        return study_of(analyser, Plan(*paths, shapes, analysing=candidate is not None))
+        return study_of(analyser, StudyPlan(*paths, shapes, analysing=candidate is not None))

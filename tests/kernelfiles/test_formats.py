@@ -6,7 +6,7 @@ import pytest
 
 import solkit
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan
+from solkit.analysis.study import StudyPlan
 from solkit.analysis.study import study as study_of
 from solkit.core import AnalysisStatus, Tolerance
 from solkit.errors import KernelFileError, ParamsError, ShapeError
@@ -29,7 +29,7 @@ def kernel(x, y, *, BLOCK=64, num_warps=4):
 
 def study(path, shapes=None, params=None, reference=None):
     with Analyser("h100") as analyser:
-        return study_of(analyser, Plan(path, reference, shapes, params or {}, analysing=False))
+        return study_of(analyser, StudyPlan(path, reference, shapes, params or {}, analysing=False))
 
 
 # ---------------------------------------------------------------------------------- native

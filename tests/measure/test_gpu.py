@@ -411,10 +411,10 @@ def subjects():
 def test_both_timers_agree_to_some_microseconds(timers, subjects):
     from statistics import median
 
-    from solkit.measure.timing.sampling import Plan, in_turns, sample
+    from solkit.measure.timing.sampling import SamplingPlan, in_turns, sample
 
     taken = {
-        method: sample(in_turns(timer, *subjects), Plan(), random.Random(0))
+        method: sample(in_turns(timer, *subjects), SamplingPlan(), random.Random(0))
         for method, timer in timers.items()
     }
     for which in (0, 1):

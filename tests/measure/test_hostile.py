@@ -37,7 +37,7 @@ from solkit.measure.checking.exact import exact_reference
 from solkit.measure.distrust import guard
 from solkit.measure.distrust.delegation import Operators, by_operators
 from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.guard import Guard
+from solkit.measure.distrust.guard import CheatDetector
 from solkit.measure.distrust.identities import Identities
 from solkit.measure.distrust.suspicion import suspicions
 
@@ -129,7 +129,7 @@ class Runner:
         if specimen.is_interpreted:
             os.environ["TRITON_INTERPRET"] = "1"
         self.launches = count_launches() if specimen.asks_for_a_kernel else None
-        self.findings = Guard().findings
+        self.findings = CheatDetector().findings
         self.workload = candidate_of(specimen)
         self.arenas: dict[str, list[np.ndarray]] = {}
 

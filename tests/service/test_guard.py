@@ -8,7 +8,7 @@ import pytest
 
 httpx = pytest.importorskip("httpx")
 
-from solkit.service.guard import COOKIE, Guard, owner_of  # noqa: E402 - httpx may be missing
+from solkit.service.guard import COOKIE, Authenticator, owner_of  # noqa: E402 - httpx may be missing
 
 TOKEN = "a-token"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -26,7 +26,7 @@ def answers(*asked, most=1000, rate=None):
     """The answers to requests (method, path, arguments), one after the other."""
 
     async def ask():
-        transport = httpx.ASGITransport(Guard(echo, [TOKEN, "other"], most, rate))
+        transport = httpx.ASGITransport(Authenticator(echo, [TOKEN, "other"], most, rate))
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return [await client.request(method, path, **more) for method, path, more in asked]
 

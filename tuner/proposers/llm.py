@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from solkit.core import Brief, Proposal
 from solkit.errors import InputError
-from solkit.llm.asking import Asking, Read, Retries, Unread
+from solkit.llm.asking import Asking, ParsedAnswer, Retries, Unread
 from solkit.llm.budget import Budget
 from solkit.llm.chat import Chat, Request
 from solkit.llm.exchanges import Exchanges
@@ -135,8 +135,8 @@ def _reader(brief: Brief) -> Reader:
         raise InputError(f"{brief.name}: no model can be asked about it: {error.why}") from None
 
 
-def _read(reader: Reader, text: str) -> Read[Answer] | Unread:
+def _read(reader: Reader, text: str) -> ParsedAnswer[Answer] | Unread:
     found = reader.read(text)
     if isinstance(found, Answer):
-        return Read(found)
+        return ParsedAnswer(found)
     return Unread(found.reason.value, found.why)

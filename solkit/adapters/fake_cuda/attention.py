@@ -11,7 +11,7 @@ from typing import Any, cast
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from solkit.adapters.fake_cuda.contents import Known, really, remember
+from solkit.adapters.fake_cuda.contents import KnownContents, really, remember
 
 __all__ = ["fake_attention", "flex_attention_of"]
 
@@ -148,5 +148,5 @@ def _dense_mask(
     if value is None or isinstance(value, FakeTensor):
         return cast(torch.Tensor, module.create_mask(block_mask.mask_mod, *shape, query.device))
     mask = query.new_empty(shape, dtype=torch.bool)
-    remember(cast(FakeTensor, mask), Known(value))
+    remember(cast(FakeTensor, mask), KnownContents(value))
     return mask

@@ -25,7 +25,7 @@ from solkit.adapters.fake_cuda.later import Later, computed
 
 __all__ = [
     "Contents",
-    "Known",
+    "KnownContents",
     "attach",
     "contents_of_storage",
     "evaluated",
@@ -52,7 +52,7 @@ _KNOWN_BYTES = 768 << 20
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownContents:
     """A tensor's contents.
 
     Attributes:
@@ -170,7 +170,7 @@ def presumed_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         return fact.value.numpy(force=True)
 
 
-def evaluated(tensor: torch.Tensor) -> Known | None:
+def evaluated(tensor: torch.Tensor) -> KnownContents | None:
     """As `recall`, but contents that follow from random floats are computed now."""
     fact = recall(tensor)
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
@@ -202,7 +202,7 @@ def forget(tensor: torch.Tensor) -> None:
         contents.hold(None, (), False)
 
 
-def remember(tensor: FakeTensor, fact: Known) -> None:
+def remember(tensor: FakeTensor, fact: KnownContents) -> None:
     """Keep a tensor's contents, if there is room; the value must be unshared."""
     value, storage = fact.value, tensor.untyped_storage()
     if tensor.shape != value.shape or tensor.dtype != value.dtype:
@@ -233,16 +233,16 @@ def attach(tensor: torch.Tensor, contents: Contents) -> None:
     tensor._solkit_contents = contents  # type: ignore[attr-defined]  # keeps it alive
 
 
-def recall(tensor: torch.Tensor) -> Known | None:
+def recall(tensor: torch.Tensor) -> KnownContents | None:
     """The contents of a tensor, known or guessed; ``None`` if there are none."""
     if not isinstance(tensor, FakeTensor):
-        return Known(tensor) if tensor.numel() <= limit_of(tensor) else None
+        return KnownContents(tensor) if tensor.numel() <= limit_of(tensor) else None
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     if contents is None or contents.flat is None:
         return None
     with really():
         value = contents.seen_by(tensor)
-    return None if value is None else Known(value, contents.guesses, contents.drawn)
+    return None if value is None else KnownContents(value, contents.guesses, contents.drawn)
 
 
 @contextlib.contextmanager

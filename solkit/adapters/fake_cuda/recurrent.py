@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from solkit.adapters.fake_cuda.contents import Known, really, recall
+from solkit.adapters.fake_cuda.contents import KnownContents, really, recall
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.unknown import holding
 from solkit.errors import UnsupportedError
@@ -157,7 +157,7 @@ def _pack(
         guess(sentence)
         with really():
             full = torch.full((count,), steps, dtype=torch.int64, device="cpu")
-        fact = Known(full, (located(sentence),))
+        fact = KnownContents(full, (located(sentence),))
     tell(*fact.guesses)
     with really():
         ends = fact.value
@@ -190,7 +190,7 @@ def _pad(
     return padded, holding(batch_sizes, replace(fact, value=ends))
 
 
-def _places(like: torch.Tensor, sizes: Known) -> tuple[torch.Tensor, torch.Tensor]:
+def _places(like: torch.Tensor, sizes: KnownContents) -> tuple[torch.Tensor, torch.Tensor]:
     """The step and the sequence of each packed row."""
     with really():
         step = torch.arange(len(sizes.value), device="cpu").repeat_interleave(sizes.value)

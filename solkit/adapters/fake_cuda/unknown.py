@@ -20,7 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.composites import taken_apart
-from solkit.adapters.fake_cuda.contents import Known, evaluated, really, recall, remember, share_of
+from solkit.adapters.fake_cuda.contents import (
+    KnownContents,
+    evaluated,
+    really,
+    recall,
+    remember,
+    share_of,
+)
 from solkit.adapters.fake_cuda.guesses import guess, located, tell
 from solkit.adapters.fake_cuda.shortcuts import at_once
 from solkit.adapters.fake_cuda.values import compute_known, propagate
@@ -72,7 +79,7 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
     if fact is not None:
         with really():
             value = fact.value.detach().clone()
-        remember(cast(FakeTensor, lifted), Known(value))
+        remember(cast(FakeTensor, lifted), KnownContents(value))
     return lifted
 
 
@@ -137,7 +144,7 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return tree_map(fake, result)
 
 
-def holding(like: torch.Tensor, fact: Known) -> torch.Tensor:
+def holding(like: torch.Tensor, fact: KnownContents) -> torch.Tensor:
     """A fake tensor on the device of `like` with a known value."""
     tensor = like.new_empty(tuple(fact.value.shape), dtype=fact.value.dtype)
     remember(cast(FakeTensor, tensor), fact)
@@ -189,7 +196,7 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
         with really():
             value = fact.value.nonzero()
         tell(*fact.guesses)
-        return holding(tensor, Known(value, fact.guesses, fact.drawn)).to(torch.int64)
+        return holding(tensor, KnownContents(value, fact.guesses, fact.drawn)).to(torch.int64)
     share = share_of(tensor)
     sentence = _ALL_SET if share is None else f"one in {1 / share:g} elements {_GUESSED_SET}"
     guess(sentence)
@@ -199,7 +206,7 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
         with really():
             places = torch.arange(count, device="cpu") * tensor.numel() // count
             value = torch.stack(torch.unravel_index(places, tuple(tensor.shape)), dim=-1)
-        remember(cast(FakeTensor, indices), Known(value, (located(sentence),)))
+        remember(cast(FakeTensor, indices), KnownContents(value, (located(sentence),)))
     return indices
 
 
@@ -268,7 +275,7 @@ def _suppose(
         remember(result, fact)
 
 
-def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
+def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
     """Indices that choose each element of a dimension equally often.
 
     Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
@@ -288,33 +295,35 @@ def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
         value = torch.arange(indices.numel(), device="cpu") % choices
         value = value.view(*shape, size).movedim(-1, along) if indices.dim() else value.view(())
         value = value.contiguous()
-    return Known(value, (located(f"{_BALANCED} over {choices} choices"),))
+    return KnownContents(value, (located(f"{_BALANCED} over {choices} choices"),))
 
 
 _BALANCED = "routing was guessed balanced"
 
 
-def _all_set(count: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
+def _all_set(count: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
     """A mask that selects everything: the usual case, and the largest count."""
     mask: torch.Tensor = arguments["self"]
     if mask.dtype != torch.bool or not count.numel():
         return None
     with really():
         value = torch.full((), mask.numel() // count.numel(), device="cpu").expand(count.shape)
-    return Known(value, (located(_ALL_SET),))
+    return KnownContents(value, (located(_ALL_SET),))
 
 
-def _even_counts(counts: torch.Tensor, arguments: dict[str, Any]) -> Known | None:
+def _even_counts(counts: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
     """Suppose that each value occurs equally often."""
     bins, number = counts.numel(), arguments["self"].numel()
     if not bins or arguments.get("weights") is not None:
         return None
     with really():
         value = number // bins + (torch.arange(bins, device="cpu") < number % bins).long()
-    return Known(value, (located(f"values were guessed to be spread evenly over {bins} bins"),))
+    return KnownContents(
+        value, (located(f"values were guessed to be spread evenly over {bins} bins"),)
+    )
 
 
-_SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], Known | None]] = {
+_SUPPOSED: dict[Any, Callable[[torch.Tensor, dict[str, Any]], KnownContents | None]] = {
     **dict.fromkeys(
         (_aten.topk, _aten.sort, _aten.argsort, _aten.argmax, _aten.argmin, _aten.max, _aten.min),
         _balanced,

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from solkit.adapters.fake_cuda.contents import (
     Contents,
-    Known,
+    KnownContents,
     attach,
     contents_of_storage,
     forget,
@@ -197,7 +197,7 @@ def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float
 
 def compute_known(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> list[Known] | None:
+) -> list[KnownContents] | None:
     """The result of an op on known values; ``None`` if one is unknown, or it is too costly."""
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     return _results(func, args, kwargs, inputs, ())
@@ -209,7 +209,7 @@ def _results(
     kwargs: dict[str, Any],
     inputs: Sequence[torch.Tensor],
     fakes: Sequence[FakeTensor],
-) -> list[Known] | None:
+) -> list[KnownContents] | None:
     facts = _recall_all(inputs)
     if facts is None:
         return None
@@ -224,14 +224,14 @@ def _results(
         if alike:
             values = [v[(0,) * v.dim()].expand(fake.shape) for v, fake in zip(values, fakes)]
         values = [v.clone() if v.untyped_storage()._cdata in own else v for v in values]
-    return [Known(value, guesses, drawn) for value in values]
+    return [KnownContents(value, guesses, drawn) for value in values]
 
 
-def _guesses_of(facts: Sequence[Known]) -> tuple[str, ...]:
+def _guesses_of(facts: Sequence[KnownContents]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sentence for fact in facts for sentence in fact.guesses))
 
 
-def _recall_all(tensors: Sequence[torch.Tensor]) -> list[Known] | None:
+def _recall_all(tensors: Sequence[torch.Tensor]) -> list[KnownContents] | None:
     facts = [fact for tensor in tensors if (fact := recall(tensor)) is not None]
     return facts if len(facts) == len(tensors) else None
 
@@ -261,7 +261,7 @@ def _run(
     return [leaf for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor)]
 
 
-def _all_constant(func: torch._ops.OpOverload, facts: Sequence[Known]) -> bool:
+def _all_constant(func: torch._ops.OpOverload, facts: Sequence[KnownContents]) -> bool:
     """Tell whether an elementwise op has only constants as inputs, at least one of them large."""
     elementwise = torch.Tag.pointwise in func.tags or func.overloadpacket in _COPIES
     large = any(fact.value.numel() > 1 for fact in facts)
@@ -331,7 +331,7 @@ def _remember_constant(
         fill = {**dict(zip(names, args)), **kwargs}[fill]
     with really():
         one = torch.full((), fill, dtype=fake.dtype, device="cpu")
-        remember(fake, Known(one.expand(fake.shape)))
+        remember(fake, KnownContents(one.expand(fake.shape)))
 
 
 # ----------------------------------------------------------------------------------- writes
@@ -418,4 +418,4 @@ def _overwrite(func: torch._ops.OpOverload, args: tuple[Any, ...], target: torch
             value = value[(0,) * value.dim()]
         value = value.to(target.dtype, copy=True).expand(target.shape)
         forget(target)
-        remember(target, replace(fact, value=value) if fact else Known(value))
+        remember(target, replace(fact, value=value) if fact else KnownContents(value))

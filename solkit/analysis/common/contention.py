@@ -23,7 +23,7 @@ import numpy as np
 from solkit.analysis.common.regions import SECTOR
 from solkit.core import Contention
 
-__all__ = ["Meetings", "contention_of"]
+__all__ = ["AtomicContention", "contention_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,7 +32,7 @@ _HELD = 1 << 19
 
 
 @dataclass
-class Meetings:
+class AtomicContention:
     """The addresses that followed blocks used for one atomic access, with multiplicities.
 
     Attributes:
@@ -89,7 +89,7 @@ class Meetings:
 
 
 def contention_of(
-    meetings: Meetings | None,
+    meetings: AtomicContention | None,
     operations: float,
     warp_addresses: float,
     unique_bytes: float,

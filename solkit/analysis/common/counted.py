@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from solkit.analysis.common.contention import Meetings, contention_of
+from solkit.analysis.common.contention import AtomicContention, contention_of
 from solkit.analysis.common.l2_traffic import Misses, l1_misses
-from solkit.analysis.common.manners import Manner
+from solkit.analysis.common.manners import AccessModifiers
 from solkit.analysis.common.regions import SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
 from solkit.core import Access, Contention, Device, Occupancy, Reuse
 
 __all__ = [
     "TOTALS",
-    "Counted",
+    "AccessCounts",
     "Extent",
     "ends_of",
     "longest_loads",
@@ -42,7 +42,7 @@ TOTALS = (
     *("requests", "sectors", "lines", "bytes", "distinct", "paired"),
     *("operations", "warp_addresses"),
 )
-"""Amounts that are counted of an access; see `Counted.totals`."""
+"""Amounts that are counted of an access; see `AccessCounts.totals`."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -107,7 +107,7 @@ class Extent:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Counted:
+class AccessCounts:
     """One access of the code: its totals over the launch, and where the first programs make it.
 
     Attributes:
@@ -147,9 +147,9 @@ class Counted:
     made: Array
     moves: Array
     moved: Array
-    manner: Manner
+    manner: AccessModifiers
     fresh: float = 1.0
-    meetings: Meetings | None = None
+    meetings: AtomicContention | None = None
     followed: int = 1
     outside_bytes: int = 0
 
@@ -227,7 +227,7 @@ class Counted:
 
 
 def traffic(
-    sites: Sequence[Counted],
+    sites: Sequence[AccessCounts],
     together: float,
     shared_bytes: int,
     occupancy: Occupancy,
@@ -237,7 +237,7 @@ def traffic(
 
     Args:
         sites: all of a launch.
-        together: as for `Counted.l2_read_bytes`.
+        together: as for `AccessCounts.l2_read_bytes`.
         shared_bytes: shared memory of a block.
         occupancy: of the launch.
         device: the target.

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Manner", "ptx_manner", "ttgir_manner"]
+__all__ = ["AccessModifiers", "ptx_manner", "ttgir_manner"]
 
 
 @dataclass(frozen=True)
-class Manner:
+class AccessModifiers:
     """The fields of these names of `solkit.core.Access`."""
 
     cache: str = ""
@@ -31,7 +31,7 @@ _OPERATIONS = frozenset(
 _ALIASES = {"fadd": "add", "umax": "max", "umin": "min"}
 
 
-def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
+def ttgir_manner(name: str, text: str, is_returned: bool) -> AccessModifiers:
     """Return the manner of an operation of Triton's IR.
 
     Cache policies are attributes of their own up to Triton 3.7 (``cacheModifier = cg``), and one
@@ -51,7 +51,7 @@ def ttgir_manner(name: str, text: str, is_returned: bool) -> Manner:
         operation = operation or "cas"
     elif "reduce" in name:
         operation = next((w for w in re.findall(r"\w+", text) if w in _OPERATIONS), "add")
-    return Manner(
+    return AccessModifiers(
         cache="" if cache == "none" else cache,
         eviction="" if eviction in ("normal", "evict_normal") else eviction,
         is_volatile="isVolatile = true" in text,
@@ -67,7 +67,7 @@ def _named(pattern: str, text: str) -> str:
     return match.group(1) if match else ""
 
 
-def ptx_manner(name: str, modifiers: Sequence[str]) -> Manner:
+def ptx_manner(name: str, modifiers: Sequence[str]) -> AccessModifiers:
     """Return the manner of a PTX instruction: from its name and its modifiers, in their order.
 
     Source: PTX ISA, ld, st, atom and red: an atomic without semantics is relaxed, one without scope
@@ -78,7 +78,7 @@ def ptx_manner(name: str, modifiers: Sequence[str]) -> Manner:
     hints = [m.partition("::")[2] for m in modifiers if m.startswith(("L1::", "L2::"))]
     eviction = [hint for hint in hints if hint.startswith(("evict_", "no_allocate"))]
     caches = [m for m in modifiers if m in _CACHES] if name != "wmma" else []
-    return Manner(
+    return AccessModifiers(
         cache=caches[0] if caches else "",
         eviction=eviction[0] if eviction else "",
         is_volatile="volatile" in modifiers,

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.contention import Meetings
+from solkit.analysis.common.contention import AtomicContention
 from solkit.analysis.common.counted import Extent
-from solkit.analysis.common.manners import Manner, ptx_manner
+from solkit.analysis.common.manners import AccessModifiers, ptx_manner
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
@@ -62,7 +62,7 @@ class Site:
     parameters: tuple[str, ...]
     gathered: bool
     element_bytes: int
-    manner: Manner
+    manner: AccessModifiers
 
     @property
     def plain(self) -> bool:
@@ -188,7 +188,7 @@ class Lanes:
         self.kept: list[_Pattern] = []
         self.touched: dict[Site, Array] = {}
         self.uncounted: dict[str, int] = {}
-        self.meetings: dict[Site, Meetings] = {}
+        self.meetings: dict[Site, AtomicContention] = {}
         self.joined = _Joined(kernel)
 
     def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
@@ -246,7 +246,7 @@ class Lanes:
         """Note where the lanes of an atomic meet."""
         elements = max(site.width_bytes // site.element_bytes, 1)
         sizes = site.element_bytes, elements
-        meetings = self.meetings.setdefault(site, Meetings(*sizes))
+        meetings = self.meetings.setdefault(site, AtomicContention(*sizes))
         self._add(site, "operations", active.lanes * elements)
         if addresses is None:
             meetings.is_assumed = True

@@ -17,7 +17,7 @@ from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.common.counted import (
     TOTALS,
-    Counted,
+    AccessCounts,
     Extent,
     ends_of,
     longest_loads,
@@ -291,7 +291,7 @@ def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
 # ----------------------------------------------------------------------------------------- counting
 
 
-def _counted(site: Site, followed: _Followed) -> Counted:
+def _counted(site: Site, followed: _Followed) -> AccessCounts:
     many, few = followed.many.tables, followed.few.tables
     executions = float(followed.wide.tables.of((site, "made")).sum()) * followed.weight
     if not executions:
@@ -306,7 +306,7 @@ def _counted(site: Site, followed: _Followed) -> Counted:
     fresh = float(few.of((site, "fresh")).sum())
     extent = followed.many.spots.extents.get(site) or Extent.nowhere(len(followed.many.numbers))
     argument, size = _storage(site, extent.low, followed)
-    return Counted(
+    return AccessCounts(
         kind=site.kind,
         path=site.path,
         argument=argument,

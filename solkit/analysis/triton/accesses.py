@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
-from solkit.analysis.common.contention import Meetings
+from solkit.analysis.common.contention import AtomicContention
 from solkit.analysis.common.counted import Extent
 from solkit.analysis.common.outside import outside_bytes
 from solkit.analysis.common.regions import SECTOR
@@ -105,7 +105,7 @@ class Whole:
         self.lanes: dict[Operation, _Lanes] = {}
         self.touched: dict[Operation, _Touched] = {}  # the last time
         self.step: list[tuple[Array, Array]] = []
-        self.meetings: dict[Operation, Meetings] = {}
+        self.meetings: dict[Operation, AtomicContention] = {}
 
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -138,7 +138,7 @@ class Whole:
         """Note where the lanes of an atomic meet."""
         elements = max(lanes.width_bytes // lanes.element_bytes, 1)
         sizes = lanes.element_bytes, elements
-        meetings = self.meetings.setdefault(operation, Meetings(*sizes))
+        meetings = self.meetings.setdefault(operation, AtomicContention(*sizes))
         shape = np.broadcast_shapes(first.shape, made.shape, (self.counts.programs, 1, 1, 1))
         first, made = np.broadcast_to(first, shape), np.broadcast_to(made, shape)
         apart = count_distinct(np.sort(np.where(made, first, -1), axis=-1)).sum((1, 2))
@@ -156,7 +156,7 @@ class Whole:
         made = np.broadcast_to(active * wide, (self.counts.programs,))
         for name in ("operations", "warp_addresses"):
             self._add(operation, name, made * elements)
-        meetings = self.meetings.setdefault(operation, Meetings(element_bytes(kind)))
+        meetings = self.meetings.setdefault(operation, AtomicContention(element_bytes(kind)))
         if addresses is None:
             meetings.is_assumed = True
         elif not kind.shape:

@@ -18,7 +18,7 @@ from solkit.adapters.triton_ir import Function, Operation, parse
 from solkit.adapters.triton_ptx import vector_widths
 from solkit.analysis.common.counted import (
     TOTALS,
-    Counted,
+    AccessCounts,
     Extent,
     ends_of,
     longest_loads,
@@ -369,7 +369,7 @@ def _largest(function: Function, whole: frozenset[str]) -> int:
     return max(sizes, default=1)
 
 
-def _counted(operation: Operation, followed: _Followed) -> Counted:
+def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
     few, many, wide = followed.few, followed.many, followed.wide
     nothing = np.zeros(many.programs)
     made, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
@@ -389,7 +389,7 @@ def _counted(operation: Operation, followed: _Followed) -> Counted:
     if few.programs == many.programs:  # all were followed whole
         moved = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
     path = path_of(operation)
-    return Counted(
+    return AccessCounts(
         kind=kind_of(operation),
         path=path,
         argument=followed.programs.names.get(place, ""),
@@ -420,7 +420,7 @@ def _is_used(operation: Operation, function: Function) -> bool:
     return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
 
 
-def _by_storage(site: Counted, programs: Programs) -> Iterator[Counted]:
+def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts]:
     """An access whose pointer depends on the program, by the storage that it points into."""
     places = np.where(site.low >= 0, (site.high - 1) >> ADDRESS_BITS, -1)
     known = np.unique(places[places >= 0])

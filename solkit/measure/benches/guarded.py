@@ -26,7 +26,7 @@ from solkit.errors import GpuBusyError, InputError, UnsupportedError
 from solkit.measure.benches._base import Bench, Log, WallClock
 from solkit.measure.guarded.messages import JudgedTurns, Judgement
 from solkit.measure.guarded.session import Session
-from solkit.measure.outcomes import Prospect, compared, draft, facts_of, measured
+from solkit.measure.outcomes import PreparedCandidate, compared, draft, facts_of, measured
 from solkit.roofline.cases import where_needed
 
 __all__ = ["GuardedBench"]
@@ -52,7 +52,7 @@ class GuardedBench(Bench):
     def __init__(
         self,
         device: Device,
-        prospects: Callable[[Configuration], Prospect],
+        prospects: Callable[[Configuration], PreparedCandidate],
         log: Log,
         settings: MeasureSettings | None = None,
         software: Mapping[str, str | None] | None = None,
@@ -64,7 +64,7 @@ class GuardedBench(Bench):
         self._session = Session(self._settings, gpu=device.uuid)
         self.clock = WallClock()
         self._needed: dict[tuple[str, str], Needed] = {}  # by problem and shape
-        self._queue: deque[tuple[Configuration, Prospect]] = deque()
+        self._queue: deque[tuple[Configuration, PreparedCandidate]] = deque()
         self._measuring = threading.Lock()
 
     @property
@@ -145,7 +145,7 @@ class GuardedBench(Bench):
         self.discard()
         self._session.close()
 
-    def _measured(self, configuration: Configuration, prospect: Prospect) -> Outcome:
+    def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
         kernel = kernel_of(prospect.file)
         problem = kernel.problem.sha256, canonical(prospect.shape)
         facts = facts_of(prospect, kernel, self._device, self._software)
@@ -161,14 +161,14 @@ class GuardedBench(Bench):
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
 
-    def _narrowed(self, prospect: Prospect, problem: tuple[str, str]) -> Prospect:
+    def _narrowed(self, prospect: PreparedCandidate, problem: tuple[str, str]) -> PreparedCandidate:
         """With the hard bound of what was measured on inputs of the same problem and shape."""
         needed = self._needed.get(problem)
         if needed is None:
             return prospect
         return replace(prospect, result=where_needed(prospect.result, needed, self._device))
 
-    def _judgement(self, configuration: Configuration, prospect: Prospect) -> Judgement:
+    def _judgement(self, configuration: Configuration, prospect: PreparedCandidate) -> Judgement:
         """The session's judgement, or why there is none."""
         try:
             return self._session.measure(
@@ -185,7 +185,7 @@ class GuardedBench(Bench):
         except (InputError, UnsupportedError) as error:
             return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
 
-    def _left(self, prospect: Prospect) -> MeasureSettings:
+    def _left(self, prospect: PreparedCandidate) -> MeasureSettings:
         """The settings with the time that running on fake tensors left: half, if it ran out."""
         ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
         limit_s = self._settings.time_limit_s

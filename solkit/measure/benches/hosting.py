@@ -31,7 +31,7 @@ from solkit.measure.benches.bundles import Bundle
 from solkit.measure.benches.far import FarAhead, Lender
 from solkit.measure.benches.many import ManyBench
 from solkit.measure.benches.recorded import RecordedBench
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 
 __all__ = [
     "About",
@@ -66,7 +66,7 @@ class Order:
     configuration: Configuration
     on: str | None = None
     bundle: Bundle | str | None = None
-    prospect: Prospect | None = None
+    prospect: PreparedCandidate | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Surroundings:
     """
 
     log: Parcel
-    prospects: Callable[[Configuration], Prospect]
+    prospects: Callable[[Configuration], PreparedCandidate]
     tell: Callable[[str], None]
     stack: ExitStack
     lender: Lender | None = None
@@ -372,7 +372,7 @@ class Host:
         path, reference = self._bundles[digest]
         return replace(configuration, path=path, reference=reference)
 
-    def _prospect(self, configuration: Configuration) -> Prospect:
+    def _prospect(self, configuration: Configuration) -> PreparedCandidate:
         """The order's prospect, with this machine's paths."""
         known = self._orders[id(configuration)].prospect
         if known is None:

@@ -25,7 +25,7 @@ from solkit.errors import UnsupportedError
 from solkit.measure.benches._base import Bench, Log
 from solkit.measure.benches.bundles import Bundle, bundle_of
 from solkit.measure.benches.hosting import About, Answer, Order, Report
-from solkit.measure.outcomes import Prospect, kernel_fields
+from solkit.measure.outcomes import PreparedCandidate, kernel_fields
 
 __all__ = ["Link", "RemoteBench", "Trade"]
 
@@ -62,7 +62,7 @@ class Trade:
     """
 
     log: Log | None = None
-    prospects: Callable[[Configuration], Prospect] | None = None
+    prospects: Callable[[Configuration], PreparedCandidate] | None = None
     kernels: Sequence[Kernel] = ()
     tell: Callable[[str], None] = lambda _: None
 
@@ -274,7 +274,9 @@ class RemoteBench(Bench):
         self._sent[ticket] = _Sent(configuration, kernel, resolved)
         return Order(ticket, configuration, on, bundle, prospect)
 
-    def _kernel(self, configuration: Configuration, prospect: Prospect | None) -> Kernel | None:
+    def _kernel(
+        self, configuration: Configuration, prospect: PreparedCandidate | None
+    ) -> Kernel | None:
         if prospect is not None:
             return kernel_of(prospect.file)
         named = configuration.path, configuration.entry_point, configuration.reference

@@ -24,7 +24,7 @@ from solkit.measure.distrust.identities import Identities
 from solkit.measure.distrust.outputs import Outputs, tensors_in
 from solkit.measure.distrust.streams import stream_findings
 
-__all__ = ["Finding", "Guard", "prepare"]
+__all__ = ["CheatDetector", "Finding", "prepare"]
 
 _known: Identities | None = None
 
@@ -35,7 +35,7 @@ def prepare() -> None:
     _known = Identities()
 
 
-class Guard:
+class CheatDetector:
     """The state of this process before the candidate was imported.
 
     Construct it before the import, and keep its bound `findings`. It imports triton if installed,

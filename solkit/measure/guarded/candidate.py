@@ -28,7 +28,7 @@ from solkit.measure.checking.faults import explain, verdict_of
 from solkit.measure.checking.inputs import bound_workload, poison
 from solkit.measure.distrust.delegation import Operators
 from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.guard import Guard
+from solkit.measure.distrust.guard import CheatDetector
 from solkit.measure.guarded.imports import Imports
 from solkit.measure.guarded.sharing import Block, Packed, attach, plain, unpack
 from solkit.measure.timing.activities import ActivityError
@@ -87,7 +87,7 @@ class _Worker:
         self._inputs: dict[str, _Inputs] = {}
         self._outputs: list[torch.Tensor] = []
         self._returned: Any = None
-        self._guard = Guard()
+        self._guard = CheatDetector()
         self._graphs: dict[tuple[str, int], _Graph] = {}
         self._results: Block | None = None
         self._timer: Timer | None = None

@@ -24,7 +24,7 @@ from solkit.measure.timing.conditions import screen
 from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.protocols import TimingProtocol, find
 from solkit.measure.timing.sampling import (
-    Plan,
+    SamplingPlan,
     Series,
     Side,
     Subject,
@@ -41,7 +41,7 @@ from solkit.processes.channel import Channel
 
 __all__ = ["Examination", "examine", "protocol_used"]
 
-_SINGLE = Plan(warmup=1, minimum=8, maximum=8)
+_SINGLE = SamplingPlan(warmup=1, minimum=8, maximum=8)
 _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
 """How much longer a single call may take: it finds weights and workspaces less warm."""
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
@@ -163,7 +163,7 @@ class Examination:
         chosen = ranked[max(0, middle + 1 - _TYPICAL) : middle + 1]
         return [self.checks.trial_of(timed.redraws, series.begun[call]) for call in chosen]
 
-    def _time(self, redraws: Redraws, plan: Plan) -> tuple[_Timed, str]:
+    def _time(self, redraws: Redraws, plan: SamplingPlan) -> tuple[_Timed, str]:
         """The times by the first timer that works, and how it flushes L2."""
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(self._protocol)
@@ -171,7 +171,7 @@ class Examination:
         self.checks.judge_kept()
         return replace(timed, notes=notes + timed.notes), flush
 
-    def _time_by(self, redraws: Redraws, plan: Plan, timer: Timer) -> _Timed:
+    def _time_by(self, redraws: Redraws, plan: SamplingPlan, timer: Timer) -> _Timed:
         order = random.Random(self._request.seed)
         looks = _LOOKS / (plan.warmup + plan.minimum)
         candidate = self.side(redraws, timer.method, looks)

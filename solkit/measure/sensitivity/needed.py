@@ -13,7 +13,7 @@ import torch
 from solkit.core import Needed, NeededProducts, Tolerance
 from solkit.measure.sensitivity.changes import Change, Changes
 from solkit.measure.sensitivity.confidence import lower_bound
-from solkit.measure.sensitivity.outputs import Moved, Outputs, changed
+from solkit.measure.sensitivity.outputs import OutputChange, Outputs, changed
 from solkit.measure.sensitivity.products import Contraction, contractions_of
 from solkit.measure.sensitivity.regions import Region, regions_of
 from solkit.measure.sensitivity.relations import relations_of
@@ -193,7 +193,7 @@ class _Subject:
             moved_in_bits |= found.in_bits
         return False
 
-    def _moved(self, change: Change) -> Moved:
+    def _moved(self, change: Change) -> OutputChange:
         undo = change.apply()
         try:
             got = self._run()
@@ -204,7 +204,7 @@ class _Subject:
                 return replace(found, by_more=False)
             return found
         except Exception:  # user code on inputs that it was not written for
-            return Moved(is_undefined=True)
+            return OutputChange(is_undefined=True)
         finally:
             undo.apply()
             self._restore()

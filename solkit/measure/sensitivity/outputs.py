@@ -10,7 +10,7 @@ import torch
 
 from solkit.core import Tolerance, default_tolerance
 
-__all__ = ["Moved", "Outputs"]
+__all__ = ["OutputChange", "Outputs"]
 
 _CHUNK = 1 << 24
 _MARGIN = 4.0
@@ -19,7 +19,7 @@ _MARGIN = 4.0
 
 
 @dataclass(frozen=True)
-class Moved:
+class OutputChange:
     """How outputs differ from those on the inputs at hand.
 
     Attributes:
@@ -34,9 +34,9 @@ class Moved:
     is_infinite: bool = False
     is_undefined: bool = False
 
-    def __or__(self, other: Moved) -> Moved:
+    def __or__(self, other: OutputChange) -> OutputChange:
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Moved(*(one or another for one, another in pairs))
+        return OutputChange(*(one or another for one, another in pairs))
 
 
 class Outputs:
@@ -51,15 +51,15 @@ class Outputs:
         self._want = [_flat(tensor).clone() for tensor in want]
         self._allowed = [_allowed(tensor, tolerance) for tensor in self._want]
 
-    def moved(self, got: Sequence[torch.Tensor]) -> Moved:
+    def moved(self, got: Sequence[torch.Tensor]) -> OutputChange:
         """How outputs differ; those of another shape differ by more."""
         if len(got) != len(self._want):
-            return Moved(True, True)
-        found = Moved()
+            return OutputChange(True, True)
+        found = OutputChange()
         for mine, want, allowed in zip(got, self._want, self._allowed, strict=True):
             flat = _flat(mine)
             if flat.shape != want.shape or flat.dtype != want.dtype:
-                return Moved(True, True)
+                return OutputChange(True, True)
             if torch.equal(flat, want):
                 continue
             found |= _moved(flat, want, allowed)
@@ -101,16 +101,16 @@ def _allowed(want: torch.Tensor, tolerance: Tolerance | None) -> Tolerance | Non
     return Tolerance(min(_MARGIN * least.rtol, 0.5), _MARGIN * least.atol)
 
 
-def _moved(got: torch.Tensor, want: torch.Tensor, allowed: Tolerance | None) -> Moved:
+def _moved(got: torch.Tensor, want: torch.Tensor, allowed: Tolerance | None) -> OutputChange:
     if allowed is None:
-        return Moved(True, True)
-    found = Moved()
+        return OutputChange(True, True)
+    found = OutputChange()
     wide = torch.float64 if want.dtype is torch.float64 else torch.float32
     for start in range(0, want.numel(), _CHUNK):
         a, b = (each[start : start + _CHUNK].to(wide) for each in (got, want))
         limit = allowed.atol + allowed.rtol * torch.maximum(a.abs(), b.abs())
         both = a.isfinite() & b.isfinite()
-        found |= Moved(
+        found |= OutputChange(
             in_bits=bool((a != b).any()),
             by_more=bool(((both & ((a - b).abs() > limit)) | (a.isinf() != b.isinf())).any()),
             is_infinite=bool((a.isinf() & b.isfinite()).any()),

@@ -16,7 +16,7 @@ alternation biased kernels under 10 µs by 2 % on an H100, and separate runs of 
 11 to 15 %, because the power limit moves the clock; the ratio within pairs is stable.
 
 Sampling stops when the 95 % interval is narrow enough or the time is used up
-(`solkit.measure.timing.sampling.Plan`).
+(`solkit.measure.timing.sampling.SamplingPlan`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from solkit.measure.timing.conditions import Interval
 from solkit.measure.timing.median_interval import median_interval
 
 __all__ = [
-    "Plan",
+    "SamplingPlan",
     "Series",
     "Side",
     "Subject",
@@ -135,7 +135,7 @@ def by_first_that_works(
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """How many samples to take."""
 
     warmup: int = 10  # untimed calls of each side before
@@ -171,17 +171,17 @@ class Series:
         return median(sums) if sums else None
 
 
-def plan_for(reference_s: float) -> Plan:
+def plan_for(reference_s: float) -> SamplingPlan:
     """The plan for a problem whose reference takes that long, by the wall clock.
 
     Sixty short calls go in one round: starting and stopping the profiler takes as long.
     """
     if reference_s > _SLOW_S:
-        return Plan(warmup=1, minimum=3)
-    return Plan(minimum=60, maximum=240) if reference_s < _SHORT_S else Plan()
+        return SamplingPlan(warmup=1, minimum=3)
+    return SamplingPlan(minimum=60, maximum=240) if reference_s < _SHORT_S else SamplingPlan()
 
 
-def affordable(plan: Plan, draw_s: float) -> Plan:
+def affordable(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
     """The plan with fewer samples, if drawing inputs before each would take too long."""
     most = int(_DRAWING_S / max(draw_s, 1e-9))
     if most >= plan.warmup + plan.minimum:
@@ -196,7 +196,7 @@ def _of_first(taken: Sequence[Series]) -> float:
 
 def sample(
     sides: Sequence[Side],
-    plan: Plan,
+    plan: SamplingPlan,
     order: random.Random,
     uncertainty: Callable[[Sequence[Series]], float] = _of_first,
     clock: Callable[[], float] = time.monotonic,

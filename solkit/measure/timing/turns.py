@@ -26,7 +26,7 @@ from solkit.measure.timing.comparison_statistics import half_width
 from solkit.measure.timing.conditions import Interval, screen
 from solkit.measure.timing.protocols import find
 from solkit.measure.timing.sampling import (
-    Plan,
+    SamplingPlan,
     Series,
     Side,
     Timer,
@@ -60,7 +60,7 @@ def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setu
         return JudgedTurns((), failure.errors, None, failure.verdict, failure.place)
 
 
-def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
+def plan_for(request: ComparisonRequest, reference_s: float) -> SamplingPlan:
     """How many turns, for a problem whose reference takes that long by the wall clock.
 
     Sixty short calls take about 0.2 s, as long as a few starts and stops of the profiler, which
@@ -71,7 +71,7 @@ def plan_for(request: ComparisonRequest, reference_s: float) -> Plan:
         warmup, minimum = 1, 8
     else:
         warmup, minimum = 10, 20 if reference_s > _LONG_S else 60
-    return Plan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
+    return SamplingPlan(warmup, minimum, _MOST_TURNS, request.precision, request.budget_s)
 
 
 class _RivalError(CandidateError):
@@ -174,7 +174,9 @@ class _Comparison:
                     rival.examination.checks.exchange(sets, common)
         return common
 
-    def _turns(self, redraws: Redraws, method: str, plan: Plan, order: random.Random) -> Turns:
+    def _turns(
+        self, redraws: Redraws, method: str, plan: SamplingPlan, order: random.Random
+    ) -> Turns:
         sides = [rival.side(redraws, method) for rival in self._rivals]
         with self._setup.machine.conditions() as conditions:
             taken = sample(sides, plan, order, _worst_ratio, begin=redraws.begin)

@@ -14,8 +14,8 @@ from solkit.report.parts import evidence_label
 from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
 from solkit.report.standing import (
     NamedReport,
-    Standing,
     Time,
+    TimeOverview,
     expected_ms,
     launches_seen,
     modelled_ms,
@@ -104,7 +104,7 @@ class KernelView:
     shapes: list[ShapeView]
     roofline: charts.Roofline
     sources: list[SourceView]
-    standing: Standing | None
+    standing: TimeOverview | None
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -193,7 +193,7 @@ def index(kernels: Sequence[KernelView]) -> list[IndexRow]:
     return [IndexRow(k, _share(k.standing, largest)) for k in kernels]
 
 
-def _share(standing: Standing | None, largest_ms: float) -> float:
+def _share(standing: TimeOverview | None, largest_ms: float) -> float:
     return max(0.0, standing.cost_ms) / largest_ms if standing and largest_ms > 0 else 0.0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.analysis.common.contention import Meetings, contention_of
+from solkit.analysis.common.contention import AtomicContention, contention_of
 
 
 def meetings(*blocks):
     """Of 4-byte words, by block."""
-    found = Meetings(4)
+    found = AtomicContention(4)
     for number, words in enumerate(blocks):
         at = 4 * np.array(words, np.int64)
         found.add(at, np.full(len(at), number))

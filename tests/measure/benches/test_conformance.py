@@ -13,7 +13,7 @@ import pytest
 from fakes import DEVICE, VALID
 from recordings import outcome
 
-from solkit.collect import Cell, Limits, collect
+from solkit.collect import Limits, Workload, collect
 from solkit.core import (
     Analysis,
     AnalysisStatus,
@@ -37,7 +37,7 @@ from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.benches.many import ManyBench
 from solkit.measure.benches.trusted import TrustedBench
 from solkit.measure.guarded.messages import Judgement
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 
 SHAPE = {"N": 100}
 MANY = ("many trusted", "many guarded", "many recorded")  # of one each
@@ -85,7 +85,7 @@ def opened(tmp_path, monkeypatch):
         analysis = Analysis(AnalysisStatus.NOT_CAPTURED)
         verdict = Verdict.NOT_MEASURED
         result = Result(SHAPE, configuration.params, verdict, WORK, BOUND, analysis)
-        return Prospect(described, result)
+        return PreparedCandidate(described, result)
 
     def recording():
         kernel = kernel_at(file)
@@ -197,7 +197,7 @@ def driven(opened, name):
     bench.submit = lambda configurations: (asked.extend(configurations), submit(configurations))
     kernel, default = opened.kernel, opened.asked(RIGHT[5])
     problem = kernel.problem_id(SHAPE)
-    cell = Cell(kernel.kernel_id, problem, "scale", default, Space.of_points(RIGHT))
+    cell = Workload(kernel.kernel_id, problem, "scale", default, Space.of_points(RIGHT))
     progress = collect(iter([cell]), bench, Limits(1e6, per_cell=24))
     assert progress.rows == {"correct": 24}
     assert min(time_of(each.params) for each in asked) == 1.0

@@ -32,7 +32,7 @@ from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import GpuBusyError, InputError, UnsupportedError
 from solkit.measure.benches.guarded import GuardedBench
 from solkit.measure.guarded.messages import Judgement
-from solkit.measure.outcomes import Prospect
+from solkit.measure.outcomes import PreparedCandidate
 from solkit.roofline import devices
 
 GPU = replace(devices.find("h100"), uuid="GPU-1", source="nvml")
@@ -93,7 +93,7 @@ def bench(monkeypatch, path, log):
     def prospect(each):
         params = {"BLOCK": 1, **each.params}
         verdict = Verdict.NOT_MEASURED
-        return Prospect(file, Result(each.shape, params, verdict, WORK, BOUND, analysis))
+        return PreparedCandidate(file, Result(each.shape, params, verdict, WORK, BOUND, analysis))
 
     with GuardedBench(GPU, prospect, log, MeasureSettings(), {"triton": "3.7.1"}) as bench:
         yield bench
@@ -236,7 +236,9 @@ def test_running_on_fake_tensors_counts_within_the_time_limit(
     analysis = Analysis(AnalysisStatus.NOT_CAPTURED, failure=failure)
 
     def prospect(each):
-        return Prospect(file, Result(each.shape, {}, Verdict.NOT_MEASURED, WORK, BOUND, analysis))
+        return PreparedCandidate(
+            file, Result(each.shape, {}, Verdict.NOT_MEASURED, WORK, BOUND, analysis)
+        )
 
     with GuardedBench(GPU, prospect, log, MeasureSettings(time_limit_s=30.0)) as bench:
         bench.submit(at(path, 1))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from solkit.measure.distrust import streams as _streams
-from solkit.measure.distrust.guard import Guard
+from solkit.measure.distrust.guard import CheatDetector
 from solkit.measure.distrust.identities import Identities
 from solkit.measure.distrust.outputs import Outputs
 from solkit.measure.timing import median_interval
@@ -43,7 +43,7 @@ def in_fork(*sources: str):
 
 def run(pipe, sources):
     try:
-        findings = Guard().findings
+        findings = CheatDetector().findings
         seen, added = set(), []
         for source in sources:
             names = {"torch": torch}

@@ -18,7 +18,7 @@ from solkit.processes.channel import Channel, pair
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    monkeypatch.setattr("solkit.measure.guarded.candidate.Guard", NoGuard)
+    monkeypatch.setattr("solkit.measure.guarded.candidate.CheatDetector", NoGuard)
 
     def run(kernel, head=HEAD, mine=None, theirs=None, say=lambda _: None, **changes):
         path = tmp_path / "mine.py"

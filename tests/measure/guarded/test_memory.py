@@ -44,7 +44,7 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", 1e9)
     few = tuple(each for each in distributions.DISTRIBUTIONS if each.name in FEW)
     monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", few)
-    monkeypatch.setattr("solkit.measure.guarded.candidate.Guard", NoGuard)
+    monkeypatch.setattr("solkit.measure.guarded.candidate.CheatDetector", NoGuard)
 
     def measured(body, **machine):
         path = tmp_path / "mine.py"

@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 import pytest
 
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.sampling import Plan, Subject, in_turns, plan_for, sample
+from solkit.measure.timing.sampling import SamplingPlan, Subject, in_turns, plan_for, sample
 
 
 class Sides:
@@ -42,7 +42,7 @@ class FakeSide:
 
 
 def run(sides, plan=None, seed=0):
-    return sample(sides.both, plan or Plan(), random.Random(seed), clock=sides.clock)
+    return sample(sides.both, plan or SamplingPlan(), random.Random(seed), clock=sides.clock)
 
 
 def noisy(scale, seed=1):
@@ -86,7 +86,7 @@ def test_how_sure_is_asked_of_both_sides():
         return 0.0 if len(asked) == 2 else 1.0
 
     sides = Sides(noisy(0.001))
-    sample(sides.both, Plan(), random.Random(0), uncertainty, sides.clock)
+    sample(sides.both, SamplingPlan(), random.Random(0), uncertainty, sides.clock)
     assert asked == [(20, 20), (40, 40)]
 
 
@@ -139,7 +139,7 @@ def test_subjects_take_turns_under_one_timer():
     times = {"one": 1.0, "two": 2.0, "three": 3.0}
     timer = Counting()
     sides = in_turns(timer, *(Subject(name, lambda: None) for name in times))
-    taken = sample(sides, Plan(warmup=100), random.Random(0))
+    taken = sample(sides, SamplingPlan(warmup=100), random.Random(0))
     assert [set(series.spans_ms) for series in taken] == [{1.0}, {2.0}, {3.0}]
     assert [len(series.times) for series in taken] == [20, 20, 20]
     turns = [tuple(timer.names[i : i + 3]) for i in range(0, 360, 3)]
@@ -162,7 +162,7 @@ def hopeless(seconds, told_ms, hopeless_ms):
     """How many samples each round took of a side with such calls and such times."""
     sides = Sides(lambda _: told_ms)
     sides.both = Paced(sides, "candidate", seconds), sides.both[1]
-    plan = Plan(warmup=10, minimum=60, maximum=240, hopeless_ms=hopeless_ms)
+    plan = SamplingPlan(warmup=10, minimum=60, maximum=240, hopeless_ms=hopeless_ms)
     taken = run(sides, plan)
     assert len(taken[0].times) == len(taken[0].begun) == len(taken[1].times)
     return [len(each) // 2 for each in sides.rounds]
@@ -189,5 +189,5 @@ def test_a_side_that_only_idles_in_its_warm_up_is_sampled_in_full():
 
 def test_a_minimum_below_eight_stays():
     sides = Sides(noisy(0.0), seconds_per_call=3.0)
-    plan = Plan(warmup=1, minimum=3, maximum=3, hopeless_ms=0.5)
+    plan = SamplingPlan(warmup=1, minimum=3, maximum=3, hopeless_ms=0.5)
     assert len(run(sides, plan)[0].times) == 3

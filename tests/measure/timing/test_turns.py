@@ -28,7 +28,7 @@ from solkit.measure.guarded.messages import (
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.measure.timing.comparison_statistics import difference, ratio_of
 from solkit.measure.timing.conditions import Sample
-from solkit.measure.timing.sampling import Plan
+from solkit.measure.timing.sampling import SamplingPlan
 from solkit.measure.timing.turns import compare, plan_for
 from solkit.processes.channel import Channel, pair
 
@@ -79,7 +79,7 @@ def run(tmp_path, monkeypatch):
 
     They tell 100 ms and more, so that their real rows, which take no time, contradict nothing.
     """
-    monkeypatch.setattr("solkit.measure.guarded.candidate.Guard", NoGuard)
+    monkeypatch.setattr("solkit.measure.guarded.candidate.CheatDetector", NoGuard)
     monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", ())
     for name in ("_LONG_S", "_SLOW_S"):  # no reference is slow, however busy this machine
         monkeypatch.setattr(f"solkit.measure.timing.turns.{name}", 1e3)
@@ -276,9 +276,9 @@ def test_kernels_that_write_into_their_inputs(run):
 
 def test_slow_problems_get_turns_enough_for_an_interval():
     request = ComparisonRequest((), 0.002, 1.5)
-    assert plan_for(request, 2.0) == Plan(1, 8, 1000, 0.002, 1.5)
-    assert plan_for(request, 0.1) == Plan(10, 20, 1000, 0.002, 1.5)
-    assert plan_for(request, 0.001) == Plan(10, 60, 1000, 0.002, 1.5)
+    assert plan_for(request, 2.0) == SamplingPlan(1, 8, 1000, 0.002, 1.5)
+    assert plan_for(request, 0.1) == SamplingPlan(10, 20, 1000, 0.002, 1.5)
+    assert plan_for(request, 0.001) == SamplingPlan(10, 60, 1000, 0.002, 1.5)
 
 
 def test_messages_survive_the_way():

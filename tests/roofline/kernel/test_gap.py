@@ -13,7 +13,7 @@ import pytest
 
 from solkit.adapters import nvrtc
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.study import Plan, study
+from solkit.analysis.study import StudyPlan, study
 from solkit.core import Facts, KernelAnalysis, Launch, Measurement, Occupancy
 from solkit.errors import UnsupportedError
 from solkit.report.remedies import IN_CUDA, REMEDIES, advice_on
@@ -21,7 +21,7 @@ from solkit.roofline import devices
 from solkit.roofline.bound import bound
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.kernel.causes import CAUSES, cause_of
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.gap import FACTORS, gap, modelled_ms
 from solkit.roofline.kernel.model import model
 
@@ -39,7 +39,7 @@ def studied(path, shape=None):
 def _studied(path, shape):
     device = calibrated(devices.find("h100-sxm"))
     shapes = None if shape is None else (dict(shape),)
-    case = study(_analyser(), Plan(path, shapes=shapes)).cases[0]
+    case = study(_analyser(), StudyPlan(path, shapes=shapes)).cases[0]
     return bound(case.work, device, tolerance=case.tolerance), case.analysis.kernels, device
 
 
@@ -180,10 +180,10 @@ def test_the_kernel_that_takes_longest_is_advised_first():
 def test_tensor_cores_with_one_block_on_an_sm_and_a_last_wave():
     _, (kernel,), device = studied(EXAMPLES / "matmul.py")
     alone = replace(kernel, occupancy=replace(kernel.occupancy, blocks_per_sm=1, limiter="shared"))
-    latency = cause_of("latency", 1.5, [Followed(alone, device)])
+    latency = cause_of("latency", 1.5, [LaunchView(alone, device)])
     assert "(1 block on an SM, limited by shared)" in advice_on(latency)
-    assert "part-filled wave" in advice_on(cause_of("tail", 1.1, [Followed(kernel, device)]))
-    assert cause_of("tail", 1.04, [Followed(kernel, device)]) is None
+    assert "part-filled wave" in advice_on(cause_of("tail", 1.1, [LaunchView(kernel, device)]))
+    assert cause_of("tail", 1.04, [LaunchView(kernel, device)]) is None
 
 
 def test_there_is_advice_on_every_cause():

@@ -24,7 +24,7 @@ from solkit.core import (
 )
 from solkit.roofline import devices
 from solkit.roofline.kernel.causes import cause_of
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.model import together
 from solkit.roofline.kernel.savings import with_speedups
 
@@ -49,7 +49,7 @@ def followed(name="kernel", *, count=1, demand=None, **terms_ms):
         demand=demand or NOTHING,
         model=KernelModel(together(terms, 1, 1, 1.0), terms),
     )
-    return Followed(kernel, DEVICE)
+    return LaunchView(kernel, DEVICE)
 
 
 def factor(name, times, cause="arithmetic instructions", kernel="kernel", **figures):
@@ -57,7 +57,7 @@ def factor(name, times, cause="arithmetic instructions", kernel="kernel", **figu
 
 
 def speedups(factors, added_ms, *kernels):
-    placed = [Followed(each.kernel, DEVICE, place) for place, each in enumerate(kernels)]
+    placed = [LaunchView(each.kernel, DEVICE, place) for place, each in enumerate(kernels)]
     return [each.speedup for each in with_speedups(factors, added_ms, placed)]
 
 

@@ -9,7 +9,7 @@ import pytest
 from solkit.core import Access, Demand, Facts, KernelAnalysis, Launch
 from solkit.report.remedies import advice_on
 from solkit.roofline import devices
-from solkit.roofline.kernel.followed import Followed
+from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.traffic_causes import narrowest
 
 DEVICE = devices.find("h100-sxm")
@@ -43,7 +43,7 @@ def cause(*loads, signature=(("x", "*fp32"),)):
         dram_write_bytes=0,
     )
     facts = Facts(Launch("kernel", (BLOCKS, 1, 1), 1, 1, signature=dict(signature)))
-    return narrowest(Followed(KernelAnalysis(facts, demand=demand), DEVICE), loads)
+    return narrowest(LaunchView(KernelAnalysis(facts, demand=demand), DEVICE), loads)
 
 
 SCALAR = load("alpha", 2, BLOCKS, 2 * BLOCKS, BLOCKS)  # one element for all lanes

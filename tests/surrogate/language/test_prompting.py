@@ -18,7 +18,7 @@ from model_fakes import Scripted, random_llama, says, serving, talks
 
 from solkit.core import Depth, Facts, KernelAnalysis, Launch
 from solkit.errors import BudgetSpentError, InputError, ModelGoneError
-from solkit.llm.asking import Asking, Read, Retries
+from solkit.llm.asking import Asking, ParsedAnswer, Retries
 from solkit.llm.budget import Budget
 from solkit.llm.chat import Failure, Trouble
 from solkit.llm.endpoint import Endpoint
@@ -66,10 +66,10 @@ def test_speed_ups_fall_into_bins():
 
 def test_an_answer_is_read():
     found = read_answer(A_FASTER)
-    assert isinstance(found, Read)
+    assert isinstance(found, ParsedAnswer)
     np.testing.assert_allclose(found.value, [0, 0, 0, 0.1, 0.2, 0.3, 0.4])
     fenced = f"<think>Perhaps {{}}.</think>\n```json\n{A_FASTER}\n```"
-    assert isinstance(read_answer(fenced), Read)
+    assert isinstance(read_answer(fenced), ParsedAnswer)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class ReferenceTimes:
         if self._call_ms(own) > _LONGEST_MS:
             return None
         subject = sampling.Subject("reference", lambda: own.run_reference)
-        plan = sampling.Plan(warmup=1, minimum=_SAMPLES, maximum=_SAMPLES)
+        plan = sampling.SamplingPlan(warmup=1, minimum=_SAMPLES, maximum=_SAMPLES)
 
         def taken(timer: sampling.Timer) -> ReferenceTime:
             sides = sampling.in_turns(timer, subject)

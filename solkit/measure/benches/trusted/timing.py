@@ -383,7 +383,7 @@ class _Timing:
             return {}
         subjects = [sampling.Subject(str(n), partial(self._call, n, w)) for n, w in chosen]
         # each was called twice just now
-        plan = sampling.Plan(warmup=1, minimum=samples, maximum=samples)
+        plan = sampling.SamplingPlan(warmup=1, minimum=samples, maximum=samples)
 
         def taken(timer: sampling.Timer) -> tuple[tuple[Series, ...], dict[str, Any]]:
             with self._machine.conditions() as conditions:
