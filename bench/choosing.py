@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from solkit.collect import recorded
-from solkit.collect.choice import ENOUGH_NEAR, NEAR, ConfigSampler
 from solkit.collect.collector import NEAR_SHARE
+from solkit.collect.sampling import ENOUGH_NEAR, NEAR, ConfigSampler
 from solkit.core import Configuration, Outcome
 from solkit.errors import SolkitError
 from solkit.measure.benches import HANDFUL, RecordedBench

@@ -28,7 +28,7 @@ from solkit.datasets.facts import facts_from_json, made_with, nvrtc_release
 from solkit.datasets.store import Store, shipped
 from solkit.datasets.tables import polars_module
 from solkit.roofline import devices
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 
 
 @dataclass(frozen=True)

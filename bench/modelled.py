@@ -31,7 +31,7 @@ from solkit.datasets.store import RIGHT, Store, shipped
 from solkit.errors import SolkitError
 from solkit.roofline import devices
 from solkit.roofline.calibration import calibrated
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 
 CELL = ("kernel_id", "problem_id", "device")
 LEAST = 8

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from solkit.core import Outcome, TuneSettings, canonical
 from solkit.datasets.store import shipped
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.grounds import Ground, recorded_ground
+from solkit.pipeline.tuning_context import Ground, recorded_ground
 from solkit.tuner.driver import drive, first_open
 from solkit.tuner.portfolio import PortfolioSettings, portfolio, round_robin
 from solkit.tuner.task import Task

@@ -27,7 +27,7 @@ import solkit
 from solkit.core import Report
 from solkit.report import schema
 from solkit.report.html import page
-from solkit.report.standing import named
+from solkit.report.overview import named
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 MOST_S_A_KERNEL, MOST_BYTES = 0.6, 6_000_000

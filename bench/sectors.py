@@ -49,7 +49,7 @@ from solkit.errors import CountersError, SolkitError
 from solkit.measure.counters.counting import environment, matched
 from solkit.report import units
 from solkit.roofline import nvml
-from solkit.roofline.kernel.counted import sectors
+from solkit.roofline.kernel.counter_comparison import sectors
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "bench/data/sectors_h100.json"

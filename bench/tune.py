@@ -51,9 +51,9 @@ from solkit.core import MeasureSettings, TuneSettings, canonical
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import HANDFUL
 from solkit.measure.benches.trusted import Ahead, TrustedBench
-from solkit.pipeline import grounds
-from solkit.pipeline.grounds import live_ground
+from solkit.pipeline import tuning_context
 from solkit.pipeline.target import target
+from solkit.pipeline.tuning_context import live_ground
 from solkit.report.tuning import as_json
 from solkit.tuner.driver import drive
 from solkit.tuner.task import Task, TaskSettings
@@ -352,13 +352,13 @@ def rank(options):
 @contextlib.contextmanager
 def planned(listed):
     """Tune with a prior that was made elsewhere."""
-    kept = grounds._planned
+    kept = tuning_context._planned
     if listed is not None:
-        grounds._planned = lambda *_: Told(listed)
+        tuning_context._planned = lambda *_: Told(listed)
     try:
         yield
     finally:
-        grounds._planned = kept
+        tuning_context._planned = kept
 
 
 def compared(name, analyser, options):

@@ -391,8 +391,8 @@ def errors(each: Implementation, shape: Mapping[str, Any], params: Mapping[str, 
     """What is wrong with the results of a configuration; empty where nothing is."""
     from solkit.core import default_tolerance
     from solkit.kernelfiles.seeding import seed_everything
-    from solkit.measure.checking.closeness import judge
     from solkit.measure.checking.inputs import fresh
+    from solkit.measure.checking.tolerance import judge
 
     seed_everything(0)
     workload = each.loaded.workload(shape, params, "cpu")

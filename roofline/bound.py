@@ -24,9 +24,9 @@ from solkit.core import (
     Work,
 )
 from solkit.errors import InputError
-from solkit.roofline.chain import chain_floor_ms
 from solkit.roofline.devices import with_clock
-from solkit.roofline.hard import hard_ms
+from solkit.roofline.hard_bound import hard_ms
+from solkit.roofline.latency_floor import chain_floor_ms
 from solkit.roofline.precision import PRECISIONS, Route, Rule, contraction_dtype
 
 __all__ = [

@@ -17,7 +17,7 @@ from solkit.core import (
     Verdict,
     Work,
 )
-from solkit.roofline import hard
+from solkit.roofline import hard_bound
 from solkit.roofline.bound import bound
 from solkit.roofline.kernel.gap import gap
 
@@ -64,8 +64,8 @@ def where_needed(result: Result, needed: Needed, device: Device) -> Result:
         needed: what the inputs make compulsory.
         device: the target.
     """
-    work = hard.where_needed(result.work, needed)
-    least_ms = hard.hard_ms(work, device, result.tolerance, result.bound.protocol)
+    work = hard_bound.where_needed(result.work, needed)
+    least_ms = hard_bound.hard_ms(work, device, result.tolerance, result.bound.protocol)
     at = replace(result.bound.at, hard_ms=min(result.bound.at.hard_ms, least_ms))
     return replace(result, work=work, bound=replace(result.bound, at=at, hard_evidence="measured"))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from solkit.core import Analysis, Bound, Depth, Device, Forecast, Value, Work
 from solkit.datasets.kernels import Kernel
 from solkit.errors import UnsupportedError
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.features import Problem
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Entry, Table, tabled

@@ -27,7 +27,7 @@ from solkit.datasets.version1 import LAUNCHES
 from solkit.errors import InputError
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.facts import modelled_ms
 from solkit.surrogate.features import (
     ROUGH_GAP,

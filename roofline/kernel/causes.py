@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from solkit.core import Cause
 from solkit.roofline.kernel import library_causes, traffic_causes
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import ahead, resident, spills_share
 from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
 from solkit.roofline.kernel.traffic_causes import (

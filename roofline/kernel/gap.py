@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Measurement
 from solkit.core.quantities import amount, count
 from solkit.roofline.kernel.causes import MATTERS, ProblemNeeds, cause_of
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import ahead, resident
 from solkit.roofline.kernel.naming import counted
 from solkit.roofline.kernel.savings import with_speedups

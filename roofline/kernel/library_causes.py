@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from solkit.core import Cause
 from solkit.core.quantities import amount
 from solkit.ops import Family, operator
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.naming import named
 
 __all__ = ["CAUSES", "in_traffic", "on_launches", "on_pipe"]

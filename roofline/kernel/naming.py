@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from solkit.core import Access, Cause, Value
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 
 __all__ = ["ProblemNeeds", "counted", "named"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Access, Cause, Value
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import spilled
 from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
 

@@ -15,16 +15,16 @@ from dataclasses import replace
 import torch
 
 from solkit.core import OpWork, Work
+from solkit.roofline.work.avoidable_work import hard_flops, shortcuts
+from solkit.roofline.work.broadcast import without_repeats
 from solkit.roofline.work.chains import chain_of
 from solkit.roofline.work.costs import Cost, cost_of
+from solkit.roofline.work.dtype_origin import with_origins
+from solkit.roofline.work.duplicates import merged
 from solkit.roofline.work.liveness import live_ops
-from solkit.roofline.work.merging import merged
-from solkit.roofline.work.origins import with_origins
 from solkit.roofline.work.program import Program, TracedOp, trace
-from solkit.roofline.work.repeats import without_repeats
-from solkit.roofline.work.shortcuts import hard_flops, shortcuts
-from solkit.roofline.work.structure import annotated
 from solkit.roofline.work.traffic import Traffic, traffic
+from solkit.roofline.work.zero_propagation import annotated
 
 __all__ = ["narrowed", "work_of", "work_of_arguments", "work_of_live", "work_of_program"]
 

@@ -201,7 +201,7 @@ def trace(
     Args:
         run: calls the reference, returns its output tensors.
         size: makes an integer of a size, which may be symbolic.
-        arguments: the tensors that vary from call to call: `solkit.roofline.work.drawn`.
+        arguments: the tensors that vary from call to call: `solkit.roofline.work.inputs`.
         sparse: those that may hold zeros by the way they are made.
         apart: those that no other argument tells anything about.
         earlier: an earlier call, which is no part of the program; what it makes of nothing is the

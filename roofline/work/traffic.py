@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from solkit.roofline.work.avoidable_work import surely_read, surely_written
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covered_bytes
-from solkit.roofline.work.shortcuts import surely_read, surely_written
 
 __all__ = ["Traffic", "traffic"]
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from solkit.analysis.cache import Cache, default_folder
-from solkit.analysis.content import Stamps, stamp, surroundings
+from solkit.analysis.dependencies import Stamps, stamp, surroundings
 from solkit.analysis.pool import Answer, Asked, Pool, Request, Source, cores
 from solkit.core import (
     Analysis,

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from solkit.analysis.content import Files, Lately, Stamp, Stamps
+from solkit.analysis.dependencies import Files, Lately, Stamp, Stamps
 from solkit.processes.jobs import read_records
 from solkit.userdata import cache_folder
 

@@ -14,12 +14,12 @@ from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.analysis import cuda, library
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.graphs import seeing_graphs
+from solkit.analysis.output_coverage import outputs_written
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
 from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
 from solkit.analysis.triton.recipes import Recipes
-from solkit.analysis.unread import unread_inputs
-from solkit.analysis.written import outputs_written
+from solkit.analysis.unread_inputs import unread_inputs
 from solkit.core import (
     Analysis,
     AnalysisStatus,
@@ -31,7 +31,7 @@ from solkit.core import (
 )
 from solkit.errors import SolkitError
 from solkit.kernelfiles import Workload
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 
 __all__ = ["analyse", "analyse_all", "captured_only"]
 

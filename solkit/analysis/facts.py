@@ -21,7 +21,7 @@ from solkit.analysis.triton.machine import estimated_mix
 from solkit.analysis.triton.requests import requests_of
 from solkit.core import Depth, Device, Facts, Launch, Occupancy, Requests
 from solkit.errors import UnsupportedError
-from solkit.roofline.kernel.described import occupancy_of
+from solkit.roofline.kernel.evaluate import occupancy_of
 
 __all__ = ["Compile", "extension_facts", "facts_of", "launch_facts", "portable"]
 

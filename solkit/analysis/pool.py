@@ -27,7 +27,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
-from solkit.analysis.content import Stamps
+from solkit.analysis.dependencies import Stamps
 from solkit.core import Device
 from solkit.errors import JobDiedError, SolkitError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair

@@ -28,9 +28,9 @@ from solkit.kernelfiles._source import blaming
 from solkit.kernelfiles.seeding import seeded_workload
 from solkit.roofline.fusion import Kernels
 from solkit.roofline.work import narrowed, work_of_arguments, work_of_live
-from solkit.roofline.work.drawn import Drawn, drawn
+from solkit.roofline.work.avoidable_work import surely_used
+from solkit.roofline.work.inputs import Drawn, drawn
 from solkit.roofline.work.program import Program, trace
-from solkit.roofline.work.shortcuts import surely_used
 
 __all__ = ["problem_case"]
 

@@ -22,9 +22,9 @@ import torch
 
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, fake_triton, triton_compiler
+from solkit.analysis.autotuned_configs import find_launched_space, left_by_pruning
 from solkit.analysis.candidate import analyse_all, captured_only
-from solkit.analysis.content import Reads
-from solkit.analysis.launched import find_launched_space, left_by_pruning
+from solkit.analysis.dependencies import Reads
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.recipes import Recipes
 from solkit.core import Analysis, Case, Depth, Device, KernelFile, Value, canonical

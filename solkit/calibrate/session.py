@@ -24,7 +24,7 @@ from solkit.calibrate.pipes import PIPES
 from solkit.calibrate.stopwatch import Probe, Single, Stopwatch, reading
 from solkit.core import Conditions
 from solkit.errors import SolkitError, UnsupportedError
-from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.clocks import ConditionSampler
 from solkit.roofline import nvml
 from solkit.roofline.calibration.record import (
     SCHEMA,

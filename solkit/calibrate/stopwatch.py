@@ -23,7 +23,7 @@ from solkit.calibrate.kernels import spin_kernel
 from solkit.core import Conditions
 from solkit.errors import UnsupportedError
 from solkit.measure.timing.activities import Activity, Kind
-from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.clocks import ConditionSampler
 from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.timers import read_activities
 from solkit.roofline.calibration.record import Reading, Regime, Timer

@@ -15,8 +15,8 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.report.html import Failure
+    from solkit.report.overview import NamedReport
     from solkit.report.schema import ReportJson
-    from solkit.report.standing import NamedReport
 
 __all__ = ["Figures", "Html", "Outputs", "check_folder", "now"]
 
@@ -134,7 +134,7 @@ def check_folder(folder: str, option: str) -> None:
 
 def _stem(reports: Sequence[ReportJson]) -> str:
     """The last report's kernel; numbered if an earlier one has the same name."""
-    from solkit.report.standing import file_name
+    from solkit.report.overview import file_name
 
     names = [file_name(report.kernel.name) for report in reports]
     again = names.count(names[-1])

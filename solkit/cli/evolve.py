@@ -16,8 +16,8 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Evolved, EvolveSettings, EvolveStatus, Value
-    from solkit.llm.chat import Chat
-    from solkit.llm.exchanges import Exchange
+    from solkit.llm.client import Chat
+    from solkit.llm.transcript import Exchange
     from solkit.measure.benches import RecordedBench
     from solkit.tuner.proposers import Proposer
 
@@ -302,7 +302,7 @@ def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Seque
 def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
     """The proposer that asks a model; what an exchanges file holds counts as spent."""
     from solkit.llm.budget import Budget
-    from solkit.llm.exchanges import Exchanges, read_exchanges
+    from solkit.llm.transcript import Exchanges, read_exchanges
     from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
     earlier: tuple[Exchange, ...] = ()
@@ -322,7 +322,7 @@ def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
 def _chat(llm_options: _Asked) -> Chat | None:
     """The model, whichever way it is reached; ``None`` if none was asked for."""
     if llm_options.answers is not None:
-        from solkit.llm.exchanges import Replayed
+        from solkit.llm.transcript import Replayed
 
         if llm_options.llm or llm_options.model:
             raise InputError("--answers replaces a model: leave out --llm and --model")

@@ -19,7 +19,7 @@ from solkit.cli.exit_codes import Exit
 from solkit.cli.serve import service_settings
 
 if TYPE_CHECKING:
-    from solkit.service.desk import JobQueue
+    from solkit.service.queue import JobQueue
     from solkit.service.settings import ServiceSettings
 
 __all__ = ["mcp"]
@@ -83,8 +83,8 @@ def _folder(state: str | None) -> Iterator[str]:
 def _run(settings: ServiceSettings, temporary: str | None) -> None:
     import anyio  # comes with the SDK
 
-    from solkit.service.desk import JobQueue
     from solkit.service.mcp import make_server
+    from solkit.service.queue import JobQueue
 
     async def served() -> None:
         async with JobQueue(settings) as desk, anyio.create_task_group() as tasks:

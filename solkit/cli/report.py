@@ -31,7 +31,7 @@ def report(
         outputs = _outputs.Outputs(html=html, figures=figures)
         outputs.check(*files)
         from solkit.report import schema, summary
-        from solkit.report.standing import named
+        from solkit.report.overview import named
 
         reports = named([schema.read(file) for file in files], files)
         if html is None and figures is None:

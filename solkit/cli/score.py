@@ -178,7 +178,7 @@ class _Page:
 
     def one(self, run: _Run, candidate: str, problem: str | None) -> Exit:
         """Report one kernel."""
-        from solkit.report.standing import named
+        from solkit.report.overview import named
 
         report, model = self._reported(run, candidate, problem)
         self.outputs.write_json([model])
@@ -189,7 +189,7 @@ class _Page:
         """Report each, failures too, then an index with the worst first."""
         from solkit.report import summary
         from solkit.report.html import Failure
-        from solkit.report.standing import named
+        from solkit.report.overview import named
 
         models: list[ReportJson] = []
         failures: list[Failure] = []

@@ -249,7 +249,7 @@ def _run(settings: ServiceSettings, tokens: list[str], host: str, port: int, is_
     import uvicorn
 
     from solkit.service.app import make_app
-    from solkit.service.desk import held
+    from solkit.service.queue import held
 
     app = make_app(settings, tokens)
     held(settings.state).close()  # its errors are clearer here than in the server

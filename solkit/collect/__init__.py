@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from solkit.collect.cells import Workload, recorded, surveyed
 from solkit.collect.collector import Limits, Progress, collect
+from solkit.collect.workloads import Workload, recorded, surveyed
 
 __all__ = ["Limits", "Progress", "Workload", "collect", "recorded", "surveyed"]

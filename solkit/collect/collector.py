@@ -21,8 +21,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from solkit.collect.cells import Workload
-from solkit.collect.choice import NEAR_BEST, REPEAT, Chosen, ConfigSampler, is_sparse, lacks_draws
+from solkit.collect.sampling import NEAR_BEST, REPEAT, Chosen, ConfigSampler, is_sparse, lacks_draws
+from solkit.collect.workloads import Workload
 from solkit.core import Configuration, Outcome, Params, Verdict, canonical
 from solkit.measure.benches import HANDFUL, Bench
 

@@ -222,7 +222,7 @@ class Demand(Requests):
 class KernelAnalysis:
     """One launch on one device: its facts, what follows from them, and the GPU's counters.
 
-    `solkit.roofline.kernel.described` makes it from facts and a device.
+    `solkit.roofline.kernel.evaluate` makes it from facts and a device.
 
     Attributes:
         facts: of the launch.

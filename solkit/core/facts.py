@@ -3,7 +3,7 @@
 `Facts` depend only on source, parameters, shape, compute capability, SM count and Triton version
 (`solkit.datasets.facts.facts_key`), so one analysis serves an H100 and an H200. What depends on the
 rest of a device (DRAM bytes, occupancy, the modelled time) is computed from them by
-`solkit.roofline.kernel.described` and never stored. See docs/decisions/0013-facts.md.
+`solkit.roofline.kernel.evaluate` and never stored. See docs/decisions/0013-facts.md.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from solkit.errors import InputError, JobDiedError
 from solkit.integrations.candidates import Key, ReadCandidate, key_of
 from solkit.integrations.grading import Graded
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.shipping import shipped
+from solkit.pipeline.shipped_surrogate import shipped
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Forecast, Ranked
 from solkit.surrogate.ranking import RankSettings, Request, rank

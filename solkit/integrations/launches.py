@@ -23,8 +23,8 @@ from solkit.analysis.facts import facts_of
 from solkit.core import Depth, Device, Facts, Value
 from solkit.errors import SolkitError
 from solkit.processes.forked import forked
-from solkit.roofline.kernel.described import described
 from solkit.roofline.kernel.dram_traffic import dram_traffic
+from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action, actions

@@ -3,7 +3,7 @@
 The other side may be slow, broken or hostile. An attempt has a time limit as a whole, and a body is
 cut at a number of bytes. Redirects are not followed, since they could carry the source to a host
 that was not named, and bodies must come uncompressed, since a small one could unpack to a huge one.
-The client's own retries are off: `solkit.llm.asking` counts every attempt.
+The client's own retries are off: `solkit.llm.retry` counts every attempt.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from solkit.errors import InputError
 from solkit.extras import library
-from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble, is_here
+from solkit.llm.client import Answered, Failure, Reply, Request, Trouble, is_here
 from solkit.llm.keys import Key, take_key
 
 __all__ = ["DEFAULT_KEY_VARIABLE", "Endpoint", "Limits"]

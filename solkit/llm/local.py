@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.errors import UnsupportedError
-from solkit.llm.chat import Answered, Failure, Reply, Request, Trouble
+from solkit.llm.client import Answered, Failure, Reply, Request, Trouble
 from solkit.llm.files import check_path
 from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
 from solkit.processes.forkserver import python, python_path

@@ -1,7 +1,7 @@
 """The record of an operator: all that any pass asks of it.
 
 Every property defaults to *unknown* (``None``, or an empty name of a rule), which is not the same
-as *no*. A pass that proves something (`solkit.roofline.work.shortcuts`, `sparsity`) takes unknown
+as *no*. A pass that proves something (`solkit.roofline.work.avoidable_work`, `sparsity`) takes unknown
 for whatever proves least; a pass that describes (costs, liveness) takes the operator whole.
 
 The names of rules (`Operator.cost`, `needs`, `writes`, `zeros`, `limits`) are those under which
@@ -141,8 +141,8 @@ class Operator:
         crosses: whether it may copy from or to the host.
         aligned: whether each element of the result depends on the same element of each operand
             alone, though torch does not tag it ``pointwise``.
-        zeros: the rule of `solkit.roofline.work.structure` for zeros that the program fixes.
-        limits: the rule of `solkit.roofline.work.fixed` for the range of the results.
+        zeros: the rule of `solkit.roofline.work.zero_propagation` for zeros that the program fixes.
+        limits: the rule of `solkit.roofline.work.constants` for the range of the results.
         rounds: whether results are rounded, so that a range is inexact.
         wraps: whether integer results overflow.
         least, most: limits of all results; infinite where there is none.

@@ -57,12 +57,12 @@ from solkit.errors import (
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.batch_work import Work, looked_at
 from solkit.pipeline.environment import environment
-from solkit.pipeline.remembering import keep
+from solkit.pipeline.history import keep
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import SPENT, Searched, TuneLog, tuned_of
 
 if TYPE_CHECKING:
-    from solkit.pipeline.elsewhere import Elsewhere
+    from solkit.pipeline.remote_gpus import Elsewhere
     from solkit.tuner.database import Database
     from solkit.tuner.final import Pair
     from solkit.tuner.manifest import Manifest
@@ -156,7 +156,7 @@ class _Batch:
 
     def _elsewhere(self, device: str | Device | None) -> Batch:
         """On several GPUs of this machine, or on those of a cluster, all of one model."""
-        from solkit.pipeline.elsewhere import Elsewhere
+        from solkit.pipeline.remote_gpus import Elsewhere
 
         self.place = Elsewhere(self._tune_settings(), device, self._tell)
         with contextlib.ExitStack() as self.stack:

@@ -21,9 +21,9 @@ from solkit.core import (
 from solkit.core.progress import tell
 from solkit.errors import InputError, ShapeError
 from solkit.measure.benches import Bench, RecordedBench
-from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
-from solkit.pipeline.remembering import remembered
+from solkit.pipeline.history import remembered
 from solkit.pipeline.studying import analyser_for
+from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 
 if TYPE_CHECKING:
     from solkit.tuner.database import Database

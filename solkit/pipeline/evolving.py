@@ -48,8 +48,8 @@ from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.compiling import first_parent, peer
 from solkit.pipeline.environment import environment
-from solkit.pipeline.evolving_practice import Practice
-from solkit.pipeline.evolving_world import (
+from solkit.pipeline.evolution_validation import Practice
+from solkit.pipeline.kernel_evaluator import (
     LINEAGE,
     Advise,
     Check,
@@ -60,7 +60,7 @@ from solkit.pipeline.evolving_world import (
     variant_of,
 )
 from solkit.pipeline.preparing import Preparation
-from solkit.pipeline.shipping import shipped
+from solkit.pipeline.shipped_surrogate import shipped
 from solkit.pipeline.studying import Shape
 from solkit.pipeline.target import target
 from solkit.pipeline.tuning import guarded_final

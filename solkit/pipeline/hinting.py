@@ -33,7 +33,7 @@ from solkit.core import Depth, Report, Result, Value, canonical
 from solkit.datasets.facts import reached
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import SolkitError
-from solkit.pipeline.shipping import model_file
+from solkit.pipeline.shipped_surrogate import model_file
 from solkit.pipeline.studying import files_of
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan, Ranked

@@ -15,7 +15,7 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError
 from solkit.measure.benches import Bench
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.benches.shared import SharedBench
+from solkit.measure.benches.locked import SharedBench
 from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.pipeline.environment import environment
 from solkit.pipeline.evaluation import Evaluation, Given, Text

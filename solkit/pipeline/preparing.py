@@ -15,8 +15,8 @@ from solkit.measure.outcomes import PreparedCandidate
 from solkit.measure.timing import protocols
 from solkit.pipeline.evaluation import Evaluation, Given, Text
 from solkit.pipeline.measuring import configuration_of
+from solkit.pipeline.source_files import Texts
 from solkit.pipeline.studying import analyser_for
-from solkit.pipeline.texts import Texts
 from solkit.roofline.cases import bound_of_case, unmeasured
 
 __all__ = ["Preparation", "Studied", "Values"]

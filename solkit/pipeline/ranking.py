@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from solkit.core import Configuration, Device, MeasureSettings, Value
 from solkit.errors import InputError
-from solkit.pipeline.shipping import shipped
+from solkit.pipeline.shipped_surrogate import shipped
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 from solkit.surrogate.model import Surrogate

@@ -21,7 +21,7 @@ from solkit.measure.counters.counting import counted
 from solkit.measure.outcomes import PreparedCandidate, scored
 from solkit.measure.timing import protocols
 from solkit.pipeline.environment import environment
-from solkit.pipeline.expecting import with_forecasts
+from solkit.pipeline.forecasts import with_forecasts
 from solkit.pipeline.measuring import bench_for, configuration_of, outcomes_of, wants_measurement
 from solkit.pipeline.studying import Shape, Source, analyser_for, plan_of
 from solkit.pipeline.target import target

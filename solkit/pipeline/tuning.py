@@ -42,10 +42,10 @@ from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, SolkitError, UnsupportedError
 from solkit.measure.benches import Bench, RecordedBench
 from solkit.pipeline.environment import environment
-from solkit.pipeline.grounds import Ground, live_ground, recorded_ground
-from solkit.pipeline.remembering import keep, remembered
+from solkit.pipeline.history import keep, remembered
 from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
+from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 
 if TYPE_CHECKING:
     from solkit.measure.benches.trusted import Ahead
@@ -189,7 +189,7 @@ class _Run:
         self, what: tuple[str, str | None, Shape | None], device: str | Device | None
     ) -> Tuned:
         """On several GPUs of this machine, or on those of a cluster, all of one model."""
-        from solkit.pipeline.elsewhere import Elsewhere
+        from solkit.pipeline.remote_gpus import Elsewhere
 
         notes: list[str] = []
         place = Elsewhere(self.how, device, notes.append)

@@ -17,7 +17,7 @@ __all__ = ["record"]
 
 _RUNNER = """
 import sys
-from solkit.profiling._runner import main
+from solkit.profiling._profiler_runner import main
 main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
 """
 _GRACE_S = 60.0

@@ -21,9 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Device, PartBound, Report, Result
-from solkit.report import explain, fusion, parts, schema, units
+from solkit.report import explain, fusion, schema, units, widgets
 from solkit.report.tables import columns
-from solkit.roofline.hard import slack
+from solkit.roofline.hard_bound import slack
 
 __all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
 
@@ -36,11 +36,11 @@ def render(
     `explained` adds the ops behind each resource, and why the hard bound is below the roofline;
     `kernels` adds the kernels of each fusion level.
     """
-    parts.print_plainly(Group(*_page(report, console.width, explained, kernels)), console)
+    widgets.print_plainly(Group(*_page(report, console.width, explained, kernels)), console)
 
 
 def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterator[RenderableType]:
-    yield from parts.header(report)
+    yield from widgets.header(report)
     if len(report.results) > 1:
         yield Text()
         yield _overview(report.results)
@@ -59,7 +59,7 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
 
 def _overview(results: Sequence[Result]) -> Table:
     """A row per shape, labelled by the sizes that differ."""
-    names = parts.differing_sizes(results)
+    names = widgets.differing_sizes(results)
     table = columns(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
     for result in results:
         sizes = {name: result.shape[name] for name in names if name in result.shape}
@@ -74,29 +74,29 @@ def _overview(results: Sequence[Result]) -> Table:
 
 
 def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[RenderableType]:
-    bound, label = result.bound, parts.label_cells(result.bound)
+    bound, label = result.bound, widgets.label_cells(result.bound)
     title = Text(units.shape_words(result.shape), style="bold")
     yield Rule(title, align="left", characters="─", style="dim")
     limiter = f", limited by {bound.limiter}"
     sol = Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
-    yield parts.labelled([("SOL", sol)], label)
+    yield widgets.labelled([("SOL", sol)], label)
     yield Text()
-    yield parts.bars(result, label, width)
+    yield widgets.bars(result, label, width)
     yield Text()
-    yield parts.labelled(parts.bound_remarks(result, assumed), label)
+    yield widgets.labelled(widgets.bound_remarks(result, assumed), label)
     if result.work.unmodelled:
         ops = Text(", ".join(result.work.unmodelled), style="yellow")
-        yield parts.labelled([("unmodelled", ops)], label)
+        yield widgets.labelled([("unmodelled", ops)], label)
 
 
 def _explanation(result: Result, device: Device, file: str) -> Iterator[RenderableType]:
-    label = parts.label_cells(result.bound)
+    label = widgets.label_cells(result.bound)
     reasons = slack(result.work, result.bound, device)
-    yield parts.labelled((("hard lower", Text(reason)) for reason in reasons), label)
+    yield widgets.labelled((("hard lower", Text(reason)) for reason in reasons), label)
     yield Text()
     yield explain.contributors(result.bound, file)
     yield Text()
-    yield parts.labelled(explain.ceilings(result.bound), label)
+    yield widgets.labelled(explain.ceilings(result.bound), label)
 
 
 # --------------------------------------------------------------------------------------- JSON

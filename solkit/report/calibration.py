@@ -10,8 +10,8 @@ from rich.text import Text
 
 from solkit.core import Device
 from solkit.report import units
-from solkit.report.parts import print_plainly
 from solkit.report.tables import columns
+from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, Reading, Regime, doubts
 
 __all__ = ["overview", "render"]

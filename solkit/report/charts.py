@@ -22,9 +22,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from solkit.report.changes import Group
+from solkit.report.diff import Group
+from solkit.report.overview import Time, modelled_ms, time_of
 from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
-from solkit.report.standing import Time, modelled_ms, time_of
 from solkit.report.units import TELLING, ratio, shape_words, signed_duration
 
 __all__ = [

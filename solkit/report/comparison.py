@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Comparison, ComparisonReport, Difference, Ratio, Result, Verdict
-from solkit.report import parts, schema, units
+from solkit.report import schema, units, widgets
 from solkit.report.tables import columns
 
 __all__ = ["ComparisonJson", "ComparisonReportJson", "RatioJson", "RivalJson", "dumps", "render"]
@@ -37,14 +37,14 @@ _STYLES = {
 
 def render(report: ComparisonReport, console: Console) -> None:
     """Print a line per comparison, and remarks."""
-    parts.print_plainly(Group(*_page(report)), console)
+    widgets.print_plainly(Group(*_page(report)), console)
 
 
 def _page(report: ComparisonReport) -> Iterator[RenderableType]:
     device = report.device
     files = (report.base, *report.candidates)
     rows = [("base", files[0])] + [(f"candidate {n}", file) for n, file in enumerate(files) if n]
-    yield parts.labelled(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
+    yield widgets.labelled(((role, Text(file.path)) for role, file in rows), _LABEL_CELLS)
     yield Text.assemble((device.name, "bold"), f"  {device.sm_count} SMs")
     for failed in report.failed:
         yield Text(f"\n{units.shape_words(failed.shape)}: {failed.error}", style="red")
@@ -52,12 +52,12 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
         yield Text()
         yield _table(report)
         yield Text()
-        yield parts.labelled(_remarks(report), _LABEL_CELLS)
+        yield widgets.labelled(_remarks(report), _LABEL_CELLS)
 
 
 def _table(report: ComparisonReport) -> Table:
     """A row per comparison; shapes are named by the sizes that differ."""
-    names = parts.differing_sizes([comparison.base for comparison in report.comparisons])
+    names = widgets.differing_sizes([comparison.base for comparison in report.comparisons])
     table = columns(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
     for comparison in report.comparisons:
         shape = {
@@ -90,7 +90,7 @@ def _words(difference: Difference) -> str:
     return difference.value.replace("_", " ")
 
 
-def _remarks(report: ComparisonReport) -> Iterator[parts.Row]:
+def _remarks(report: ComparisonReport) -> Iterator[widgets.Row]:
     """Yield how the times were measured, what limits the ratios, or why there are none."""
     timed = next(
         (

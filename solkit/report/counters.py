@@ -11,7 +11,7 @@ from rich.text import Text
 from solkit.core import KernelAnalysis
 from solkit.report import units
 from solkit.report.tables import columns
-from solkit.roofline.kernel.counted import compared
+from solkit.roofline.kernel.counter_comparison import compared
 
 __all__ = ["in_unit", "remarks", "tables"]
 
@@ -44,7 +44,7 @@ def _table(kernel: KernelAnalysis) -> Table:
 
 
 def in_unit(value: float, unit: str) -> str:
-    """A figure in the unit of a `solkit.roofline.kernel.counted.CounterComparison`."""
+    """A figure in the unit of a `solkit.roofline.kernel.counter_comparison.CounterComparison`."""
     if unit == "share":
         return f"{100 * value:.0f} %"
     if unit == "waves":

@@ -10,7 +10,7 @@ from rich.text import Text
 from solkit.core import Device, KernelAnalysis, Measurement, Protocol, Result
 from solkit.report import counters, launches, short, units
 from solkit.report.advice import advised, kernels_seen
-from solkit.report.parts import (
+from solkit.report.widgets import (
     Row,
     bars,
     beaten_rows,

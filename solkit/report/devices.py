@@ -13,8 +13,8 @@ from rich.text import Text
 
 from solkit.core import Ceiling, ClockKind, Device
 from solkit.report import calibration
-from solkit.report.parts import print_plainly
 from solkit.report.tables import columns
+from solkit.report.widgets import print_plainly
 from solkit.roofline.calibration import Calibration, doubts
 from solkit.roofline.devices import aliases
 

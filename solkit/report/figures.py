@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from solkit.errors import InputError
 from solkit.extras import library
 from solkit.report import charts, units
-from solkit.report.changes import compare
+from solkit.report.diff import compare
+from solkit.report.overview import NamedReport, file_name
 from solkit.report.palette import LIGHT
-from solkit.report.standing import NamedReport, file_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def write(reports: Sequence[NamedReport], folder: Path | str) -> list[Path]:
     """Write every figure of the reports into a folder, as PNG and SVG.
 
     Args:
-        reports: from `solkit.report.standing.named`.
+        reports: from `solkit.report.overview.named`.
         folder: created if missing.
 
     Returns: The files, in the order of the page.

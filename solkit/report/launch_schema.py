@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from solkit.core import KernelAnalysis, Value
-from solkit.roofline.kernel.counted import compared
+from solkit.roofline.kernel.counter_comparison import compared
 
 __all__ = [
     "AccessJson",
@@ -198,7 +198,7 @@ class CountersJson(JsonModel):
 
 
 class ComparedJson(JsonModel):
-    """`solkit.roofline.kernel.counted.CounterComparison`."""
+    """`solkit.roofline.kernel.counter_comparison.CounterComparison`."""
 
     name: str
     unit: str

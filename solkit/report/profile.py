@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Profile, ProfiledKernel, ProfiledOp
-from solkit.report import parts, schema, units
+from solkit.report import schema, units, widgets
 from solkit.report.tables import columns
 
 __all__ = ["IdleJson", "KernelTimeJson", "OpJson", "ProfileJson", "dumps", "render"]
@@ -44,7 +44,7 @@ _FEWER = (0, 2, 6)
 
 def render(profile: Profile, console: Console, *, complete: bool = False) -> None:
     """Print the most important ops and kernels of a profile, or all of them if `complete`."""
-    parts.print_plainly(Group(*_page(profile, console.width, complete)), console)
+    widgets.print_plainly(Group(*_page(profile, console.width, complete)), console)
 
 
 def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableType]:
@@ -57,7 +57,7 @@ def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableTy
     if profile.failure:
         yield Text(f"{profile.failure}: this is what was profiled before", style="red")
     yield Text()
-    yield parts.labelled(_summary(profile), _LABEL)
+    yield widgets.labelled(_summary(profile), _LABEL)
     ranked = _ranked(profile)
     if ranked:
         yield Text()
@@ -69,7 +69,7 @@ def _page(profile: Profile, width: int, complete: bool) -> Iterator[RenderableTy
         yield _unbounded(profile, complete)
 
 
-def _summary(profile: Profile) -> Iterator[parts.Row]:
+def _summary(profile: Profile) -> Iterator[widgets.Row]:
     steps = f" over {profile.steps} step{'s' if profile.steps > 1 else ''}" if profile.steps else ""
     busy = f"busy {units.duration(profile.busy_ms)} ({_share(profile.busy_ms, profile.span_ms)})"
     span = units.duration(profile.span_ms)

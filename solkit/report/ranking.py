@@ -13,8 +13,8 @@ from rich.text import Text
 from solkit.core import Value
 from solkit.report import units
 from solkit.report.feature_words import words
-from solkit.report.parts import print_plainly
 from solkit.report.tables import columns
+from solkit.report.widgets import print_plainly
 from solkit.surrogate.model import Push
 from solkit.surrogate.plan import Action, Plan, Ranked
 

@@ -54,7 +54,7 @@ from solkit.report.launch_schema import (
     launch_model,
 )
 from solkit.report.sources import sources_of
-from solkit.roofline.hard import slack
+from solkit.roofline.hard_bound import slack
 
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint

@@ -18,7 +18,7 @@ from solkit.core import (
 )
 from solkit.report import counters, launches, units
 from solkit.report.advice import Advice, advised, kernels_seen
-from solkit.report.parts import (
+from solkit.report.widgets import (
     Row,
     beaten_rows,
     evidence_label,

@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Verdict
-from solkit.report import changes as comparison
-from solkit.report import standing, units
+from solkit.report import diff as comparison
+from solkit.report import overview, units
 from solkit.report.advice import Advice
-from solkit.report.parts import Row, factor_rows, labelled, print_plainly, verdict_text
+from solkit.report.overview import NamedReport
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.short import advice_words
-from solkit.report.standing import NamedReport
 from solkit.report.tables import columns
+from solkit.report.widgets import Row, factor_rows, labelled, print_plainly, verdict_text
 
 __all__ = ["index", "render"]
 
@@ -40,16 +40,16 @@ def render(reports: Sequence[NamedReport], console: Console, *, details: bool = 
 def index(reports: Sequence[NamedReport], console: Console) -> None:
     """Print a line per report, by falling cost."""
     rows = columns(["kernel"], ["SOL", "time", "gap", "cost"], ["verdict"])
-    for named, place in standing.worst_first(reports):
+    for named, place in overview.worst_first(reports):
         verdicts = Text(", ").join(
             verdict_text(v) for v in dict.fromkeys(r.verdict for r in named.report.results)
         )
         rows.add_row(Text(named.name), *_standing(place), verdicts)
     rule = Rule(Text("worst first", style="bold"), align="left", characters="─", style="dim")
-    print_plainly(Group(rule, rows, Text(standing.COST_FORMULA, style="dim"), Text()), console)
+    print_plainly(Group(rule, rows, Text(overview.COST_FORMULA, style="dim"), Text()), console)
 
 
-def _standing(place: standing.TimeOverview | None) -> tuple[Text, ...]:
+def _standing(place: overview.TimeOverview | None) -> tuple[Text, ...]:
     if place is None:
         return (Text("-"),) * 4
     modelled = "" if place.measured else " expected"
@@ -86,8 +86,8 @@ def _overview(report: ReportJson) -> Table:
         timed, score = result.measurement, result.score
         times = (
             result.bound.time_ms,
-            standing.expected_ms(result),
-            standing.modelled_ms(result),
+            overview.expected_ms(result),
+            overview.modelled_ms(result),
             timed.median_ms if timed else None,
         )
         rows.add_row(
@@ -103,7 +103,7 @@ def _overview(report: ReportJson) -> Table:
 
 def _gap(result: ResultJson) -> Text:
     """Return the gap of the measured time, else of the expected one."""
-    time, sol_ms = standing.time_of(result), result.bound.time_ms
+    time, sol_ms = overview.time_of(result), result.bound.time_ms
     if result.score and result.score.gap:
         return Text(units.ratio(result.score.gap))
     if time is None or time.measured or not sol_ms:
@@ -114,7 +114,7 @@ def _gap(result: ResultJson) -> Text:
 def _sections(report: ReportJson, details: bool) -> Iterator[RenderableType]:
     shown = list(report.results)
     if len(shown) > _DETAILED and not details:
-        shown = [standing.worst(shown)]
+        shown = [overview.worst(shown)]
     for result in shown:
         title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
         yield Text()
@@ -126,7 +126,7 @@ def _rows(result: ResultJson) -> Iterator[Row]:
     if result.gap:
         factors = ((f.name, f.factor or 1.0, f.evidence) for f in result.gap.factors)
         yield from factor_rows(factors)
-    for launch in standing.launches_seen(result):
+    for launch in overview.launches_seen(result):
         yield "launch", Text.assemble((launch.name, "bold"), f"  {' · '.join(_facts(launch))}")
     failed = result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE
     yield from (("errors", Text(error, style="red" if failed else "")) for error in result.errors)

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from solkit.core import Report, Result, Verdict
 from solkit.report import detailed, explain, short, units
-from solkit.report.parts import (
+from solkit.report.tables import columns
+from solkit.report.widgets import (
     differing_sizes,
     header,
     label_cells,
@@ -19,7 +20,6 @@ from solkit.report.parts import (
     print_plainly,
     verdict_text,
 )
-from solkit.report.tables import columns
 
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint

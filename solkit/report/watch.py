@@ -10,13 +10,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from solkit.report import standing, units
-from solkit.report.changes import compare
-from solkit.report.lines import line_number, modelled_times
-from solkit.report.parts import Row, labelled, print_plainly, verdict_text
+from solkit.report import overview, units
+from solkit.report.diff import compare
+from solkit.report.overview import named
 from solkit.report.schema import ReportJson, ResultJson, SourceJson
-from solkit.report.standing import named
+from solkit.report.source_lines import line_number, modelled_times
 from solkit.report.tables import columns
+from solkit.report.widgets import Row, labelled, print_plainly, verdict_text
 
 __all__ = ["render", "render_lines"]
 
@@ -68,11 +68,11 @@ def _overview(report: ReportJson, earlier: Mapping[str, ResultJson]) -> Table:
 
 
 def _cells(result: ResultJson) -> tuple[str, ...]:
-    timed, time, sol_ms = result.measurement, standing.time_of(result), result.bound.time_ms
+    timed, time, sol_ms = result.measurement, overview.time_of(result), result.bound.time_ms
     return (
         units.duration(sol_ms),
-        units.duration(standing.expected_ms(result)),
-        units.duration(standing.modelled_ms(result)),
+        units.duration(overview.expected_ms(result)),
+        units.duration(overview.modelled_ms(result)),
         units.duration(timed.median_ms if timed else None),
         units.ratio(time.median_ms / sol_ms) if time and sol_ms else "-",
     )
@@ -103,7 +103,7 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
         yield "changed", Text(change if everywhere else f"{', '.join(where)}: {change}")
     if not shapes and list(map(_cells, before.results)) == list(map(_cells, after.results)):
         yield "changed", Text("nothing but the source")
-    worst, earlier = standing.worst(after.results), {a for r in before.results for a in r.advice}
+    worst, earlier = overview.worst(after.results), {a for r in before.results for a in r.advice}
     yield from (("errors", Text(error, style="red")) for error in worst.errors)
     yield from (("next", Text(advice)) for advice in worst.advice if advice not in earlier)
 
@@ -112,7 +112,7 @@ def _rows(before: ReportJson, after: ReportJson) -> Iterator[Row]:
 
 
 def _lines(report: ReportJson, before: ReportJson | None) -> Iterator[RenderableType]:
-    result = standing.worst(report.results)
+    result = overview.worst(report.results)
     times = modelled_times(result, report.sources)
     if not times:
         return

@@ -18,9 +18,9 @@ from solkit.errors import InputError, UnsupportedError
 from solkit.extras import needed
 from solkit.service import answers, page, reports, requests
 from solkit.service.answers import STATUS_OF, answer_of, error_of
-from solkit.service.desk import REUSED, JobQueue
-from solkit.service.guard import COOKIE, Authenticator
-from solkit.service.remembered import Remembered
+from solkit.service.authentication import COOKIE, Authenticator
+from solkit.service.idempotency import Remembered
+from solkit.service.queue import REUSED, JobQueue
 from solkit.service.settings import ServiceSettings
 from solkit.service.store import ConflictError, Job, QueueFullError, Status
 
@@ -48,7 +48,7 @@ class _Call:
         owner: who asks.
         key: the client's id of the request.
         wait_s: seconds to wait for the result; ``None`` for the kind's own.
-        state: of the request, which tells `solkit.service.remembered` what it may keep.
+        state: of the request, which tells `solkit.service.idempotency` what it may keep.
     """
 
     desk: JobQueue

@@ -15,10 +15,10 @@ import solkit
 from solkit.errors import InputError, SolkitError
 from solkit.extras import needed
 from solkit.service import requests
-from solkit.service.desk import JobQueue
+from solkit.service.queue import JobQueue
 from solkit.service.requests import Ask, Candidate
 from solkit.service.store import Job, Status
-from solkit.service.telling import MOST_CHARACTERS, facts_of, shortened, told
+from solkit.service.summaries import MOST_CHARACTERS, facts_of, shortened, told
 
 with needed("mcp"):
     from mcp.server.mcpserver import MCPServer

@@ -14,7 +14,7 @@ from typing import Any
 
 from solkit.report.units import duration, settings
 from solkit.service.store import Job
-from solkit.service.telling import facts_of
+from solkit.service.summaries import facts_of
 
 __all__ = ["headline", "names_of", "title"]
 

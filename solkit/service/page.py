@@ -14,7 +14,7 @@ from solkit.service.curves import curve, sparkline
 from solkit.service.naming import headline, title
 from solkit.service.reports import has_report
 from solkit.service.store import Job, Point, Status
-from solkit.service.telling import told
+from solkit.service.summaries import told
 
 __all__ = ["HEADERS", "job_page", "missing_page", "overview"]
 

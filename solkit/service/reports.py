@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from solkit.errors import UnsupportedError
 from solkit.report import html, schema
-from solkit.report.standing import named
+from solkit.report.overview import named
 from solkit.service.store import Job, JobStore
 
 __all__ = ["HEADERS", "has_report", "report_of"]

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from solkit.errors import SolkitError
+from solkit.service.handlers import Workshop
 from solkit.service.settings import TEMPORARY, QueueSettings
 from solkit.service.store import Job, JobStore, Point
-from solkit.service.workshop import Workshop
 
 __all__ = ["main"]
 

@@ -22,8 +22,8 @@ import numpy as np
 from solkit.core import Device, KernelAnalysis, canonical
 from solkit.core.quantities import binary_bytes, duration, significant
 from solkit.errors import InputError
-from solkit.llm.asking import Asking, ParsedAnswer, Unread
-from solkit.llm.chat import Message, Request, without_thought
+from solkit.llm.client import Message, Request, without_thought
+from solkit.llm.retry import Asking, ParsedAnswer, Unread
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.text import kernel_text
 from solkit.surrogate.table import Entry

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.analysis.cache import Cache
-from solkit.analysis.content import Stamps, stamp
+from solkit.analysis.dependencies import Stamps, stamp
 from solkit.core import Tolerance
 
 

@@ -12,7 +12,7 @@ from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.roofline import devices
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 
 GATHER = """
 import torch

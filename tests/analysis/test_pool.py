@@ -8,7 +8,7 @@ import time
 import pytest
 
 from solkit.analysis import pool as pools
-from solkit.analysis.content import Stamps
+from solkit.analysis.dependencies import Stamps
 from solkit.analysis.pool import Answer, Asked, Pool, Request, Source
 from solkit.errors import SolkitError
 

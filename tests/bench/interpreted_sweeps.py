@@ -6,7 +6,7 @@ import inspect
 import torch
 
 from solkit.core import Tolerance
-from solkit.measure.checking.closeness import judge
+from solkit.measure.checking.tolerance import judge
 
 # Sizes that divide no block, and parameters that reach each branch.
 CASES = {
@@ -72,7 +72,7 @@ def judged(module, shape, params):
 
 
 def errors(folder):
-    """For each case what `solkit.measure.checking.closeness.judge` says."""
+    """For each case what `solkit.measure.checking.tolerance.judge` says."""
     return {
         name: judged(load(folder / f"{name.strip()}.py"), shape, params)
         for name, (shape, params) in CASES.items()

@@ -19,7 +19,7 @@ from solkit.datasets.facts import facts_to_json
 from solkit.datasets.store import Store, Tables
 from solkit.roofline import devices
 from solkit.roofline.calibration import calibrated
-from solkit.roofline.kernel.described import described
+from solkit.roofline.kernel.evaluate import described
 
 ROW = Outcome(
     "k", "copy", "copy", "zoo", "copy/N=4", "h100-sxm", {}, Verdict.CORRECT,

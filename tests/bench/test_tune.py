@@ -16,7 +16,7 @@ import tune
 from solkit.core import Outcome, TuneSettings, Verdict
 from solkit.kernelfiles import load
 from solkit.measure.benches import RecordedBench
-from solkit.pipeline.grounds import recorded_ground
+from solkit.pipeline.tuning_context import recorded_ground
 
 ROOT = Path(__file__).parents[2]
 BASE = Outcome(

@@ -14,8 +14,8 @@ import pytest
 from fakes import VALID
 from recordings import outcome
 
-from solkit.collect import Limits, Workload, cells, collect, recorded, surveyed
-from solkit.collect.choice import NEAR_BEST, REPEAT
+from solkit.collect import Limits, Workload, collect, recorded, surveyed, workloads
+from solkit.collect.sampling import NEAR_BEST, REPEAT
 from solkit.core import Configuration, Space, Verdict
 from solkit.datasets import outcomelog
 from solkit.datasets.kernels import select
@@ -40,7 +40,7 @@ def resolved_late(future, value):
 
 @pytest.fixture
 def fakes_(monkeypatch):
-    monkeypatch.setattr(cells.toolchain, "missing", lambda _: "")
+    monkeypatch.setattr(workloads.toolchain, "missing", lambda _: "")
     return fakes.fake(monkeypatch)
 
 
@@ -177,7 +177,7 @@ def test_more_is_tried_first_of_problems_with_no_good_ones_but_the_searchs(run, 
 
 def test_kernels_are_surveyed_while_others_compile(run, fakes_, monkeypatch):
     """Or a run after others, which orders little of each kernel, waits for the compiler."""
-    monkeypatch.setattr(cells, "_SURVEYED", 1)
+    monkeypatch.setattr(workloads, "_SURVEYED", 1)
     ahead, _ = fakes_
     space, compiled = ahead.space, ahead.compiled
     first, second = Future(), Future()
@@ -407,13 +407,13 @@ def test_extensions_are_built_where_there_are_the_tools(fakes_, tmp_path, monkey
         return {cell.name for cell in surveyed(kernels, fakes_[0], told.append) if cell}
 
     assert (names(), told) == ({"c", "d"}, [])
-    monkeypatch.setattr(cells.toolchain, "missing", lambda _: "nvcc")
+    monkeypatch.setattr(workloads.toolchain, "missing", lambda _: "nvcc")
     assert names() == {"d"}
     assert told == ["1 kernels in CUDA C++ are left out, as there is no nvcc"]
 
 
 def test_kernels_whose_extensions_build_hold_up_no_others(fakes_, tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "_SURVEYED", 1)
+    monkeypatch.setattr(workloads, "_SURVEYED", 1)
     for n in range(6):
         (tmp_path / f"builds_{n}.py").write_text("from torch.utils import cpp_extension\n")
     for name in "az":

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from solkit.core import Brief
-from solkit.llm.chat import Answered, Message, Reply, Request
+from solkit.llm.client import Answered, Message, Reply, Request
 from solkit.roofline import devices
 
 CANARY_KEY = "sk-canary-0123456789abcdef"

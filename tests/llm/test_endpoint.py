@@ -13,7 +13,7 @@ from model_fakes import CANARY_KEY, REQUEST, completion, says, serving
 
 from solkit.errors import InputError, UnsupportedError
 from solkit.llm import keys
-from solkit.llm.chat import Failure, Reply, Trouble
+from solkit.llm.client import Failure, Reply, Trouble
 from solkit.llm.endpoint import Endpoint, Limits
 
 pytest.importorskip("openai")

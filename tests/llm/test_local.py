@@ -13,9 +13,9 @@ import pytest
 from model_fakes import REQUEST, brief_of, random_llama
 
 from solkit.errors import InputError, UnsupportedError
-from solkit.llm.chat import Reply, Trouble
-from solkit.llm.exchanges import Exchanges, read_exchanges
+from solkit.llm.client import Reply, Trouble
 from solkit.llm.local import LocalModel
+from solkit.llm.transcript import Exchanges, read_exchanges
 from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
 SMALL = replace(REQUEST, max_tokens=12)

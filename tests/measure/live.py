@@ -15,7 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from solkit.measure.guarded import checks
+from solkit.measure.guarded import correctness
 
 _SUMMED_AS_THEY_ARE = (torch.int64, torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
@@ -28,7 +28,7 @@ class Live:
         self.peaks = defaultdict(int)
         self._storages, self._shared = {}, 0
         self._lock = threading.RLock()
-        allocate = checks.allocate
+        allocate = correctness.allocate
 
         def counted(size, device):
             block = allocate(size, device)
@@ -42,7 +42,7 @@ class Live:
             block.close = closed
             return block
 
-        monkeypatch.setattr(checks, "allocate", counted)
+        monkeypatch.setattr(correctness, "allocate", counted)
 
     def say(self, stage):
         self.stage = stage

@@ -14,7 +14,7 @@ from solkit.core import Facts, KernelAnalysis, Launch
 from solkit.measure.guarded import candidate as candidates
 from solkit.measure.guarded import referee as referees
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.conditions import Sample, summarise
+from solkit.measure.timing.clocks import Sample, summarise
 
 HEAD = """
 import torch

@@ -32,14 +32,14 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_map
 from solkit.core import MeasureSettings, Verdict
 from solkit.kernelfiles import Workload, load
 from solkit.measure import Session, is_available
-from solkit.measure.checking.closeness import judge
 from solkit.measure.checking.exact import exact_reference
-from solkit.measure.distrust import guard
+from solkit.measure.checking.tolerance import judge
+from solkit.measure.distrust import cheat_detection
+from solkit.measure.distrust.cheat_detection import CheatDetector
 from solkit.measure.distrust.delegation import Operators, by_operators
 from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.guard import CheatDetector
-from solkit.measure.distrust.identities import Identities
-from solkit.measure.distrust.suspicion import suspicions
+from solkit.measure.distrust.replaced_functions import Identities
+from solkit.measure.distrust.source_suspicion import suspicions
 
 HERE = Path(__file__).parent
 LIMIT_S = 300  # only a child that hangs takes so long
@@ -456,7 +456,7 @@ def ready():
     """What forks would else do each on its own, as the server does for the real ones."""
     torch.set_num_threads(1)  # forks do not inherit OpenMP's threads
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guard, "_known", Identities())
+        patch.setattr(cheat_detection, "_known", Identities())
         gc.collect()
         gc.freeze()
         yield

@@ -11,12 +11,12 @@ import torch
 
 import solkit.ops
 from solkit.ops import OPERATORS, Family, Operator, Selects, operator
-from solkit.roofline.work import fixed
+from solkit.roofline.work import constants
 from solkit.roofline.work.costs import _base as costs
 from solkit.roofline.work.liveness import _base as needs
-from solkit.roofline.work.liveness import _writes as writes
+from solkit.roofline.work.liveness import _in_place as writes
 
-structure = sys.modules["solkit.roofline.work.structure"]
+structure = sys.modules["solkit.roofline.work.zero_propagation"]
 EMITTED = Path(__file__).with_name("emitted.txt").read_text(encoding="utf-8").split()
 """Operators that tracing emits: the micro problems, torch's samples, the zoo, KernelBench and
 SOL-ExecBench, as ``python bench/works.py operators`` lists them."""
@@ -49,7 +49,7 @@ def test_records_are_read_without_torch():
         ("needs", needs._RULES, set()),
         ("writes", writes._RULES, {"in place"}),  # torch's pointwise in-place forms as well
         ("zeros", structure._RULES, set()),
-        ("limits", fixed._RANGES, set()),
+        ("limits", constants._RANGES, set()),
     ],
 )
 def test_records_name_the_rules_that_there_are(field, rules, unnamed):

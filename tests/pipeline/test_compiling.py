@@ -15,7 +15,7 @@ from solkit.core import AnalysisStatus, EvolveSettings, MeasureSettings
 from solkit.errors import InputError
 from solkit.pipeline.compiling import first_parent, peer
 from solkit.pipeline.evolving import _Run
-from solkit.pipeline.evolving_world import Original
+from solkit.pipeline.kernel_evaluator import Original
 from solkit.pipeline.preparing import Preparation
 from solkit.roofline.devices import find
 

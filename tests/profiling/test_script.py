@@ -12,7 +12,7 @@ import pytest
 
 import solkit
 from solkit.errors import InputError
-from solkit.profiling import _runner, script
+from solkit.profiling import _profiler_runner, script
 from solkit.profiling.trace_reader import read
 
 TRAINING = """
@@ -49,13 +49,13 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
 def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
     path = tmp_path / "train.py"
     path.write_text("from solkit.profiling import _runner\nraise _runner._EnoughError")
-    monkeypatch.setattr(_runner, "profile", lambda **_: contextlib.nullcontext())
-    monkeypatch.setattr(_runner._Steps, "install", lambda _: None)
+    monkeypatch.setattr(_profiler_runner, "profile", lambda **_: contextlib.nullcontext())
+    monkeypatch.setattr(_profiler_runner._Steps, "install", lambda _: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        _runner.main("trace.json", 1, str(path), "an argument")
+        _profiler_runner.main("trace.json", 1, str(path), "an argument")
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)

@@ -4,7 +4,7 @@ import pytest
 
 from solkit.errors import InputError
 from solkit.report import figures, schema
-from solkit.report.standing import named
+from solkit.report.overview import named
 
 pytest.importorskip("matplotlib", reason="figures need solkit[report]")
 

@@ -25,8 +25,8 @@ from solkit.core import (
 )
 from solkit.report import schema
 from solkit.report.html import _plotly
+from solkit.report.overview import named
 from solkit.report.palette import LIGHT
-from solkit.report.standing import named
 
 pytest.importorskip("jinja2", reason="the pages need solkit[report]")
 pytest.importorskip("plotly", reason="the pages need solkit[report]")

@@ -8,7 +8,7 @@ import pytest
 
 from solkit.core import Ceiling
 from solkit.report import schema
-from solkit.report.standing import named
+from solkit.report.overview import named
 
 pytest.importorskip("jinja2", reason="the pages need solkit[report]")
 pytest.importorskip("plotly", reason="the pages need solkit[report]")

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from solkit.core import FailedShape, Verdict
 from solkit.report import schema, summary
-from solkit.report.standing import named
+from solkit.report.overview import named
 
 
 def page(*reports, width=110, details=False, files=("a.json", "b.json")):

@@ -33,7 +33,7 @@ _PATIENT_S = 4.0
 
 _TIMES_PARENT = 4.0
 """How many times its parent's error a variant may have: 2.1 for the largest of many errors, and 2
-for another order of operations (see `solkit.measure.checking.closeness`)."""
+for another order of operations (see `solkit.measure.checking.tolerance`)."""
 
 _LEAST_SHARE = 2.0**-15
 """Error that is always allowed, relative to an output and to their root mean square (ibid.)."""

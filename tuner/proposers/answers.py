@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Union
 
 from solkit.core.syntax import jitted, used_by
-from solkit.llm.chat import without_thought
-from solkit.measure.distrust.suspicion import suspicions
+from solkit.llm.client import without_thought
+from solkit.measure.distrust.source_suspicion import suspicions
 from solkit.tuner.proposers.problem import Kept, Original, unified
 from solkit.tuner.proposers.reading import Reason, RefusedError
 from solkit.tuner.proposers.safety import check_safe

@@ -16,7 +16,7 @@ from string import Template
 from solkit.core import Bound, Brief, Device, Gap, GapFactor, KernelAnalysis, Result, Tried, Value
 from solkit.core.quantities import amount, binary_bytes, duration, significant
 from solkit.errors import InputError
-from solkit.llm.chat import Message
+from solkit.llm.client import Message
 from solkit.tuner.proposers.safety import ALLOWED_IMPORTS
 
 __all__ = ["PROMPT_VERSION", "messages_for"]

@@ -1,7 +1,7 @@
 """A proposer that asks a language model, whichever way it is reached.
 
 What it asks is made by `briefing`, what comes back is read by `answers`; in between is
-`solkit.llm.asking`.
+`solkit.llm.retry`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from solkit.core import Brief, Proposal
 from solkit.errors import InputError
-from solkit.llm.asking import Asking, ParsedAnswer, Retries, Unread
 from solkit.llm.budget import Budget
-from solkit.llm.chat import Chat, Request
-from solkit.llm.exchanges import Exchanges
+from solkit.llm.client import Chat, Request
+from solkit.llm.retry import Asking, ParsedAnswer, Retries, Unread
+from solkit.llm.transcript import Exchanges
 from solkit.tuner.proposers.answers import Answer, Reader
 from solkit.tuner.proposers.briefing import PROMPT_VERSION, messages_for
 from solkit.tuner.proposers.reading import RefusedError

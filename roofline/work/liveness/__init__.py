@@ -17,13 +17,13 @@ from typing import Any
 
 from solkit.roofline.work.liveness import (  # noqa: F401 (importing a family registers its rules)
     _elementwise,
+    _in_place,
     _lookups,
     _products,
     _recurrent,
     _reductions,
     _shapes,
     _windows,
-    _writes,
 )
 from solkit.roofline.work.liveness._base import Region, rule_of
 from solkit.roofline.work.liveness._geometry import (
@@ -33,7 +33,7 @@ from solkit.roofline.work.liveness._geometry import (
     sliced,
     without,
 )
-from solkit.roofline.work.liveness._writes import writing_rule_of
+from solkit.roofline.work.liveness._in_place import writing_rule_of
 from solkit.roofline.work.masks import both
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 from solkit.roofline.work.regions import covers, overlap

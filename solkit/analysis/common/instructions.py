@@ -9,8 +9,8 @@ import re
 from collections import Counter
 
 from solkit.adapters.sass import Code, Instruction
-from solkit.analysis.common.kinds import KINDS, kind_of
-from solkit.analysis.common.pace import paces_of
+from solkit.analysis.common.instruction_kinds import KINDS, kind_of
+from solkit.analysis.common.warp_throughput import paces_of
 from solkit.core import InstructionCount, InstructionMix
 
 __all__ = ["KINDS", "mix_of"]

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.contention import AtomicContention
-from solkit.analysis.common.counted import Extent
-from solkit.analysis.common.manners import AccessModifiers, ptx_manner
+from solkit.analysis.common.access_counts import Extent
+from solkit.analysis.common.access_modifiers import AccessModifiers, ptx_manner
+from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
@@ -161,7 +161,7 @@ def stored_parameters(kernel: Kernel) -> frozenset[str]:
 class Lanes:
     """Counts every lane of every access of the followed blocks.
 
-    Keys of the tables: (site, name) with the names of `solkit.analysis.common.counted.TOTALS`,
+    Keys of the tables: (site, name) with the names of `solkit.analysis.common.access_counts.TOTALS`,
     ``"fresh"`` (distinct sectors not touched before), ``"made"`` and ``"moves"`` (as in `Spots`);
     (shared site, name) with ``"requests"``, ``"wavefronts"``, ``"least"``; (name, block's number)
     with ``"runs"``, ``"warps"``, ``"lanes"``; and, for the plain loads of a block of code,
@@ -360,7 +360,7 @@ class _Pattern:
     """What an execution touches, for each block, or for one if all are equal.
 
     Attributes:
-        sectors, lines, distinct, paired: as in `solkit.analysis.common.counted.TOTALS`.
+        sectors, lines, distinct, paired: as in `solkit.analysis.common.access_counts.TOTALS`.
         touched: the distinct sectors, relative to the block's first; -1 in between.
     """
 

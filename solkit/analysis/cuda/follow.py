@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
-from solkit.analysis.common.outside import outside_bytes
+from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array, as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS

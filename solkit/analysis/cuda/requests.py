@@ -15,7 +15,7 @@ import numpy as np
 
 from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis.common.counted import (
+from solkit.analysis.common.access_counts import (
     TOTALS,
     AccessCounts,
     Extent,

@@ -6,7 +6,7 @@ one launch, although some libraries need several for it (a sort, a convolution b
 """
 
 from solkit.analysis.library.facts import library_facts, with_operators
-from solkit.analysis.library.watching import (
+from solkit.analysis.library.operator_recorder import (
     LibraryLaunch,
     LibraryOp,
     LibraryRecording,

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from solkit.analysis.library.watching import LibraryLaunch, LibraryOp
+from solkit.analysis.library.operator_recorder import LibraryLaunch, LibraryOp
 from solkit.core import Access, Depth, Device, Facts, Launch, Requests, Reuse, Stream
 from solkit.roofline.precision import Rule, contraction_dtype
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
-from solkit.analysis.common.contention import AtomicContention
-from solkit.analysis.common.counted import Extent
-from solkit.analysis.common.outside import outside_bytes
+from solkit.analysis.common.access_counts import Extent
+from solkit.analysis.common.atomic_contention import AtomicContention
+from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.triton.arithmetic import element_bytes, lead
 from solkit.analysis.triton.control import Descriptor
@@ -80,7 +80,7 @@ def vector_bytes(operation: Operation, widths: Widths) -> int | None:
 class Whole:
     """Counts every lane of every request of the followed programs.
 
-    Keys of `counts`: (operation, name) with the names of `solkit.analysis.common.counted.TOTALS`;
+    Keys of `counts`: (operation, name) with the names of `solkit.analysis.common.access_counts.TOTALS`;
     and for plain loads, over each step of the code: ``"apart"``, the sum of their distinct sectors,
     and ``"together"``, the sectors that are distinct among all.
 

@@ -23,7 +23,7 @@ class Step:
     """Instructions of one kind that do not depend on each other, or in a chain.
 
     Attributes:
-        kind: of `solkit.analysis.common.kinds.KINDS`.
+        kind: of `solkit.analysis.common.instruction_kinds.KINDS`.
         count: of one warp.
         serial: how many of them follow one another.
         width: bytes that a thread moves with one.

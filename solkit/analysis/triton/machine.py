@@ -1,7 +1,7 @@
 """What LLVM and ptxas make of a kernel's IR, estimated: its instructions by kind, and their pace.
 
 Used at the lowered depth. Each operation of the IR becomes so many instructions of a warp, in steps
-(`Step`). One warp goes through the steps as `solkit.analysis.common.pace` goes through machine
+(`Step`). One warp goes through the steps as `solkit.analysis.common.warp_throughput` goes through machine
 code: in order, waiting for operands, with the same cycles. The result has the form of a mix that
 was read from machine code, so `solkit.roofline.kernel.model` treats both alike.
 
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from solkit.adapters.triton_ir import Block, Function, Operation
-from solkit.analysis.common.kinds import KINDS
-from solkit.analysis.common.pace import COSTS, MEMORY_CYCLES
+from solkit.analysis.common.instruction_kinds import KINDS
+from solkit.analysis.common.warp_throughput import COSTS, MEMORY_CYCLES
 from solkit.analysis.triton.exchanges import Step
 from solkit.analysis.triton.relevance import ACCESSES
 from solkit.analysis.triton.steps import steps_of
@@ -51,7 +51,7 @@ class _Spent:
 
 @dataclass
 class _Warp:
-    """A warp alone on its scheduler, as in `solkit.analysis.common.pace`."""
+    """A warp alone on its scheduler, as in `solkit.analysis.common.warp_throughput`."""
 
     now: float = 0.0
     spent: dict[int, _Spent] = field(default_factory=dict)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse
 from solkit.adapters.triton_ptx import vector_widths
-from solkit.analysis.common.counted import (
+from solkit.analysis.common.access_counts import (
     TOTALS,
     AccessCounts,
     Extent,
@@ -27,7 +27,7 @@ from solkit.analysis.common.counted import (
     traffic,
     unevenness,
 )
-from solkit.analysis.common.manners import ttgir_manner
+from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.estimates import estimated_shared_traffic

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
-from solkit.analysis.common.counted import spread_out
+from solkit.analysis.common.access_counts import spread_out
 from solkit.analysis.triton.control import Blind
 from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.programs import Programs

@@ -27,10 +27,10 @@ import solkit
 from solkit.core import Configuration, Device, MeasureSettings, Outcome, Source, StoredFacts
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches._base import Bench
-from solkit.measure.benches.bundles import Bundle
-from solkit.measure.benches.far import FarAhead, Lender
-from solkit.measure.benches.many import ManyBench
+from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.recorded import RecordedBench
+from solkit.measure.benches.remote_compile import FarAhead, Lender
+from solkit.measure.benches.source_archive import Bundle
 from solkit.measure.outcomes import PreparedCandidate
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Any
 from solkit.core import Device, MeasureSettings
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches.hosting import Guarded, Host, Kind, Trusted, call, portable
-from solkit.measure.benches.many import ManyBench
+from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.processes.jobs import ending
 

@@ -10,7 +10,7 @@ gets a `ClusterLostError`, and everything measured so far is in its log. A worke
 lost is replaced as soon as the cluster has a free GPU; others measure meanwhile what it had.
 
 No shared folder is needed: kernel files travel with their configurations, and outcomes come back.
-Nodes without a GPU compile ahead for those with one (`solkit.measure.benches.far`).
+Nodes without a GPU compile ahead for those with one (`solkit.measure.benches.remote_compile`).
 
 SolKit must be installed on all nodes, in the driver's version.
 """
@@ -37,11 +37,11 @@ from solkit.errors import (
 )
 from solkit.extras import check, library
 from solkit.measure.benches._base import Bench
-from solkit.measure.benches.far import Done, Job, Lender, help_out
 from solkit.measure.benches.hosting import Host, Kind, Surroundings, Trusted, call
 from solkit.measure.benches.local import ProcessLink
-from solkit.measure.benches.many import ManyBench
+from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
+from solkit.measure.benches.remote_compile import Done, Job, Lender, help_out
 
 __all__ = ["Cluster", "ray_bench"]
 

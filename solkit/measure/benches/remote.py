@@ -23,8 +23,8 @@ from solkit.core import Configuration, Device, Outcome
 from solkit.datasets.kernels import Kernel, kernel_at, kernel_of
 from solkit.errors import UnsupportedError
 from solkit.measure.benches._base import Bench, Log
-from solkit.measure.benches.bundles import Bundle, bundle_of
 from solkit.measure.benches.hosting import About, Answer, Order, Report
+from solkit.measure.benches.source_archive import Bundle, bundle_of
 from solkit.measure.outcomes import PreparedCandidate, kernel_fields
 
 __all__ = ["Link", "RemoteBench", "Trade"]

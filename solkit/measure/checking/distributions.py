@@ -11,7 +11,7 @@ from functools import partial
 
 import torch
 
-from solkit.measure.checking.parts import count, flat, in_parts, parts
+from solkit.measure.checking.chunked_tensors import count, flat, in_parts, parts
 
 __all__ = ["DISTRIBUTIONS", "MIXED", "NEAR", "ZEROS", "Distribution", "spreads_not", "widened"]
 

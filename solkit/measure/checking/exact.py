@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_map
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.parts import flat, parts, slabs
+from solkit.measure.checking.chunked_tensors import flat, parts, slabs
 
 __all__ = [
     "Exact",

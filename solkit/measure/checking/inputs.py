@@ -13,8 +13,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from solkit.core import Value, Verdict
 from solkit.errors import KernelFileError, UnsupportedError
 from solkit.kernelfiles import LoadedKernel, Workload
+from solkit.measure.checking.chunked_tensors import equal_bytes, fingerprint
 from solkit.measure.checking.faults import verdict_of
-from solkit.measure.checking.parts import equal_bytes, fingerprint
 
 __all__ = [
     "bound_workload",

@@ -29,8 +29,8 @@ from itertools import permutations
 import torch
 
 from solkit.kernelfiles import Workload
+from solkit.measure.checking.chunked_tensors import count
 from solkit.measure.checking.inputs import is_unchanged, tensors_of
-from solkit.measure.checking.parts import count
 
 __all__ = ["SLOW_S", "Draws", "are_free", "draws_for", "vary"]
 

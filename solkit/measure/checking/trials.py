@@ -13,7 +13,7 @@ from solkit.core import Tolerance, Value
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.closeness import Standard, compare, is_explained
+from solkit.measure.checking.chunked_tensors import count, flat, parts
 from solkit.measure.checking.distributions import (
     DISTRIBUTIONS,
     MIXED,
@@ -26,7 +26,7 @@ from solkit.measure.checking.distributions import (
 from solkit.measure.checking.exact import Exact, TooLargeError, TooSlowError, exact_reference
 from solkit.measure.checking.faults import ALL_DISTRIBUTIONS, ContextLostError
 from solkit.measure.checking.inputs import distinct, fresh, tensors_of
-from solkit.measure.checking.parts import count, flat, parts
+from solkit.measure.checking.tolerance import Standard, compare, is_explained
 
 __all__ = ["Trial", "Trials", "naming"]
 

@@ -6,7 +6,7 @@ Three kinds of evidence, each of which sees what another misses:
 extension launched;
 - the operators that a call hands to torch, from its dispatcher: this works on a CPU, and for
 library kernels with unknown names;
-- the source (`solkit.measure.distrust.suspicion`), which is a hint, not a proof. Allocating,
+- the source (`solkit.measure.distrust.source_suspicion`), which is a hint, not a proof. Allocating,
 viewing, copying, casting, reducing and pointwise work by torch is allowed beside a custom kernel.
 Contractions, convolutions, attention, normalisations, scans and sorts are not: they are the task.
 """

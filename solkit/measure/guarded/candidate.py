@@ -26,9 +26,9 @@ from solkit.kernelfiles.rounding import round_to_tf32
 from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import explain, verdict_of
 from solkit.measure.checking.inputs import bound_workload, poison
+from solkit.measure.distrust.cheat_detection import CheatDetector
 from solkit.measure.distrust.delegation import Operators
 from solkit.measure.distrust.findings import Finding
-from solkit.measure.distrust.guard import CheatDetector
 from solkit.measure.guarded.imports import Imports
 from solkit.measure.guarded.sharing import Block, Packed, attach, plain, unpack
 from solkit.measure.timing.activities import ActivityError

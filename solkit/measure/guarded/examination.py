@@ -15,12 +15,12 @@ from solkit.kernelfiles.seeding import seed_everything
 from solkit.measure.checking.faults import CandidateError
 from solkit.measure.checking.inputs import digest_of, fresh
 from solkit.measure.checking.trials import Trial
-from solkit.measure.guarded.checks import Checks, Setup
+from solkit.measure.guarded.correctness import Checks, Setup
+from solkit.measure.guarded.fresh_inputs import Redraws, ReferenceGraph, Shared, secret
 from solkit.measure.guarded.messages import Judgement, Request, Samples
-from solkit.measure.guarded.redraws import Redraws, ReferenceGraph, Shared, secret
 from solkit.measure.guarded.remote import Remote
 from solkit.measure.guarded.sharing import read
-from solkit.measure.timing.conditions import screen
+from solkit.measure.timing.clocks import screen
 from solkit.measure.timing.median_interval import median_interval
 from solkit.measure.timing.protocols import TimingProtocol, find
 from solkit.measure.timing.sampling import (

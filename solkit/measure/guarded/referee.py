@@ -1,7 +1,7 @@
 """The referee's process: answers the session's requests, one at a time.
 
 It owns the inputs, the expected outputs, the comparison and the verdict
-(`solkit.measure.guarded.examination`, `solkit.measure.timing.turns`).
+(`solkit.measure.guarded.examination`, `solkit.measure.timing.alternating_comparison`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from solkit.core import Verdict
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.faults import CandidateError, ContextLostError
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.distrust import guard
-from solkit.measure.guarded.checks import Setup
+from solkit.measure.distrust import cheat_detection
+from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.imports import Imports
 from solkit.measure.guarded.messages import (
@@ -41,8 +41,8 @@ from solkit.measure.guarded.messages import (
 )
 from solkit.measure.guarded.remote import CandidateDiedError, Remote, prepare
 from solkit.measure.timing.activities import ActivityError
+from solkit.measure.timing.alternating_comparison import compare
 from solkit.measure.timing.machine import machine_for
-from solkit.measure.timing.turns import compare
 from solkit.processes.channel import Channel, ClosedError, Frame
 
 __all__ = ["main", "warm_up"]
@@ -174,7 +174,7 @@ def warm_up() -> None:
     """
     importlib.import_module("solkit.measure.guarded.candidate")
     importlib.import_module("torch._dynamo")  # dispatch modes import it on first use
-    guard.prepare()
+    cheat_detection.prepare()
     prepare()
 
 

@@ -33,7 +33,7 @@ from solkit.measure.guarded.messages import (
     encode,
 )
 from solkit.measure.guarded.processes import Processes
-from solkit.measure.guarded.waiting import LostError, Wait
+from solkit.measure.guarded.supervision import LostError, Wait
 from solkit.measure.timing.gpu_lock import Company, nvml
 from solkit.measure.timing.protocols import find
 from solkit.processes.channel import ClosedError

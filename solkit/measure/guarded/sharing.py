@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import cuda_memory
-from solkit.measure.checking.parts import equal_bytes
+from solkit.measure.checking.chunked_tensors import equal_bytes
 
 __all__ = ["Block", "Packed", "allocate", "attach", "offsets_of", "pack", "plain", "unpack"]
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import torch
 
-from solkit.measure.sensitivity.regions import Region
 from solkit.measure.sensitivity.relations import Relations
+from solkit.measure.sensitivity.sectors import Region
 
 __all__ = ["Change", "Changes"]
 

@@ -15,8 +15,8 @@ from solkit.measure.sensitivity.changes import Change, Changes
 from solkit.measure.sensitivity.confidence import lower_bound
 from solkit.measure.sensitivity.outputs import OutputChange, Outputs, changed
 from solkit.measure.sensitivity.products import Contraction, contractions_of
-from solkit.measure.sensitivity.regions import Region, regions_of
 from solkit.measure.sensitivity.relations import relations_of
+from solkit.measure.sensitivity.sectors import Region, regions_of
 
 __all__ = ["LIMIT_S", "RISK", "SAMPLES", "needed"]
 

@@ -15,7 +15,7 @@ __all__ = ["OutputChange", "Outputs"]
 _CHUNK = 1 << 24
 _MARGIN = 4.0
 """Times the tolerance: a kernel may be off by it on either inputs, and by what rounding explains
-(`solkit.measure.checking.closeness`)."""
+(`solkit.measure.checking.tolerance`)."""
 
 
 @dataclass(frozen=True)

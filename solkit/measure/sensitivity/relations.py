@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from solkit.measure.sensitivity.regions import Region
+from solkit.measure.sensitivity.sectors import Region
 
 __all__ = ["Relations", "relations_of"]
 

@@ -13,7 +13,7 @@ import torch
 
 from solkit.core import KernelAnalysis
 from solkit.errors import UnsupportedError
-from solkit.measure.timing.conditions import ConditionSampler
+from solkit.measure.timing.clocks import ConditionSampler
 from solkit.measure.timing.protocols import PROTOCOLS, TimingProtocol
 from solkit.measure.timing.sampling import Timer
 from solkit.measure.timing.timers import CuptiTimer, EventTimer, FlushBuffer, L2Flush, captured

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from solkit.errors import WorkerError
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.conditions import Interval
+from solkit.measure.timing.clocks import Interval
 from solkit.measure.timing.median_interval import median_interval
 
 __all__ = [

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import solkit
 from solkit.extras import library
 from solkit.report.html import _filters, _views
+from solkit.report.overview import COST_FORMULA, NamedReport
 from solkit.report.palette import DARK, LIGHT
-from solkit.report.standing import COST_FORMULA, NamedReport
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -51,7 +51,7 @@ def page(
     """The whole page as text.
 
     Args:
-        reports: from `solkit.report.standing.named`. One gives a page about a kernel; several give
+        reports: from `solkit.report.overview.named`. One gives a page about a kernel; several give
             an index, worst first, and a comparison if they share shapes.
         failures: files without a report.
         written: when.

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 from solkit.core import Verdict
 from solkit.report import charts
-from solkit.report.changes import Group, compare, source_diff
+from solkit.report.diff import Group, compare, source_diff
 from solkit.report.html import _plotly
-from solkit.report.lines import Line, lines
-from solkit.report.parts import evidence_label
-from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
-from solkit.report.standing import (
+from solkit.report.overview import (
     NamedReport,
     Time,
     TimeOverview,
@@ -23,6 +20,9 @@ from solkit.report.standing import (
     worst,
     worst_first,
 )
+from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
+from solkit.report.source_lines import Line, lines
+from solkit.report.widgets import evidence_label
 
 __all__ = [
     "ComparisonView",

@@ -34,7 +34,7 @@ from solkit.datasets.kernels import kernel_at
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.guarded import GuardedBench
-from solkit.measure.benches.many import ManyBench
+from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.trusted import TrustedBench
 from solkit.measure.guarded.messages import Judgement
 from solkit.measure.outcomes import PreparedCandidate

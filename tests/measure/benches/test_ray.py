@@ -20,11 +20,11 @@ from solkit.core import Configuration
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import ClusterLostError, UnsupportedError, WorkerError
 from solkit.measure.benches import ray as rays
-from solkit.measure.benches.bundles import bundle_of
-from solkit.measure.benches.far import Job
 from solkit.measure.benches.hosting import Recorded, Trusted
 from solkit.measure.benches.ray import ray_bench
 from solkit.measure.benches.remote import Trade
+from solkit.measure.benches.remote_compile import Job
+from solkit.measure.benches.source_archive import bundle_of
 from solkit.roofline.devices import find
 
 KERNEL = "k" * 16

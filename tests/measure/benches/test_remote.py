@@ -306,12 +306,12 @@ def test_the_verdict_of_what_ends_every_worker_is_that_it_was_not_measured(log):
                 raise WorkerError("here: its worker is gone")
             return super().call(method, *args)
 
-    from solkit.measure.benches import many
+    from solkit.measure.benches import multi_gpu
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many, "_REOPEN_S", 0.001)
+        patch.setattr(multi_gpu, "_REOPEN_S", 0.001)
         links = [RemoteBench(partial(Poison, recorded()), Trade(log)) for _ in range(2)]
-        with many.ManyBench(links, log=log) as bench:
+        with multi_gpu.ManyBench(links, log=log) as bench:
             bench.submit([at(n) for n in range(8)])
             verdicts = {each.params["BLOCK"]: got.verdict for each, got in bench.outcomes()}
     assert verdicts.pop(3) is Verdict.NOT_MEASURED

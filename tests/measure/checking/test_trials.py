@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from solkit.core import KernelFile, Problem, Tolerance
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking.closeness import judge
 from solkit.measure.checking.distributions import DISTRIBUTIONS, _swapped
 from solkit.measure.checking.exact import exact_reference
 from solkit.measure.checking.faults import ContextLostError
 from solkit.measure.checking.inputs import fresh
+from solkit.measure.checking.tolerance import judge
 from solkit.measure.checking.trials import Trials
 
 BF16, FP16 = torch.bfloat16, torch.float16

@@ -10,7 +10,7 @@ import pytest
 from simulated import HEAD, FakeMachine, NoGuard, reference
 
 from solkit.measure.guarded.candidate import serve
-from solkit.measure.guarded.checks import Setup
+from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
 from solkit.processes.channel import Channel, pair

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from solkit.core import Verdict
 from solkit.errors import KernelFileError, UnsupportedError, WorkerError
-from solkit.measure.timing.conditions import Sample
+from solkit.measure.timing.clocks import Sample
 
 
 def test_a_right_kernel_is_timed(run):
@@ -535,7 +535,7 @@ def test_a_need_that_cannot_be_measured_is_no_evidence(run, monkeypatch, error):
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr("solkit.measure.guarded.evidence.needed", fails)
+    monkeypatch.setattr("solkit.measure.guarded.impossibility.needed", fails)
     outcome = run("def kernel(x): return x + x", hard_ms=1000.0)
     assert (outcome.verdict, outcome.needed) == (Verdict.CORRECT, None)
 

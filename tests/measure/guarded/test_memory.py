@@ -15,12 +15,12 @@ from solkit.core import Verdict
 from solkit.errors import UnsupportedError
 from solkit.kernelfiles import Workload
 from solkit.kernelfiles.seeding import seed_everything
-from solkit.measure.checking import closeness, distributions, inputs, parts
+from solkit.measure.checking import chunked_tensors, distributions, inputs, tolerance
 from solkit.measure.checking.inputs import digest_of
 from solkit.measure.checking.trial_cache import TrialCache
-from solkit.measure.guarded import checks
+from solkit.measure.guarded import correctness
 from solkit.measure.guarded.candidate import serve
-from solkit.measure.guarded.checks import Setup
+from solkit.measure.guarded.correctness import Setup
 from solkit.measure.guarded.examination import examine
 from solkit.measure.guarded.messages import Request
 from solkit.processes.channel import Channel, pair
@@ -36,11 +36,11 @@ FEW = {"one-hot rows", "ramps", "zeros", "subnormal", "infinities", "swapped val
 def measured(tmp_path, monkeypatch):
     """Measure a kernel on inputs that are large: in proportion, as 8 GB on a GPU are."""
     for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
-        monkeypatch.setattr(checks, name, BYTES // 8)
-    monkeypatch.setattr(closeness, "_CHUNK", PART)
-    monkeypatch.setattr(closeness, "_SAMPLED", PART)
+        monkeypatch.setattr(correctness, name, BYTES // 8)
+    monkeypatch.setattr(tolerance, "_CHUNK", PART)
+    monkeypatch.setattr(tolerance, "_SAMPLED", PART)
     monkeypatch.setattr(inputs, "_CHUNK_BYTES", 4 * PART)
-    monkeypatch.setattr(parts, "ELEMENTS", PART)
+    monkeypatch.setattr(chunked_tensors, "ELEMENTS", PART)
     monkeypatch.setattr("solkit.measure.checking.redrawing.SLOW_S", 1e9)
     few = tuple(each for each in distributions.DISTRIBUTIONS if each.name in FEW)
     monkeypatch.setattr("solkit.measure.checking.trials.DISTRIBUTIONS", few)
@@ -110,21 +110,21 @@ def test_outputs_of_the_inputs_size_where_memory_is_short(measured):
 @pytest.mark.parametrize(("most_bytes", "first"), [(1 << 30, "swapped values"), (0, "inputs()")])
 def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_bytes, first):
     dropped = []
-    drop = checks.Checks._drop
+    drop = correctness.Checks._drop
 
     def told(self, shared, blocks):
         dropped.append(shared.trial.name)
         drop(self, shared, blocks)
 
-    monkeypatch.setattr(checks, "_MOST_TIMED_BYTES", most_bytes)
-    monkeypatch.setattr(checks.Checks, "_drop", told)
+    monkeypatch.setattr(correctness, "_MOST_TIMED_BYTES", most_bytes)
+    monkeypatch.setattr(correctness.Checks, "_drop", told)
     outcome = run("def kernel(x): return x + x")
     assert (outcome.verdict, outcome.errors) == (Verdict.CORRECT, ())
     assert dropped[0] == first
     usual = [each for each in dropped if each.startswith("inputs()")]
     assert usual == (["inputs()", "inputs(), seed 1"] if most_bytes == 0 else [])
     digest = run("def kernel(x): return x + x").samples.inputs_digest
-    monkeypatch.setattr(checks.Checks, "_drop", drop)
+    monkeypatch.setattr(correctness.Checks, "_drop", drop)
     if most_bytes == 0:  # only the second is timed; it is the same once more
         seed_everything(6)
         x = torch.randn(16)
@@ -135,7 +135,7 @@ def test_large_inputs_leave_memory_to_the_other_trials(run, monkeypatch, most_by
 
 @pytest.mark.parametrize("most_bytes", [1 << 30, 0])
 def test_tolerances_alone_decide_where_memory_is_short(run, monkeypatch, most_bytes):
-    monkeypatch.setattr(checks, "_MOST_TIMED_BYTES", most_bytes)
+    monkeypatch.setattr(correctness, "_MOST_TIMED_BYTES", most_bytes)
     outcome = run("def kernel(x): return x + x", mine=reference(free=0.0))
     assert outcome.verdict is Verdict.CORRECT
     (note,) = {each for each in outcome.errors if "memory" in each}
@@ -175,7 +175,7 @@ WRONG = {
 @pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
 def test_large_inputs_are_checked_as_strictly(run, monkeypatch, body):
     for name in ("_MOST_TIMED_BYTES", "_MOST_KEPT_BYTES", "_MOST_IDLE_BYTES"):
-        monkeypatch.setattr(checks, name, 0)
+        monkeypatch.setattr(correctness, name, 0)
     monkeypatch.setattr("solkit.measure.guarded.examination._LOOKS", 1000)
     kernel = "calls = []\ndef kernel(x):\n    calls.append(1)\n    " + body
     assert run(kernel).verdict is Verdict.WRONG

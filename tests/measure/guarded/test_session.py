@@ -223,7 +223,7 @@ def test_a_candidate_that_speaks_for_the_harness(check):
 def test_a_reference_that_never_ends(check):
     head = HEAD.replace("    return x * 2", "    while True: pass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("solkit.measure.guarded.waiting._GRACE_S", 0.3)
+        patch.setattr("solkit.measure.guarded.supervision._GRACE_S", 0.3)
         outcome, limit_s = when_reached(
             "running the reference", lambda limit_s: check(WRONG, head, time_limit_s=limit_s), 0.5
         )

@@ -8,7 +8,7 @@ Defence: guard: patched function
 
 import torch
 
-from solkit.measure.checking import closeness as compare
+from solkit.measure.checking import tolerance as compare
 
 
 def content(got, want, tolerance, check, exact=None):

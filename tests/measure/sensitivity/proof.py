@@ -16,7 +16,7 @@ from solkit.core import Needed, Work
 from solkit.measure.sensitivity import needed as measuring
 from solkit.processes import jobs
 from solkit.roofline import devices
-from solkit.roofline.hard import where_needed
+from solkit.roofline.hard_bound import where_needed
 
 
 @dataclass

@@ -21,7 +21,7 @@ from solkit.errors import GpuBusyError, UnsupportedError
 from solkit.measure import Judgement, Session, is_available
 from solkit.measure.guarded import processes as of_a_session
 from solkit.measure.guarded import session as sessions
-from solkit.measure.guarded import waiting
+from solkit.measure.guarded import supervision
 from solkit.measure.timing import gpu_lock as lock
 from solkit.measure.timing.gpu_lock import (
     GpuProcess,
@@ -369,7 +369,7 @@ def outcome_among(strangers, verdict, monkeypatch):
     ours = [GpuProcess(os.getpid()), GpuProcess(os.getpid())]
     monkeypatch.setattr(lock, "processes", lambda _: (*ours, *strangers))
     own = SimpleNamespace(pids=(os.getpid(),), uuid=UUID)
-    wait = waiting.Wait(own, None, (), 1.0, 1 << 30)
+    wait = supervision.Wait(own, None, (), 1.0, 1 << 30)
     wait._look_around()
     wait._look_around()
     timed = Measurement(1.0, 1.0, 1.0, None, 1.0, "cupti", 0.0, 20)

@@ -21,8 +21,8 @@ from solkit.roofline import devices
 from solkit.roofline.bound import bound
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.kernel.causes import CAUSES, cause_of
-from solkit.roofline.kernel.followed import LaunchView
 from solkit.roofline.kernel.gap import FACTORS, gap, modelled_ms
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import model
 
 HERE = Path(__file__).parents[1]

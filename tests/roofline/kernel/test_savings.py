@@ -24,7 +24,7 @@ from solkit.core import (
 )
 from solkit.roofline import devices
 from solkit.roofline.kernel.causes import cause_of
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.model import together
 from solkit.roofline.kernel.savings import with_speedups
 

@@ -9,7 +9,7 @@ import pytest
 from solkit.core import Access, Demand, Facts, KernelAnalysis, Launch
 from solkit.report.remedies import advice_on
 from solkit.roofline import devices
-from solkit.roofline.kernel.followed import LaunchView
+from solkit.roofline.kernel.launch_view import LaunchView
 from solkit.roofline.kernel.traffic_causes import narrowest
 
 DEVICE = devices.find("h100-sxm")

@@ -18,11 +18,11 @@ from model_fakes import Scripted, random_llama, says, serving, talks
 
 from solkit.core import Depth, Facts, KernelAnalysis, Launch
 from solkit.errors import BudgetSpentError, InputError, ModelGoneError
-from solkit.llm.asking import Asking, ParsedAnswer, Retries
 from solkit.llm.budget import Budget
-from solkit.llm.chat import Failure, Trouble
+from solkit.llm.client import Failure, Trouble
 from solkit.llm.endpoint import Endpoint
-from solkit.llm.exchanges import Exchanges, Replayed, read_exchanges
+from solkit.llm.retry import Asking, ParsedAnswer, Retries
+from solkit.llm.transcript import Exchanges, Replayed, read_exchanges
 from solkit.roofline import devices
 from solkit.surrogate.features import Problem
 from solkit.surrogate.language.prompting import (

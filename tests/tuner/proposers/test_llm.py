@@ -11,12 +11,12 @@ from model_fakes import CANARY_KEY, Scripted, brief_of, completion, says, servin
 from solkit.core import Checked
 from solkit.errors import InputError, ModelGoneError, TraceError
 from solkit.llm import keys
-from solkit.llm.asking import Retries, chat_for
 from solkit.llm.budget import Budget, BudgetSpentError
-from solkit.llm.chat import Failure, Reply, Trouble
+from solkit.llm.client import Failure, Reply, Trouble
 from solkit.llm.endpoint import Endpoint, Limits
-from solkit.llm.exchanges import Exchanges, Replayed, read_exchanges
 from solkit.llm.local import LocalModel
+from solkit.llm.retry import Retries, chat_for
+from solkit.llm.transcript import Exchanges, Replayed, read_exchanges
 from solkit.tuner.proposers.llm import LanguageModel, Sampling
 
 GOOD = answers.answer(answers.GOOD)

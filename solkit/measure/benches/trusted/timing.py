@@ -178,8 +178,8 @@ class _Timing:
         from solkit.adapters.live_triton import start_driver
         from solkit.core import default_tolerance
         from solkit.kernelfiles import Workload
-        from solkit.measure.checking.closeness import Standard
         from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+        from solkit.measure.checking.tolerance import Standard
 
         own = torch.randn(_WARM_UP_SIZE, _WARM_UP_SIZE, device=self._machine.device)
         product = Workload((own, own), {}, torch.matmul, torch.matmul)
@@ -244,8 +244,8 @@ class _Timing:
         """Some of a handful on the same inputs; raises `_SpoiltError` if one changes those."""
         from solkit.core import default_tolerance
         from solkit.kernelfiles.seeding import seed_everything
-        from solkit.measure.checking.closeness import Standard
         from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
+        from solkit.measure.checking.tolerance import Standard
 
         loaded = self._loaded[handful.path, handful.reference]
         seed_everything(handful.seed)

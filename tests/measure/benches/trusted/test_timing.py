@@ -21,7 +21,7 @@ from solkit.measure.benches.trusted.timing import (
     _Timing,
 )
 from solkit.measure.timing.activities import ActivityError, CallTime
-from solkit.measure.timing.conditions import Sample, summarise
+from solkit.measure.timing.clocks import Sample, summarise
 from solkit.roofline import devices
 
 SCALE = """

@@ -1,0 +1,253 @@
+"""Asking a model until it answers, whichever way it is reached.
+
+A budget, retries and a record, the same for an endpoint, a local model and a replay, whatever is
+asked and however its answers are read.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from solkit.errors import ModelGoneError
+from solkit.llm.budget import Budget, Reservation, Spent
+from solkit.llm.client import Answered, Chat, Failure, Reply, Request, Trouble, is_here
+from solkit.llm.endpoint import DEFAULT_KEY_VARIABLE, Endpoint, Limits
+from solkit.llm.local import LocalModel
+from solkit.llm.transcript import Exchange, Exchanges
+
+__all__ = ["Asking", "ParsedAnswer", "Retries", "Unread", "chat_for"]
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_MOST_WORDLESS = 3  # such answers in a row
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often a failed attempt is repeated.
+
+    Attributes:
+        attempts: at the most, the first included.
+        first_s: before the second attempt; doubles each time, with up to a quarter of jitter.
+        most_s: before any attempt, and the longest ``Retry-After`` that is waited for.
+    """
+
+    attempts: int = 5
+    first_s: float = 1.0
+    most_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An answer that is refused.
+
+    Attributes:
+        reason: a word.
+        why: a sentence.
+    """
+
+    reason: str
+    why: str
+
+
+@dataclass(frozen=True)
+class ParsedAnswer(Generic[T]):
+    """An answer as it was understood."""
+
+    value: T
+
+
+class Asking:
+    """Asks a `Chat`.
+
+    Args:
+        chat: the model.
+        prompt: version of the prompts, for the record.
+        budget: charged for every attempt; shared with others if you like.
+        exchanges: where every attempt is recorded.
+        retries: of failed attempts.
+        tell: gets sentences for the user: once that source leaves the machine, and refusals.
+        sleep: waits; for tests.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        prompt: str,
+        *,
+        budget: Budget | None = None,
+        exchanges: Exchanges | None = None,
+        retries: Retries | None = None,
+        tell: Callable[[str], None] = lambda _text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = chat.name
+        self._chat, self._prompt, self._tell, self._sleep = chat, prompt, tell, sleep
+        self._budget = budget or Budget()
+        self._exchanges, self._retries = exchanges or Exchanges(), retries or Retries()
+        self._told: set[str] = set()
+        self._wordless = 0  # answers in a row that held no text
+
+    @property
+    def budget(self) -> Budget:
+        """What has been spent."""
+        return self._budget
+
+    def close(self) -> None:
+        """Close the connection, or end the local model."""
+        self._chat.close()
+
+    def ask(self, request: Request, read: Callable[[str], ParsedAnswer[T] | Unread]) -> T | None:
+        """One answer, after as many attempts as it takes; ``None`` if it is refused.
+
+        Args:
+            request: what is asked.
+            read: understands an answer's text.
+
+        Raises:
+            BudgetSpentError: the next answer may cost more than is left.
+            ModelGoneError: no attempt gave text.
+        """
+        for attempt in range(self._retries.attempts):
+            answered, spent = self._attempt(request)
+            if isinstance(answered, Reply):
+                self._wordless = 0
+                return self._read(request, answered, spent, read)
+            self._record(request, answered, spent)
+            is_last = attempt + 1 == self._retries.attempts
+            if is_last or not answered.trouble.may_pass:
+                self._give_up(answered)
+                return None
+            self._wait(answered, attempt, request.seed)
+        return None
+
+    def _give_up(self, failure: Failure) -> None:
+        """Leave one answer out if the next may be better.
+
+        Raises:
+            ModelGoneError: it would not be.
+        """
+        self._wordless += 1
+        is_nonsense = failure.trouble in (Trouble.NONSENSE, Trouble.OVERSIZED)
+        if not is_nonsense or self._wordless >= _MOST_WORDLESS:
+            raise ModelGoneError(f"{self.name}: {failure.why}")
+        self._tell(f"An answer of {self.name} is refused: {failure.why}")
+
+    def _attempt(self, request: Request) -> tuple[Answered, Spent]:
+        """One attempt, paid for."""
+        self._tell_host()
+        held = self._budget.reserve(request.most_tokens_in, request.max_tokens)
+        try:
+            answered = self._chat.ask(request)
+        except BaseException:
+            self._budget.release(held)
+            raise
+        return _clean(answered), self._settle(held, answered)
+
+    def _settle(self, held: Reservation, answered: Answered) -> Spent:
+        if isinstance(answered, Reply):
+            spent = self._budget.settle(held, answered.tokens_in, answered.tokens_out)
+        elif answered.trouble.may_cost:
+            spent = self._budget.settle(held, None, None)
+        else:
+            return self._budget.release(held)
+        if spent.is_estimate:
+            text = "does not say what an answer cost: the worst case is charged"
+            self._tell_once(f"{self.name} {text}")
+        return spent
+
+    def _read(
+        self,
+        request: Request,
+        reply: Reply,
+        spent: Spent,
+        read: Callable[[str], ParsedAnswer[T] | Unread],
+    ) -> T | None:
+        reading = read(reply.text)
+        if isinstance(reading, ParsedAnswer):
+            self._record(request, reply, spent)
+            return reading.value
+        self._record(request, reply, spent, f"{reading.reason}: {reading.why}")
+        self._tell(f"An answer of {self.name} is refused: {reading.why}")
+        return None
+
+    def _record(
+        self, request: Request, answered: Answered, spent: Spent, refused: str = ""
+    ) -> None:
+        self._exchanges.add(
+            Exchange(
+                digest=request.digest,
+                request=request,
+                answer=answered,
+                spent=spent,
+                prompt=self._prompt,
+                host=self._chat.host,
+                refused=refused,
+            )
+        )
+
+    def _wait(self, failure: Failure, attempt: int, seed: int) -> None:
+        """Wait before the next attempt, as long as the server wants.
+
+        Raises:
+            ModelGoneError: that is longer than anybody waits.
+        """
+        wished_s = failure.retry_after_s or 0.0
+        if wished_s > self._retries.most_s:
+            text = f"wants to be left alone for {wished_s:.0f} s, over {self._retries.most_s:g} s"
+            raise ModelGoneError(f"{self.name} {text}: {failure.why}")
+        jitter = 1 + random.Random(f"{seed}:{attempt}").random() / 4
+        backoff_s = self._retries.first_s * 2**attempt * jitter
+        if self._chat.is_live:
+            self._sleep(min(max(wished_s, backoff_s), self._retries.most_s))
+
+    def _tell_host(self) -> None:
+        host = self._chat.host
+        if host:
+            where = "on this machine" if is_here(host) else "so they leave this machine"
+            self._tell_once(f"Kernel sources and facts are sent to {host}, {where}.")
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._tell(text)
+
+
+def chat_for(
+    model: str,
+    url: str | None = None,
+    *,
+    key_variable: str | None = DEFAULT_KEY_VARIABLE,
+    may_download: bool = False,
+    attempt_s: float = 300.0,
+) -> Chat:
+    """The model that a user names: behind an endpoint if there is a URL, else on this machine.
+
+    Args:
+        model: its name there, or a folder, a GGUF file or a hub id here.
+        url: of the endpoint, as for the `openai` client.
+        key_variable: the environment variable with the endpoint's key; ``None`` for no key.
+        may_download: whether a hub id may be fetched.
+        attempt_s: the limit of one attempt.
+
+    Raises:
+        InputError: the URL, the key or the path is unusable.
+        UnsupportedError: a package is missing.
+    """
+    if url is not None:
+        limits = Limits(attempt_s=attempt_s)
+        return Endpoint(url, model, key_variable=key_variable, limits=limits)
+    return LocalModel(model, local_files_only=not may_download, limit_s=attempt_s)
+
+
+def _clean(answered: Answered) -> Answered:
+    """An answer that UTF-8 can hold: what it cannot becomes U+FFFD, which no code may have."""
+    if isinstance(answered, Reply):
+        return replace(answered, text=_SURROGATES.sub("\ufffd", answered.text))
+    return replace(answered, why=_SURROGATES.sub("\ufffd", answered.why))

@@ -1,0 +1,578 @@
+"""Whether a candidate is correct: its outputs on many inputs, what it writes, how it works.
+
+The referee imports only the problem (and the candidate if both are in one file). It talks to the
+candidate's process through `solkit.measure.guarded.remote`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from solkit.core import Needed, Value, Verdict
+from solkit.errors import KernelFileError, SolkitError, UnsupportedError
+from solkit.kernelfiles import Workload
+from solkit.kernelfiles.rounding import round_to_tf32
+from solkit.kernelfiles.seeding import seed_everything
+from solkit.measure.checking.distributions import DISTRIBUTIONS
+from solkit.measure.checking.faults import (
+    ALL_DISTRIBUTIONS,
+    CandidateError,
+    ContextLostError,
+    explain,
+    verdict_of,
+)
+from solkit.measure.checking.inputs import (
+    bound_workload,
+    drawn_workload,
+    fingerprints_of,
+    is_unchanged,
+)
+from solkit.measure.checking.redrawing import are_free, draws_for, vary
+from solkit.measure.checking.trial_cache import TrialCache
+from solkit.measure.checking.trials import Trial, Trials
+from solkit.measure.distrust.delegation import by_kernels, by_operators
+from solkit.measure.distrust.findings import Finding
+from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.guarded import impossibility
+from solkit.measure.guarded.fresh_inputs import Drawn, Redraws, Shared, secret
+from solkit.measure.guarded.messages import Request
+from solkit.measure.guarded.problem import digest_of, problem_of
+from solkit.measure.guarded.remote import Form, Look, Remote, Say
+from solkit.measure.guarded.sharing import Block, Packed, allocate, offsets_of
+from solkit.measure.guarded.side_effects import Effects, effects_of, packed
+from solkit.measure.sensitivity.needed import LIMIT_S
+from solkit.measure.timing.machine import Machine
+
+__all__ = ["Checks", "Setup", "Shared"]
+
+_MOST_TIMED_BYTES = 1 << 30  # of inputs and outputs: above it timed calls share one set
+_TRIALS_SHARE = 0.4  # of the time limit: then no further distribution is tried
+_WIDE_SHARE = 0.15  # of the time that is left: for one trial in wide arithmetic
+_JUDGING_SHARE = 0.5  # of the time that is left: for judging timed calls
+_LATE_SHARE = 0.1  # of the large calls after that: a kernel cannot know when it is safe
+_MOST_IDLE_BYTES = 1 << 30  # of outputs: above it their shared memory is freed after each call
+_OUTPUT_SLACK_BYTES = 64 << 20
+_INPUTS_HELD, _OUTPUTS_HELD = 2, 5
+"""Copies at least: the inputs and what the candidate gets of them; the correct outputs, the
+candidate's, what it worked with, what it passes on, and what is judged."""
+_MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
+_TIMED = "a timed call"
+_TWINS = frozenset(each.name for each in DISTRIBUTIONS if each.is_twin)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the referee provides for the examination of candidates."""
+
+    machine: Machine  # runs the reference
+    say: Say  # receives the current step
+    # closes shared memory, once the candidates' processes have released it
+    blocks: contextlib.ExitStack
+    # trials that earlier candidates had in common with these
+    cache: TrialCache = field(default_factory=TrialCache)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What is known of a call once it has ended, but whether its outputs are correct."""
+
+    which: str  # call
+    got: list[torch.Tensor]  # in the referee's memory
+    misplaced: tuple[str, ...]  # outputs that lie in inputs
+    changed: tuple[str, ...]  # inputs that were written into
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """Inputs of ``inputs()`` that the candidate was checked on."""
+
+    name: str
+    seed: int
+    prints: list[tuple[object, ...]]  # fingerprints of the correct outputs
+    is_floating: bool  # whether there are floating ones among these
+    shared: Shared | None  # ``None`` if they had to leave memory
+
+
+class Checks:
+    """Checks one candidate, in its process; raises `CandidateError` if it fails."""
+
+    def __init__(self, request: Request, remote: Remote, setup: Setup) -> None:
+        self._request, self._remote, self._setup = request, remote, setup
+        self._device = setup.machine.device
+        self._results: Block | None = None
+        self._result_blocks = setup.blocks.enter_context(contextlib.ExitStack())
+        self._bound_to: dict[str, Value] | None = None
+        self._known_effects: Effects | None = None
+        self._trials: Trials | None = None
+        self._swapped = False  # whether it was checked on inputs with swapped values
+        self._vary = self._are_free = False  # see `solkit.measure.checking.redrawing`
+        self._kept: list[tuple[Shared, _Taken]] = []  # calls to judge
+        self._judged = self._unjudged = 0  # of the kept calls
+        self._judging_s, self._unjudged_note = 0.0, ""
+        self._usual_bytes = 0  # of the outputs
+        self._sizes: tuple[int, int] | None = None  # bytes of inputs and outputs, if known
+        self._key = secret.getrandbits(63)  # of fingerprints
+        self.max_error = 0.0  # largest deviation from the reference so far
+        self.is_degenerate = False  # whether different inputs gave the same outputs
+        self.calls = 1  # of the candidate before timing, including one that records launches
+        self.notes: dict[str, None] = {}  # remarks on the candidate: an ordered set
+
+    def checked(self) -> list[Shared]:
+        """Check the candidate and bind it to the timed shape; gives the inputs to time it on."""
+        self._setup.say("loading the problem")
+        self._problem = problem_of(self._request)
+        tf32 = self._problem.description.problem.allows_tf32
+        round_to_tf32(tf32)
+        self._remote.load(self._request.path, self._request.reference, self._device, tf32=tf32)
+        self._read_source()
+        sets = self._check()
+        self._bind(self._request.shape)
+        self._check_operators(sets[-1])
+        return sets
+
+    def exchange(self, own: Sequence[Shared], others: Sequence[Shared]) -> None:
+        """Replace the candidate's inputs by those of another examination."""
+        for shared in own:
+            self._remote.detach(shared.trial.name)
+        for shared in others:
+            self._remote.attach(shared.trial.name, shared.packed, shared.block)
+
+    def redraws(self, sets: Sequence[Shared], remotes: Sequence[Remote]) -> Redraws:
+        """The inputs of timed calls, shared with these candidates as `sets`."""
+        self._setup.say("drawing inputs")
+        usual, shape = sets[-1].trial.workload, self._request.shape
+        without = usual.with_inputs((), {})
+        trials = self._trials
+        assert trials is not None
+
+        def draw(seed: int) -> Workload:
+            seed_everything(seed)
+            return drawn_workload(self._problem, without, shape, self._device)
+
+        def mix(seed: int) -> Workload:
+            return trials.mixed(usual, seed)
+
+        with self._blaming_the_problem():
+            draws = draws_for(
+                usual,
+                draw,
+                mix if self._swapped and self._are_free else None,
+                self._vary,
+                lambda: secret.getrandbits(62),
+                self._setup.machine.synchronize,
+            )
+
+        def taken_apart(workload: Workload) -> Packed:
+            return packed(workload, self._device)
+
+        def allocated(size: int) -> Block:
+            return self._allocate(size, self._setup.blocks)
+
+        leave = draws.kind == "drawn" and not sets[-1].trial.want
+        first = partial(trials.again, sets[-1].trial.seed) if leave else None
+        return Redraws(sets, draws, remotes, taken_apart, allocated, first)
+
+    def trial_of(self, redraws: Redraws, drawn: Drawn) -> Trial:
+        """The inputs of a turn once more."""
+        with self._blaming_the_problem():
+            workload = redraws.workload(drawn)
+        return Trial(_TIMED, drawn.seed, workload, [], None, shape=self._request.shape)
+
+    def needed(self, trials: Sequence[Trial]) -> Needed | None:
+        """What the timed inputs make compulsory; ``None`` if there is no time to measure it."""
+        if impossibility.STAGE in self._request.skip or not trials:
+            return None
+        self._setup.say(impossibility.STAGE)
+        return impossibility.needed_on(
+            # correct outputs matter to the file's own comparison only
+            [each if each.workload.check is None else self._with_outputs(each) for each in trials],
+            lambda: self._make(self._request.shape),
+            self._problem.description.problem.tolerance,
+            min(LIMIT_S, self._remote.left_s),
+        )
+
+    @property
+    def reference_s(self) -> float:
+        """The reference's wall-clock time."""
+        return self._effects.reference_s
+
+    def _check(self) -> list[Shared]:
+        """Run the candidate on all trials; gives those from ``inputs()`` that it is timed on.
+
+        Large ones leave memory to the other trials, and are made once more.
+        """
+        usual: list[_Usual] = []
+        if ALL_DISTRIBUTIONS in self._request.skip:
+            self.notes[f"Not checked on {ALL_DISTRIBUTIONS}: no time for all."] = None
+        deadline = time.monotonic() + self._limit_s(_TRIALS_SHARE * self._request.time_limit_s)
+        for trial in self._all_trials():
+            if time.monotonic() > deadline and not trial.is_usual:
+                self.notes[f"Not checked on {trial.name} and what follows: no time."] = None
+                break
+            self._tell_if_short(trial)
+            self._bind(trial.shape)
+            blocks = self._setup.blocks.enter_context(contextlib.ExitStack())
+            shared = self._share(trial, blocks)
+            self._check_on(shared)
+            self._swapped |= trial.name in _TWINS
+            stays = trial.is_usual and 2 * _size(shared) <= _MOST_TIMED_BYTES
+            if not stays:
+                self._drop(shared, blocks)
+            if trial.is_usual:
+                self._usual_bytes = _bytes_of(trial.want)
+                prints = fingerprints_of(trial.want, self._key)
+                is_floating = any(tensor.is_floating_point() for tensor in trial.want)
+                kept = shared if stays else None
+                usual.append(_Usual(trial.name, trial.seed, prints, is_floating, kept))
+            is_second = trial.is_usual and len(usual) == 2
+            del trial, shared, blocks  # they would stay in memory while the next trial is made
+            if is_second:
+                self._compare(*usual)
+        sets = [each.shared for each in usual if each.shared is not None]
+        return sets or [self._shared_again(usual[-1])]
+
+    def _limit_s(self, share_s: float) -> float:
+        """The seconds for checks of a kind that may take `share_s` seconds."""
+        limit_s = self._request.checks_limit_s
+        return share_s if limit_s is None else min(share_s, limit_s)
+
+    def _compare(self, one: _Usual, other: _Usual) -> None:
+        """What two draws of the inputs have in common."""
+        drawn = [self._inputs_of(each) for each in (one, other)]
+        self._vary, self._are_free = vary(*drawn), are_free(drawn)
+        self.is_degenerate = (
+            other.is_floating and one.prints == other.prints and not is_unchanged(*drawn)
+        )
+
+    def _with_outputs(self, trial: Trial) -> Trial:
+        """A trial with its correct outputs, which those that may not be judged have not yet."""
+        if trial.want:
+            return trial
+        assert self._trials is not None
+        with self._blaming_the_problem():
+            made = self._trials.on(_TIMED, trial.seed, trial.workload)
+        self._tell_if_short(made)
+        return made
+
+    def _tell_if_short(self, trial: Trial) -> None:
+        if trial.is_short:
+            self.notes[f"Tolerances alone decide: {trial.notes[0]}."] = None
+
+    def _inputs_of(self, usual: _Usual) -> Workload:
+        if usual.shared is not None:
+            return usual.shared.trial.workload
+        assert self._trials is not None
+        with self._blaming_the_problem():
+            return self._trials.again(usual.seed)
+
+    def _shared_again(self, usual: _Usual) -> Shared:
+        """Inputs that had to leave memory; their outputs are computed for calls that are judged."""
+        shape = self._request.shape
+        trial = Trial(usual.name, usual.seed, self._inputs_of(usual), [], None, shape=shape)
+        shared = self._share(trial, self._setup.blocks)
+        self._remote.attach(trial.name, shared.packed, shared.block)
+        return shared
+
+    def _drop(self, shared: Shared, blocks: contextlib.ExitStack) -> None:
+        self._remote.detach(shared.trial.name)
+        blocks.close()
+
+    def _bind(self, shape: Mapping[str, Value]) -> None:
+        if self._bound_to != dict(shape):
+            self._setup.machine.make_room()  # the candidate's process makes inputs of its own
+            self._remote.bind(shape, self._request.params)
+            self._bound_to = dict(shape)
+
+    def _all_trials(self) -> Iterator[Trial]:
+        """Inputs, and the reference's outputs on them."""
+        self._setup.say("running the reference")
+        with self._blaming_the_problem():
+            yield from self._own_and_common_trials()
+
+    @contextlib.contextmanager
+    def _blaming_the_problem(self) -> Iterator[None]:
+        """Make an exception of the reference, or of its inputs, the problem's error."""
+        try:
+            yield
+        except (SolkitError, CandidateError, ContextLostError):
+            raise
+        except Exception as error:
+            path = self._request.reference or self._request.path
+            summary = "; ".join(explain(error, "running the reference", path))
+            if verdict_of(error.__cause__ or error) is Verdict.OUT_OF_MEMORY:
+                raise UnsupportedError(self._lack_of_memory(summary)) from error
+            raise KernelFileError(summary, path) from error
+
+    def _lack_of_memory(self, summary: str) -> str:
+        """An error that says what the problem needs, what there is, and what to do."""
+        free, total = self._setup.machine.free_bytes(), self._setup.machine.total_bytes()
+        told = [summary]
+        if self._sizes is not None:
+            inputs, outputs = self._sizes
+            least = _INPUTS_HELD * inputs + _OUTPUTS_HELD * outputs
+            told.append(
+                f"inputs of {inputs / 1e9:.1f} GB and outputs of {outputs / 1e9:.1f} GB need at "
+                f"least {least / 1e9:.1f} GB, and what the reference and the kernel work with"
+            )
+        if total < math.inf:
+            told.append(f"the GPU has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free")
+        told.append("choose a smaller shape, a larger GPU, or end what else uses this one")
+        return "; ".join(told)
+
+    def _free_bytes(self) -> float:
+        """Memory that this process may still take."""
+        self._setup.machine.make_room()
+        return self._setup.machine.free_bytes()
+
+    def _own_and_common_trials(self) -> Iterator[Trial]:
+        """First trials that no other candidate has seen, then those that candidates share.
+
+        The candidate is timed on the former. What another candidate learned from the latter, or
+        left behind, is of no use for them.
+        """
+        request, usual = self._request, 0
+
+        def wide_limit_s() -> float:
+            return _WIDE_SHARE * self._remote.left_s
+
+        trials = Trials(
+            self._make, request.seed, request.shape, request.skip, wide_limit_s, self._free_bytes
+        )
+        self._trials = trials
+        for trial in trials.own():
+            usual = max(usual, trial.nonfinite)
+            yield trial
+            del trial  # it would stay in memory while the next ones are made
+        seed = request.seed if request.common_seed is None else request.common_seed
+        key = digest_of(request), self._device, tuple(request.shape.items()), seed, request.skip
+        held_out = self._problem.description.problem.held_out_shapes
+        make = partial(replace(trials, seed=seed).common, held_out, usual)
+        yield from self._setup.cache.trials(key, make)
+
+    def _make(self, shape: Mapping[str, Value]) -> Workload:
+        return bound_workload(self._problem, shape, {}, self._device)
+
+    def _check_on(self, shared: Shared) -> None:
+        trial, is_usual = shared.trial, shared.trial.is_usual
+        self._remote.attach(trial.name, shared.packed, shared.block)
+        self.calls += 1
+        sizes = [tensor.numel() * tensor.element_size() for tensor in trial.want]
+
+        def judged(which: str, guarded: bool) -> list[tuple[object, ...]]:
+            self._setup.machine.make_room()
+            aliases = self._effects.aliases
+            look = self._remote.run(trial.name, trial.seed, sizes, aliases, guarded=guarded)
+            got = self._judge(look, shared, which)
+            shared.restore()
+            return fingerprints_of(got, self._key) if is_usual else []
+
+        first = judged(trial.name, is_usual)
+        if is_usual and judged(f"{trial.name}, called again", False) != first:
+            self.notes["Nondeterministic output: two calls on the same inputs differ."] = None
+        self._setup.say("running the reference")
+
+    def _share(self, trial: Trial, blocks: contextlib.ExitStack) -> Shared:
+        """Share a trial's inputs with the candidate."""
+        self._setup.say("sharing the inputs")
+        inputs = packed(trial.workload, self._device)
+        if trial.want:
+            self._sizes = inputs.size, _bytes_of(trial.want)
+        if self._known_effects is None:
+            self._known_effects = effects_of(trial, self._setup.machine)
+        self._setup.machine.make_room()
+        block = self._allocate(inputs.size, blocks)
+        inputs.fill(block)
+        return Shared(trial, inputs, block, self._effects.written)
+
+    @property
+    def _effects(self) -> Effects:
+        assert self._known_effects is not None
+        return self._known_effects
+
+    def _allocate(self, size: int, blocks: contextlib.ExitStack) -> Block:
+        try:
+            block = allocate(size, self._device)
+        except torch.OutOfMemoryError as error:
+            told = f"memory that the candidate's process shares: {error}"
+            raise UnsupportedError(self._lack_of_memory(told)) from error
+        blocks.callback(block.close)
+        return block
+
+    def _judge(self, look: Look, shared: Shared, which: str) -> list[torch.Tensor]:
+        """Judge the last call: the guard's findings, the outputs, and the inputs after it."""
+        taken = self._taken(look, shared, which)
+        self._decide(taken, shared.trial)
+        return taken.got
+
+    def _taken(self, look: Look, shared: Shared, which: str) -> _Taken:
+        self.heed(look.findings)
+        got = self._fetch(look.outputs, _bytes_of(shared.trial.want) or self._usual_bytes)
+        changed = (
+            f"input tensor {number} was written into, which the reference leaves as it was"
+            for number in shared.packed.changed(shared.block)
+            if number not in shared.written
+        )
+        return _Taken(which, got, tuple(self._misplaced(look.outputs)), tuple(changed))
+
+    def _decide(self, taken: _Taken, trial: Trial) -> None:
+        trial = self._with_outputs(trial)
+        own = trial.workload.tolerance or self._problem.description.problem.tolerance
+        comparison = trial.standard(own).judge(taken.got)
+        self.max_error = max(self.max_error, comparison.max_error)
+        errors = *taken.misplaced, *comparison.errors, *taken.changed
+        if errors:
+            told = tuple(f"{error} ({taken.which})" for error in errors)
+            raise CandidateError(Verdict.WRONG, told)
+
+    def _misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
+        for number, form in enumerate(forms):
+            if form.is_input and not self._effects.aliases:
+                yield f"output {number} lies in the memory of an input; the reference's does not"
+
+    def _read_source(self) -> None:
+        """Look for suspicious code; a solution of several files is not read."""
+        path = Path(self._request.path)
+        if path.suffix == ".py":
+            self.heed(suspicions(path.read_text(encoding="utf-8"), str(path)))
+
+    def heed(self, findings: Sequence[Finding]) -> None:
+        """End the examination at a proof of cheating; report other findings."""
+        sentences = [f"{finding.trick}: {finding.evidence}" for finding in findings]
+        if any(finding.is_proof for finding in findings):
+            raise CandidateError(Verdict.CHEATING, tuple(sentences))
+        self.notes.update(dict.fromkeys(sentences))
+
+    def _check_operators(self, shared: Shared) -> None:
+        """If a custom kernel was requested: whether the candidate calls torch instead."""
+        if self._request.custom_kernel:
+            operators = self._remote.operators(shared.trial.name, shared.trial.seed)
+            shared.restore()
+            self._heed_delegation(by_operators(operators))
+
+    def check_kernels(self) -> None:
+        """The same for the kernels that ran on the GPU in timed calls."""
+        if self._request.custom_kernel:
+            kernels_ms = self._remote.kernels()
+            if not kernels_ms:
+                self.notes["The timer cannot tell whose kernels ran on the GPU."] = None
+            self._heed_delegation(by_kernels(kernels_ms))
+
+    def _heed_delegation(self, found: Finding | None) -> None:
+        """A proof, together with the hints from the source."""
+        if found is not None:
+            hints = [f"{found.trick}: {found.evidence}"]
+            hints += [note for note in self.notes if note.startswith(f"{found.trick}: ")]
+            raise CandidateError(Verdict.CHEATING, tuple(hints))
+
+    def _fetch(self, forms: Sequence[Form], expected: int) -> list[torch.Tensor]:
+        _, size = offsets_of([form.size for form in forms])
+        if size > 4 * expected + _OUTPUT_SLACK_BYTES:
+            error = f"the outputs take {size} bytes, where the reference's take {expected}"
+            raise CandidateError(Verdict.WRONG, (error,))
+        if size > _MOST_IDLE_BYTES:  # they do not wait for the next call
+            self._release_results()
+            self._setup.machine.make_room()
+            with contextlib.ExitStack() as blocks:
+                block = self._allocate(size, blocks)
+                got = self._remote.fetch(block, forms, is_new=True, stays=False)
+        else:
+            is_new = self._results is None or self._results.size < size
+            if is_new:
+                self._release_results()
+                self._results = self._allocate(size, self._result_blocks)
+            assert self._results is not None
+            got = self._remote.fetch(self._results, forms, is_new)
+        return [
+            # on the candidate's device, which the comparison then names
+            tensor.to(form.device) if form.device in ("cpu", "cuda") else tensor
+            for tensor, form in zip(got, forms, strict=True)
+        ]
+
+    def _release_results(self) -> None:
+        """The candidate lets go of its side as soon as it gets other memory."""
+        self._result_blocks.close()
+        self._results = None
+
+    def judge_last(self, shared: Shared, which: str) -> None:
+        """Judge the outputs of the last call; of large inputs as time allows."""
+        look = self._remote.look()
+        if shared.trial.want:
+            self._judge(look, shared, which)
+        elif self._is_left_out():
+            self._leave_out(look)
+        else:  # the correct outputs are computed for it
+            begun_s = time.monotonic()
+            self._judge(look, shared, which)
+            self._judged, self._judging_s = self._judged + 1, self._judging_s + _since(begun_s)
+
+    def keep_last(self, shared: Shared, which: str) -> None:
+        """Keep the outputs of the last call, for `judge_kept`, as far as memory allows."""
+        if not shared.is_drawn:
+            self.judge_last(shared, which)
+            return
+        look = self._remote.look()
+        if self._is_left_out():
+            self._leave_out(look)
+            return
+        self._kept.append((shared, self._taken(look, shared, which)))
+        held = sum(_bytes_of(taken.got) + inputs.packed.size for inputs, taken in self._kept)
+        if held > _MOST_KEPT_BYTES:
+            self._judge_kept(1)
+
+    def judge_kept(self) -> None:
+        """Judge the calls that were kept, in any order; at least one, and as time allows."""
+        self._judge_kept(1)
+
+    def _judge_kept(self, least: int) -> None:
+        kept, self._kept = self._kept, []
+        secret.shuffle(kept)
+        while kept and (least > 0 or not self._has_judged_enough()):
+            shared, taken = kept.pop()
+            begun_s = time.monotonic()
+            self._decide(taken, shared.trial)
+            self._judging_s += _since(begun_s)
+            self._judged, least = self._judged + 1, least - 1
+            del shared, taken  # they would stay in memory while the next call is judged
+        self._tell_unjudged(len(kept))
+        self._setup.machine.make_room()
+
+    def _is_left_out(self) -> bool:
+        return self._has_judged_enough() and secret.random() >= _LATE_SHARE
+
+    def _leave_out(self, look: Look) -> None:
+        self.heed(look.findings)
+        self._tell_unjudged(1)
+
+    def _tell_unjudged(self, more: int) -> None:
+        """Note how many calls were looked at but not judged, in place of what was noted before."""
+        self.notes.pop(self._unjudged_note, None)
+        self._unjudged += more
+        if self._unjudged:
+            count = self._judged + self._unjudged
+            told = f"{self._unjudged} of {count} looked-at calls were not judged: no time."
+            self.notes[told], self._unjudged_note = None, told
+
+    def _has_judged_enough(self) -> bool:
+        """Whether a call was judged, and there is no time for another."""
+        limit_s = self._limit_s(_JUDGING_SHARE * (self._remote.left_s + self._judging_s))
+        return self._judged > 0 and self._judging_s > limit_s
+
+
+def _since(begun_s: float) -> float:
+    return time.monotonic() - begun_s
+
+
+def _size(shared: Shared) -> int:
+    return shared.block.size + _bytes_of(shared.trial.want)
+
+
+def _bytes_of(tensors: Sequence[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

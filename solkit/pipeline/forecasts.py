@@ -1,0 +1,78 @@
+"""Forecasts of the surrogate for a scored kernel, next to what the kernel model says.
+
+Reading the model takes a second, so a forecast is kept on disk: all that it rests on makes its
+name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from solkit import userdata
+from solkit.core import Depth, Device, Forecast, KernelFile, Result
+from solkit.datasets.kernels import Kernel, kernel_of
+from solkit.errors import SolkitError
+from solkit.pipeline.shipped_surrogate import model_file, shipped
+from solkit.surrogate.expected import depth_of, entry, forecast_of, problem_from
+from solkit.surrogate.table import Entry
+
+__all__ = ["with_forecasts"]
+
+
+def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
+    """Results with what the installed surrogate expects; without a model they stay as they are."""
+    if file.candidate is None:  # a reference alone
+        return list(results)
+    try:
+        identity = model_file()
+        kernel = kernel_of(file)
+    except (SolkitError, OSError):  # a score stands without a forecast
+        return list(results)
+    return [
+        replace(result, forecast=_forecast(kernel, result, device, identity)) for result in results
+    ]
+
+
+def _forecast(kernel: Kernel, result: Result, device: Device, identity: str) -> Forecast | None:
+    """Forecast a result's candidate; ``None`` if its launches are not all known."""
+    depth = depth_of(result.analysis)
+    if depth is None or result.gap is None or not result.analysis.is_whole:
+        return None
+    problem = problem_from(result.bound, result.work, result.shape)
+    query = entry(problem, device, kernel, result.shape, result.params, result.analysis)
+    path = _path(query, depth, identity)
+    forecast = _read(path)
+    if forecast is None:
+        model = shipped()
+        if model is None:
+            return None
+        forecast = forecast_of(query, depth, model.without_language())
+        _write(path, forecast)
+    return forecast
+
+
+def _path(query: Entry, depth: Depth, identity: str) -> Path:
+    rests_on = (identity, depth.value, query)
+    name = hashlib.sha256(repr(rests_on).encode()).hexdigest()
+    return userdata.cache_folder("forecasts") / f"{name[:32]}.json"
+
+
+def _read(path: Path) -> Forecast | None:
+    try:
+        return Forecast(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path, forecast: Forecast) -> None:
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(asdict(forecast)), "utf-8")
+        draft.replace(path)

@@ -1,0 +1,85 @@
+"""Measurements of earlier runs, for a run of now; and those of this one, for later ones."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+
+from solkit.core import Params
+from solkit.datasets import outcomelog
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.pipeline.tuning_context import Ground
+from solkit.tuner.database import Database
+
+__all__ = ["SEEDS", "Remembered", "keep", "remembered"]
+
+SEEDS = 3
+"""So many of the configurations that promise most are measured right after the default."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A ground with what is known of it.
+
+    Attributes:
+        ground: its prior holds what earlier runs measured.
+        first: what to measure right after the default.
+        measured: configurations that were timed here before, with their times in ms.
+        note: why nothing could be read; empty if it could.
+    """
+
+    ground: Ground
+    first: tuple[Params, ...] = ()
+    measured: tuple[tuple[Params, float], ...] = ()
+    note: str = ""
+
+
+def remembered(
+    ground: Ground, database: str | os.PathLike[str] | Database | None, device: str
+) -> Remembered:
+    """Return what a tuning database holds of a kernel at a shape.
+
+    A database that cannot be read is no reason to tune nothing: the note says so.
+
+    Args:
+        ground: the kernel at the shape.
+        database: the database, or its place; ``None`` for none.
+        device: the key of the GPU.
+    """
+    from solkit.tuner.known import Extended
+
+    if database is None:
+        return Remembered(ground)
+    try:
+        held = database if isinstance(database, Database) else Database(database)
+        history = held.known(ground.kernel_id, ground.shape, device, ground.sol_ms)
+        first = tuple(params for params in history.seeds(SEEDS) if params in ground.space)
+    except Exception as error:  # it may be a server, with errors of its own
+        return Remembered(ground, note=f"The tuning database cannot be read: {error}")
+    if not first:
+        return Remembered(ground, measured=history.measured)
+    prior = history if ground.prior is None else Extended(history, ground.prior)
+    return Remembered(replace(ground, prior=prior), first, history.measured)
+
+
+def keep(database: str | os.PathLike[str] | Database, log: OutcomeLog | None) -> str:
+    """Add a run to a tuning database.
+
+    Args:
+        database: the database, or its place.
+        log: of the run, which keeps everything even if this fails.
+
+    Returns:
+        Why it is not there; empty if it is.
+    """
+    if log is None:
+        return "The results are not in the tuning database: the run has no log (--log FILE)."
+    try:
+        held = outcomelog.read(log.path)
+        rows = [row for row in held.rows if row.run_id == log.run_id]
+        if rows:
+            target = database if isinstance(database, Database) else Database(database)
+            target.add(rows, held.sources, held.facts)
+    except Exception as error:  # it may be a server, with errors of its own
+        return f"The results are not in the tuning database: {error}. {log.path} has all of them."
+    return ""

@@ -1,0 +1,555 @@
+"""Base of a search over variants: the original, the log, and what ranks and measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from solkit.analysis.pool import cores
+from solkit.core import (
+    Bred,
+    Brief,
+    Checked,
+    Configuration,
+    Device,
+    EvolveSettings,
+    KernelFile,
+    Outcome,
+    Result,
+    Source,
+    Space,
+    StoredFacts,
+    Tried,
+    Value,
+    Variant,
+    Verdict,
+    canonical,
+    variant_id,
+)
+from solkit.datasets import outcomelog
+from solkit.datasets.kernels import kernel_of
+from solkit.datasets.outcomelog import OutcomeLog
+from solkit.errors import InputError, NotRecordedError
+from solkit.measure.benches import Bench, RecordedBench
+from solkit.measure.distrust.source_suspicion import suspicions
+from solkit.measure.outcomes import PreparedCandidate, scored
+from solkit.pipeline.compiling import chosen, first_parent
+from solkit.pipeline.preparing import Preparation
+from solkit.pipeline.studying import Shape
+from solkit.pipeline.tuning_context import recorded_default
+
+if TYPE_CHECKING:
+    from solkit.surrogate.model import Surrogate
+    from solkit.tuner.evolution.breeding import Found, Ranking
+    from solkit.tuner.evolution.frontier import Point
+
+__all__ = [
+    "LINEAGE",
+    "Advise",
+    "Check",
+    "EvolveLog",
+    "EvolveWorld",
+    "Original",
+    "unchecked",
+    "variant_of",
+]
+
+Advise = Callable[[Result, Device], tuple[str, ...]]
+Check = Callable[[str, Brief], tuple[Checked, str]]
+
+LINEAGE = "evolve"
+"""In `Outcome.extra` of a log: where a variant came from."""
+
+_MOST_CHECKERS = 8
+"""Variants that are checked at a time, on as many cores."""
+_MOST_POINTS = 64
+"""Parameters of one variant that are ranked: a sample of its space."""
+_HELD = 24
+"""Points of a variant that go to the frontier, those with the lowest forecasts."""
+_COPIED_SHARE = 1 / 16
+"""Share of the GPU's memory: a problem of so many bytes has room for all copies of its inputs."""
+_INTERPRETED_BYTES = 1 << 24
+"""Size of a problem that has no smaller size: beyond it, the interpreter takes minutes."""
+_TRIES = 2
+"""Times that a candidate is measured if the conditions were unreliable."""
+
+
+def unchecked(_source: str, _brief: Brief) -> tuple[Checked, str]:
+    """Nothing is checked: the bench decides."""
+    return Checked.UNCHECKED, "It was not checked before it was measured."
+
+
+@dataclass(frozen=True)
+class Original:
+    """Kernel that the search starts from.
+
+    Attributes:
+        path: the kernel file.
+        problem: the file with the reference, which may be the same.
+        file: what it describes.
+        shape: sizes that override the file's defaults.
+        params: every parameter in use.
+        variant: the file as the first variant.
+        notes: what limits the search, each a sentence.
+        compiled: the file that the user gave, if it holds no kernel: `path` is then what
+            `torch.compile` would run, which fits this one shape.
+    """
+
+    path: str
+    problem: str
+    file: KernelFile
+    shape: Mapping[str, Value]
+    params: Mapping[str, Value]
+    variant: Variant
+    notes: tuple[str, ...] = ()
+    compiled: str | None = None
+
+    @staticmethod
+    def read(
+        prepared: Preparation, path: str, problem: str, shape: Shape | None, how: EvolveSettings
+    ) -> Original:
+        """Read a kernel file, or compile a reference.
+
+        Raises:
+            InputError: the file, the shape or a parameter is invalid; or what Inductor makes of a
+                reference cannot be written as a kernel file.
+        """
+        file = prepared.analyser.describe(path, None if problem == path else problem).result()
+        if file.candidate is None and path == problem:
+            return Original._of_reference(prepared, path, shape, how)
+        if file.candidate is None:
+            raise InputError(f"{path} holds no kernel to start from")
+        notes: list[str] = []
+        if shape is None:
+            shape = file.problem.shapes[0]
+            if (others := len(file.problem.shapes) - 1) > 0:
+                sizes = ", ".join(f"{name}={value}" for name, value in shape.items())
+                notes.append(f"Searched at the first shape of the file ({sizes}), of {others + 1}.")
+        params = {**file.candidate.params, **how.params}
+        if unknown := set(how.params) - set(file.candidate.params):
+            valid = ", ".join(file.candidate.params) or "none"
+            raise InputError(f"{path} has no parameter {min(unknown)!r}; it has: {valid}")
+        text = Path(path).read_text()
+        variant = Variant(variant_id(text), text, intent="What is in use now.")
+        return Original(path, problem, file, shape, params, variant, tuple(notes))
+
+    @staticmethod
+    def _of_reference(
+        prepared: Preparation, path: str, shape: Shape | None, how: EvolveSettings
+    ) -> Original:
+        """Return what `torch.compile` would run, in the private folder of the search."""
+        parent = first_parent(path, prepared.device, shape)
+        original = Original.read(prepared, prepared.path(parent.text), path, shape, how)
+        of = original.path, path, original.shape
+        params = chosen(parent.choices, original.params, of, prepared.analyser)
+        note = (
+            f"{path} holds no kernel: the search starts from what torch.compile would run, written "
+            "as a kernel file (`solkit inductor`). It fits this shape alone."
+        )
+        choice_note = "The kernel model chose among them."
+        return replace(
+            original,
+            variant=replace(original.variant, intent="What torch.compile would run."),
+            notes=(note, *parent.notes, *([choice_note] if params else []), *original.notes),
+            compiled=path,
+            params={**original.params, **params, **how.params},
+        )
+
+    def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
+        """With parameters in use that are recorded: the file's own, if they are.
+
+        Raises:
+            InputError: the file is not recorded at the shape.
+        """
+        rows = recorded_rows(bench, self.file, self.whole_shape)
+        points = {canonical(row.params) for row in rows}
+        if canonical(self.params) in points:
+            return self
+        space = Space.of_points(row.params for row in rows)
+        return replace(self, params=recorded_default(rows, space, how.params))
+
+    @property
+    def whole_shape(self) -> dict[str, Value]:
+        """Every size."""
+        return {**self.file.problem.sizes, **self.shape}
+
+    @property
+    def configuration(self) -> Configuration:
+        """The original with the parameters in use."""
+        return self.of(self.path, self.params, "default")
+
+    def of(self, path: str, params: Mapping[str, Value], chosen_by: str) -> Configuration:
+        """A file's candidate at the shape of the search, for this problem."""
+        assert self.file.candidate is not None
+        reference = self.problem if path != self.problem else None
+        name = self.file.candidate.name
+        return Configuration(path, name, self.shape, params, reference, chosen_by)
+
+    def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
+        """Shapes that the search does not see, and that the original can run."""
+        if self.compiled is not None:
+            return []
+        problem = self.file.problem
+        held_out = how.held_out
+        if held_out is None:
+            held_out = problem.held_out_shapes or problem.shapes
+        whole = [{**problem.sizes, **sizes} for sizes in held_out]
+        return [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
+
+    def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
+        """Shapes to practise at, the file's own first: neither the search's nor any held out.
+
+        There are none if none is held out: the search's shape is the only one that counts then.
+        """
+        from solkit.tuner.evolution.practice import shapes_like
+
+        others, problem = self.others(how), self.file.problem
+        if not others:
+            return []
+        held = [{**problem.sizes, **shape} for shape in problem.held_out_shapes]
+        barred = {canonical(shape) for shape in (self.whole_shape, *others, *held)}
+        own = [{**problem.sizes, **shape} for shape in problem.shapes]
+        every = {canonical(shape): shape for shape in (*own, *shapes_like(self.whole_shape))}
+        return [shape for name, shape in every.items() if name not in barred]
+
+
+class EvolveLog(OutcomeLog):
+    """A log whose rows say where a variant came from, and what the run had spent by then."""
+
+    variants: dict[str, Variant]
+    spent: Callable[[], float]
+
+    def append(
+        self,
+        rows: Iterable[Outcome] = (),
+        sources: Iterable[Source] = (),
+        facts: Iterable[StoredFacts] = (),
+        facts_of: Mapping[outcomelog.RowKey, str] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """As for `OutcomeLog`."""
+        with_lineage = [replace(row, extra={**row.extra, LINEAGE: self._of(row)}) for row in rows]
+        return super().append(with_lineage, sources, facts, facts_of)
+
+    def _of(self, row: Outcome) -> dict[str, Any]:
+        lineage: dict[str, Any] = {"spent_s": round(self.spent(), 3)}
+        if (variant := self.variants.get((row.source_sha256 or "")[:12])) is not None:
+            names = ("parent", "kind", "intent", "proposer", "why")
+            lineage |= {name: getattr(variant, name) for name in names}
+            lineage["checked"] = variant.checked.value
+        return lineage
+
+
+@dataclass
+class EvolveWorld:
+    """Ranking and measuring of variants: `solkit.tuner.evolution.breeding.World`.
+
+    Attributes:
+        prepared: reads, analyses and compiles them.
+        device: the target.
+        original: what the search starts from.
+        how: the settings.
+        surrogate: ranks; ``None`` for the kernel model alone.
+        bench: checks and times.
+        log: gets outcomes; ``None`` for none.
+        checks: tells right proposals from wrong ones without a GPU.
+        advise: gives advice on a result.
+        earlier_s: GPU seconds of the run that is resumed.
+    """
+
+    prepared: Preparation
+    device: Device
+    original: Original
+    how: EvolveSettings
+    surrogate: Surrogate | None
+    bench: Bench = None  # type: ignore[assignment] # it asks this for prospects
+    log: EvolveLog | None = None
+    checks: Check = unchecked
+    advise: Advise = lambda *_: ()
+    earlier_s: float = 0.0
+    _own_s: float = 0.0
+    _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
+    _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
+    _checkers: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(min(max(cores() - 1, 1), _MOST_CHECKERS))
+    )
+
+    def spent_s(self) -> float:
+        """GPU seconds that measuring took."""
+        return self.earlier_s + self._own_s
+
+    def prospect(self, configuration: Configuration) -> PreparedCandidate:
+        """Return what is known of a configuration that is being measured."""
+        return self._prospects[id(configuration)]
+
+    def path(self, variant: Variant) -> str:
+        """The variant's file."""
+        if variant.id == self.original.variant.id:
+            return self.original.path
+        return self.prepared.path(variant.source)
+
+    # ------------------------------------------------------------------------------------ ranking
+
+    def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
+        """Forecasts of variants' candidates, without a GPU."""
+        from solkit.surrogate.ranking import RankSettings, Request, rank
+        from solkit.tuner.evolution.breeding import Ranking
+        from solkit.tuner.evolution.frontier import Point
+
+        refused: dict[str, str] = {}
+        points = {}
+        for variant in variants:
+            try:
+                points[self.path(variant)] = self._points(variant)
+            except InputError as error:
+                refused[variant.id] = str(error)
+        if not points:
+            return Ranking([], refused)
+        of = {self.path(variant): variant.id for variant in variants}
+        reference = None if of.keys() == {self.original.problem} else self.original.problem
+        settings = RankSettings(self.how.depth, explained=0)
+        in_use = self.original.variant.id in of.values()
+        arguments = list(points), reference, [self.original.shape], points, 1, settings, in_use
+        request = Request(*arguments)
+        try:
+            (plan,) = rank(request, self.prepared.analyser, self.surrogate)
+        except InputError as error:
+            return Ranking([], {**refused, **{of[path]: str(error) for path in points}})
+        candidates = [
+            Point.of(
+                of[ranked.configuration.path],
+                self.original.of(ranked.configuration.path, ranked.configuration.params, "search"),
+                ranked.forecast,
+                otherwise_ms,
+            )
+            for ranked in plan.ranked
+        ]
+        refused |= _unable(candidates)
+        return Ranking(_foremost(candidates), refused)
+
+    def _points(self, variant: Variant) -> list[Mapping[str, Value]]:
+        """Parameters of a variant: its own, and a sample of its space.
+
+        Raises:
+            InputError: the file cannot be used; or it is plain that it cheats.
+        """
+        path, problem = self.path(variant), self.original.problem
+        if proofs := [suspicion for suspicion in _suspicions(variant) if suspicion.is_proof]:
+            raise InputError(f"it is not measured: {proofs[0].evidence}")
+        apart = None if path == problem else problem
+        analyser = self.prepared.analyser
+        file = analyser.describe(path, apart).result()
+        if file.candidate is None:
+            raise InputError("it holds no kernel")
+        own = dict(file.candidate.params)
+        if variant.id == self.original.variant.id:
+            own = dict(self.original.params)
+        if isinstance(self.bench, RecordedBench):
+            rows = recorded_rows(self.bench, file, self.original.whole_shape)
+            return list({canonical(row.params): row.params for row in rows}.values())
+        sampled = analyser.points(path, apart, self.original.shape, _MOST_POINTS, self.how.seed)
+        distinct = {canonical(params): params for params in (own, *sampled.result())}
+        return list(distinct.values())
+
+    # ---------------------------------------------------------------------------------- measuring
+
+    def holds(self, *configurations: Configuration) -> bool:
+        """Tell whether all can be measured, as far as a recording may lack them."""
+        if isinstance(self.bench, RecordedBench):
+            try:
+                self.bench.require_recorded(configurations)
+            except NotRecordedError:
+                return False
+        return True
+
+    def accepts(self, shape: Mapping[str, Value]) -> bool:
+        """Tell whether the original runs at a shape within the GPU's memory, as far as is known.
+
+        Copies of the inputs take a multiple of the problem's bytes. So a shape may need as many as
+        the search's, or a small share of the memory.
+        """
+        own = self.original.configuration
+        here, there = self.prospect_of(own), self.prospect_of(replace(own, shape=shape))
+        if here is None or there is None:
+            return False
+        most = max(here.result.work.dram_bytes, _COPIED_SHARE * self.device.memory_bytes)
+        fails = there.result.analysis.failure not in (None, here.result.analysis.failure)
+        return not fails and there.result.work.dram_bytes <= most
+
+    def measure(self, point: Point, variant: Variant) -> Found:
+        """Check a candidate and time it; again if the conditions were unreliable."""
+        from solkit.tuner.evolution.breeding import Found
+
+        if self.log is not None:
+            self.log.variants[variant.id] = variant
+        try:
+            configuration, prospect = self.prepared.analysed(point.configuration, None, None, None)
+        except InputError as error:
+            return Found(Verdict.NOT_MEASURED, why=str(error))
+        if self._takes_too_long(prospect):
+            return Found(Verdict.TIMED_OUT, why="Analysing and compiling it takes too long.")
+        configuration = replace(configuration, hopeless_ms=point.configuration.hopeless_ms)
+        for _ in range(_TRIES):
+            result = self._measured(configuration, prospect)
+            if result.verdict is not Verdict.UNSTABLE:
+                break
+        return result
+
+    def _takes_too_long(self, prospect: PreparedCandidate) -> bool:
+        """Tell whether a candidate's analysis ran out of time, but the original's did not."""
+        timed_out = Verdict.TIMED_OUT.value
+        if prospect.result.analysis.failure != timed_out or isinstance(self.bench, RecordedBench):
+            return False
+        own = self.prospect_of(self.original.configuration)
+        return own is not None and own.result.analysis.failure != timed_out
+
+    def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Found:
+        from solkit.tuner.evolution.breeding import Found
+
+        try:
+            return self.judged(prospect, self._outcome(configuration, prospect))
+        except InputError as error:  # e.g. it is not recorded
+            return Found(Verdict.NOT_MEASURED, why=str(error))
+
+    def prospect_of(self, configuration: Configuration) -> PreparedCandidate | None:
+        """Return what is known of a configuration without a GPU; ``None`` if it is unusable."""
+        try:
+            return self.prepared.analysed(configuration, None, None, None)[1]
+        except InputError:
+            return None
+
+    def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> Found:
+        """Return what an outcome says of a candidate."""
+        from solkit.tuner.evolution.archive import behaviour_of
+        from solkit.tuner.evolution.breeding import Found
+
+        counts = outcome.verdict.is_right
+        result = None if prospect is None else scored(prospect.result, outcome, self.device)
+        return Found(
+            outcome.verdict,
+            outcome.time_ms if counts else None,
+            () if result is None else behaviour_of(result.analysis, self.device, outcome.verdict),
+            result,
+            "" if counts else (outcome.message or outcome.verdict.value),
+        )
+
+    def _outcome(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
+        """The outcome of one measurement, whose seconds are counted."""
+        bench = self.bench
+        self._prospects[id(configuration)] = prospect
+        begun_s = bench.clock.now_s()
+        try:
+            bench.submit([configuration])
+            ((_, outcome),) = bench.outcomes()
+        finally:
+            self._own_s += bench.clock.now_s() - begun_s
+            self._prospects.pop(id(configuration), None)
+        if self.log is not None and isinstance(bench, RecordedBench):
+            self.log.append([outcome], kernel_of(prospect.file).files)
+        return outcome
+
+    # ----------------------------------------------------------------------------------- proposing
+
+    def prepare_checks(self, prepare: Callable[[Brief], None]) -> None:
+        """Begin to run the original where its variants will be checked: that takes a while."""
+        original = Bred(self.original.variant, params=self.original.params)
+        self._checkers.submit(prepare, self.brief(original, None, ()))
+
+    @property
+    def uninterpretable(self) -> str:
+        """Why the interpreter cannot try any variant; empty if it can."""
+        if self.original.compiled is None:
+            return ""
+        prospect = self.prospect_of(self.original.configuration)
+        if prospect is None or prospect.result.work.dram_bytes <= _INTERPRETED_BYTES:
+            return ""
+        return "The interpreter is too slow for this problem, and the kernels fit no smaller one."
+
+    def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
+        """Begin to check variants that may be measured soon, on the cores that have nothing to do.
+
+        The GPU need not wait for a check then, which takes seconds.
+        """
+        for variant, brief in variants:
+            if variant.id not in self._begun:
+                begun = self._checkers.submit(self.checks, variant.source, brief)
+                self._begun[variant.id] = begun
+
+    def check(self, variant: Variant, brief: Brief) -> Variant:
+        """The variant with what can be found out of its results without a GPU."""
+        self.expect([(variant, brief)])
+        checked, why = self._begun[variant.id].result()
+        return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
+
+    def close(self) -> None:
+        """Give up the checks that nobody waits for."""
+        self._checkers.shutdown(wait=False, cancel_futures=True)
+
+    def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
+        """Return what a proposer reads of a variant."""
+        original = self.original
+        apart = None if original.problem == original.path else Path(original.problem).read_text()
+        return Brief(
+            bred.variant.source,
+            Path(original.path).name,
+            self.device,
+            original.whole_shape,
+            apart,
+            bred.params or original.params,
+            result,
+            () if result is None else self.advise(result, self.device),
+            tuple(tried),
+        )
+
+
+def recorded_rows(
+    bench: RecordedBench, file: KernelFile, shape: Mapping[str, Value]
+) -> list[Outcome]:
+    """Return the rows of a kernel file at a shape.
+
+    Raises:
+        InputError: nothing is.
+    """
+    kernel, at = kernel_of(file).kernel_id, canonical(shape)
+    rows = [row for row in bench.recording if row.kernel_id == kernel]
+    if not (at_shape := [row for row in rows if canonical(row.shape) == at]):
+        raise InputError("not_recorded: the recording has no such source at this shape")
+    return at_shape
+
+
+def _suspicions(variant: Variant) -> Sequence[Any]:
+    try:
+        return suspicions(variant.source, f"{variant.id}.py")
+    except SyntaxError as error:
+        raise InputError(f"it is no Python: line {error.lineno}: {error.msg}") from None
+
+
+def _unable(points: Sequence[Point]) -> dict[str, str]:
+    """Why variants cannot run of which no candidate can."""
+    able = {point.variant for point in points if point.p_fail < 1}
+    why = "no choice of its parameters can run on this GPU"
+    return {point.variant: why for point in points if point.variant not in able}
+
+
+def _foremost(points: Sequence[Point]) -> list[Point]:
+    """Return each variant's points with the lowest forecasts; what will hardly run comes last."""
+    by_variant: dict[str, list[Point]] = {}
+    for point in sorted(points, key=lambda point: (point.p_fail, point.mean)):
+        by_variant.setdefault(point.variant, []).append(point)
+    return [point for kept in by_variant.values() for point in kept[:_HELD]]
+
+
+def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
+    """The variant that a row of a log tells of."""
+    return Variant(
+        name,
+        text,
+        lineage.get("parent"),
+        lineage.get("kind", "original"),
+        lineage.get("intent", ""),
+        lineage.get("proposer", ""),
+        Checked(lineage.get("checked", Checked.UNCHECKED)),
+        lineage.get("why", ""),
+    )

@@ -1,0 +1,398 @@
+"""A bench of benches: all GPUs work, none twice, none lost; in virtual and in real time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from recordings import outcome
+
+from solkit.core import Configuration, Verdict
+from solkit.datasets.outcomelog import OutcomeLog, read
+from solkit.errors import (
+    GpuBusyError,
+    InputError,
+    NotRecordedError,
+    TraceError,
+    UnknownDeviceError,
+    WorkerError,
+)
+from solkit.measure.benches import RecordedBench, WallClock
+from solkit.measure.benches.multi_gpu import BLAMED_AFTER, ManyBench
+from solkit.roofline.devices import find
+
+KERNEL = "k" * 16
+
+
+def at(block):
+    return Configuration(KERNEL, "kernel", {"M": 64, "N": 32}, {"BLOCK": block})
+
+
+def rows(device="h100-sxm", count=40, **told):
+    return [outcome(n, device=device, **told) for n in range(count)]
+
+
+def drained(bench, configurations):
+    """The outcomes with the virtual times at which they came."""
+    bench.submit(configurations)
+    return [(asked, got, bench.clock.now_s()) for asked, got in bench.outcomes()]
+
+
+# --------------------------------------------------------------------------------- virtual time
+
+
+def test_two_gpus_take_half_the_time_of_one():
+    costs = {"compile_s": 0.0}
+    asked = [at(n) for n in range(32)]
+    one = RecordedBench(rows(**costs))
+    alone = drained(one, asked)
+    many = ManyBench([RecordedBench(rows(**costs)) for _ in range(2)])
+    both = drained(many, asked)
+    assert Counter(id(each) for each, _, _ in both) == Counter(map(id, asked))
+    assert alone[-1][2] == pytest.approx(16.0)  # 32 of 0.5 s
+    assert both[-1][2] == pytest.approx(8.0)
+    assert many.clock.gpu_s() == pytest.approx(16.0)  # of two GPUs
+
+
+def test_outcomes_come_in_the_order_of_one_time_and_always_the_same_one():
+    def run():
+        slow = RecordedBench(rows("a100-sxm-80gb", compile_s=1.0, first_call_s=2.95))
+        quick = RecordedBench(rows(compile_s=1.0))
+        bench, left = ManyBench([slow, quick]), [at(n) for n in range(40)]
+        bench.submit([left.pop() for _ in range(12)])
+        found = []
+        for asked, got in bench.outcomes():
+            found.append((asked.params["BLOCK"], got.device, bench.clock.now_s()))
+            if left:
+                bench.submit([left.pop()])
+        return found
+
+    found = run()
+    times = [when for _, _, when in found]
+    assert times == sorted(times)
+    assert len(found) == 40
+    assert {device for _, device, _ in found} == {"h100-sxm", "a100-sxm-80gb"}
+    assert run() == run() == found
+
+
+def test_what_is_submitted_while_another_gpu_times_starts_at_that_time():
+    long = RecordedBench([outcome(0, compile_s=1.0, first_call_s=99.95)])
+    short = RecordedBench([outcome(0, compile_s=1.0), outcome(1, compile_s=1.0)])
+    bench = ManyBench([long, short])
+
+    both = [at(0)]
+    bench.submit(both)
+    bench.submit([at(0)])
+    ends = []
+    for _ in bench.outcomes():
+        ends.append(bench.clock.now_s())
+        if len(ends) == 1:
+            bench.submit([at(0)])  # at 1.5 s
+    assert ends == pytest.approx([1.5, 3.0, 101.0])
+
+
+def test_nothing_begins_after_the_time_given_and_all_gpus_stop_at_it():
+    bench = ManyBench([RecordedBench(rows(compile_s=0.0)) for _ in range(2)])
+    bench.submit([at(n) for n in range(32)])
+    early = list(bench.outcomes(until_s=3.0))  # each GPU ends a handful of 4 s
+    assert (len(early), bench.pending) == (16, 16)
+    assert bench.clock.now_s() == pytest.approx(4.0)
+    assert list(bench.outcomes(until_s=3.5)) == []
+    assert len(list(bench.outcomes())) == 16
+
+
+def test_after_discarding_nothing_is_pending_and_the_same_may_be_submitted_again():
+    bench = ManyBench([RecordedBench(rows(compile_s=0.0, first_call_s=t)) for t in (0.45, 3.0)])
+    asked = [at(n) for n in range(32)]
+    bench.submit(asked)
+    next(bench.outcomes())
+    bench.discard()
+    assert bench.pending == 0
+    assert list(bench.outcomes()) == []
+    bench.submit(asked[:16])
+    found = [each for each, _ in bench.outcomes()]
+    assert Counter(map(id, found)) == Counter(map(id, asked[:16]))
+    assert bench.pending == 0
+
+
+def test_what_is_submitted_together_is_timed_on_one_gpu_and_single_ones_on_all():
+    def gpus(submitted):
+        members = [RecordedBench(rows(compile_s=0.0, device_uuid=f"GPU-{n}")) for n in range(2)]
+        bench = ManyBench(members)
+        for each in submitted:
+            bench.submit(each)
+        return [got.device_uuid for _, got in bench.outcomes()]
+
+    pairs = [[at(2 * n), at(2 * n + 1)] for n in range(4)]
+    found = gpus(pairs)
+    assert all(found.count(gpu) == 4 for gpu in ("GPU-0", "GPU-1"))
+    assert found[::2] == found[1::2]
+    assert sorted(gpus([[at(0)], [at(1)]])) == ["GPU-0", "GPU-1"]
+
+
+def test_models_keep_their_results_apart():
+    both = RecordedBench(rows()), RecordedBench(rows("a100-sxm-80gb"))
+    bench = ManyBench(both)
+    assert [each.key for each in bench.devices] == ["h100-sxm", "a100-sxm-80gb"]
+    bench.submit([at(n) for n in range(9)], on="a100-sxm-80gb")
+    assert {got.device for _, got in bench.outcomes()} == {"a100-sxm-80gb"}
+    with pytest.raises(UnknownDeviceError, match="no member has a GPU 'l4'; they have: h10"):
+        bench.submit([at(0)], on="l4")
+    each = ManyBench(both, each_model=True)
+    each.submit([at(3), at(4)])
+    assert each.pending == 4
+    found = {(asked.params["BLOCK"], got.device) for asked, got in each.outcomes()}
+    assert found == {(n, each) for n in (3, 4) for each in ("h100-sxm", "a100-sxm-80gb")}
+
+
+def test_what_is_not_recorded_is_refused_and_nothing_is_queued():
+    bench = ManyBench([RecordedBench(rows()), RecordedBench(rows(count=4))])
+    with pytest.raises(NotRecordedError, match="BLOCK=7"):
+        bench.submit([at(1), at(7)])
+    assert bench.pending == 0
+
+
+def test_members_with_different_clocks_are_refused():
+    with pytest.raises(InputError, match="got 0, 0"):
+        ManyBench([])
+    with pytest.raises(InputError, match="got 2, 1 of them virtual"):
+        ManyBench([RecordedBench(rows()), Timed()])
+
+
+class Dying(RecordedBench):
+    """Ends before an outcome, as often as told; then its replacement takes over."""
+
+    def __init__(self, recorded, after, lives=0):
+        super().__init__(recorded)
+        self.left, self.lives, self.recorded = after, lives, recorded
+
+    def outcomes(self, until_s=None):
+        for found in super().outcomes(until_s):
+            if self.left == 0:
+                raise WorkerError("its worker was killed")
+            self.left -= 1
+            yield found
+
+    def reopened(self):
+        if not self.lives:
+            raise WorkerError("its node is gone")
+        return Dying(self.recorded, self.left or 3, self.lives - 1)
+
+
+def test_a_member_that_ends_gives_the_rest_to_others():
+    told = []
+    dying = Dying(rows(compile_s=0.0), 3)
+    bench = ManyBench([dying, RecordedBench(rows(compile_s=0.0))], tell=told.append)
+    asked = [at(n) for n in range(40)]
+    found = drained(bench, asked)
+    assert Counter(id(each) for each, _, _ in found) == Counter(map(id, asked))
+    gpu = "NVIDIA H100 SXM5 80GB"  # it had three handfuls
+    assert told == [f"{gpu}: its worker was killed; 21 configurations are given away"]
+    assert bench.benches != ()
+    # the ended GPU was held for 4 s, the other one until the end
+    assert bench.clock.gpu_s() == pytest.approx(4.0 + bench.clock.now_s())
+
+
+def test_a_member_is_replaced_while_it_has_lives():
+    told = []
+    bench = ManyBench([Dying(rows(compile_s=0.0), 3, lives=9)], tell=told.append)
+    asked = [at(n) for n in range(20)]
+    found = drained(bench, asked)
+    assert Counter(id(each) for each, _, _ in found) == Counter(map(id, asked))
+    assert sum("is back" in each for each in told) == 6  # after 3, 6, 9, 12, 15 and 18
+    assert bench.clock.gpu_s() == pytest.approx(bench.clock.now_s())
+
+
+def test_with_no_member_left_the_rest_stays_pending_and_the_error_says_why():
+    bench = ManyBench([Dying(rows(), 3), Dying(rows(), 5)])
+    bench.submit([at(n) for n in range(20)])
+    found = bench.outcomes()
+    assert len([next(found) for _ in range(8)]) == 8
+    with pytest.raises(WorkerError, match=r"no GPU is left for 12 .*80GB: its node is gone"):
+        next(found)
+    assert bench.pending == 12
+
+
+def test_a_configuration_that_ends_every_member_is_blamed_and_no_other(tmp_path):
+    class Poisoned(Dying):
+        def outcomes(self, until_s=None):
+            if any(each.params == {"BLOCK": 5} for h in self._waiting for each in h.configurations):
+                raise WorkerError("its worker was killed")
+            yield from super().outcomes(until_s)
+
+        def reopened(self):
+            return Poisoned(self.recorded, -1, 9)
+
+    with OutcomeLog(tmp_path / "log.jsonl") as log:
+        bench = ManyBench([Poisoned(rows(), -1, 9), Poisoned(rows(), -1, 9)], log=log)
+        found = drained(bench, [at(n) for n in range(30)])
+    verdicts = {asked.params["BLOCK"]: got.verdict for asked, got, _ in found}
+    assert len(found) == len(verdicts) == 30
+    assert {n for n, each in verdicts.items() if each is not Verdict.CORRECT} == {5}
+    (blamed,) = read(tmp_path / "log.jsonl").rows
+    assert (blamed.verdict, blamed.params) == (Verdict.NOT_MEASURED, {"BLOCK": 5})
+    assert (
+        blamed.message == f"{BLAMED_AFTER} benches ended while they had it: its worker was killed"
+    )
+
+
+def test_what_cannot_be_logged_of_a_blamed_one_reaches_the_driver():
+    class Full:
+        def append(self, *_):
+            raise TraceError("disk full")
+
+    class Poisoned(Dying):
+        def outcomes(self, until_s=None):  # noqa: ARG002
+            raise WorkerError("its worker was killed")
+
+        def reopened(self):
+            return Poisoned(self.recorded, -1, 9)
+
+    bench = ManyBench([Poisoned(rows(), -1, 9) for _ in range(2)], log=Full())
+    bench.submit([at(5)])
+    outcomes = bench.outcomes()
+    assert next(outcomes)[1].verdict is Verdict.NOT_MEASURED
+    with pytest.raises(TraceError, match="disk full"):
+        next(outcomes)
+
+
+# ------------------------------------------------------------------------------------ real time
+
+
+class Timed:
+    """Takes real time for each configuration; `fails` says what happens before the n-th."""
+
+    def __init__(self, takes_s=0.01, fails=None, device="h100-sxm"):
+        self.takes_s, self.fails, self.device = takes_s, fails or {}, find(device)
+        self.clock, self.queue, self.count, self.capacity = WallClock(), [], 0, 8
+        self.closed, self.threads = False, set()
+
+    @property
+    def pending(self):
+        return len(self.queue)
+
+    def submit(self, configurations):
+        if any(each.params["BLOCK"] < 0 for each in configurations):
+            raise InputError("no such file")
+        self.queue.extend(configurations)
+
+    def outcomes(self, until_s=None):
+        self.clock.hold()
+        while self.queue and (until_s is None or self.clock.now_s() < until_s):
+            self.threads.add(threading.get_ident())
+            self.count += 1
+            if self.count in self.fails:
+                raise self.fails.pop(self.count)
+            time.sleep(self.takes_s)
+            asked = self.queue.pop(0)
+            yield asked, outcome(asked.params["BLOCK"], device=self.device.key)
+
+    def discard(self):
+        self.queue.clear()
+
+    def close(self):
+        self.closed = True
+        self.queue.clear()
+
+
+def test_real_benches_work_at_the_same_time():
+    members = [Timed(0.05) for _ in range(3)]
+    asked = [at(n) for n in range(30)]
+    with ManyBench(members) as bench:
+        assert bench.capacity == 24
+        begun = time.monotonic()
+        bench.submit(asked)
+        found = list(bench.outcomes())
+        assert time.monotonic() - begun < 1.2  # one would take 1.5 s
+        assert bench.clock.gpu_s() > 2 * 0.4
+    assert Counter(id(each) for each, _ in found) == Counter(map(id, asked))
+    assert all(got.params == each.params for each, got in found)
+    assert all(each.closed for each in members)
+    assert len({thread for each in members for thread in each.threads}) == 3
+
+
+def test_nothing_is_begun_before_the_driver_waits_and_after_its_time():
+    member = Timed()
+    with ManyBench([member]) as bench:
+        bench.submit([at(n) for n in range(6)])
+        assert list(bench.outcomes(until_s=bench.clock.now_s())) == []
+        time.sleep(0.05)
+        assert (member.count, bench.pending) == (0, 6)
+        early = list(bench.outcomes(until_s=bench.clock.now_s() + 0.025))
+        time.sleep(0.05)
+        begun = member.count
+        assert len(early) < begun + 1 < 6
+        assert len(early) + len(list(bench.outcomes())) == 6
+
+
+def test_members_go_on_while_the_driver_thinks():
+    member = Timed(0.001)
+    with ManyBench([member]) as bench:
+        bench.submit([at(n) for n in range(6)])
+        next(bench.outcomes())
+        deadline = time.monotonic() + 10
+        while member.count < 6 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert member.count == 6
+        assert bench.pending == 5
+
+
+@pytest.mark.parametrize("error", [WorkerError("killed"), GpuBusyError("busy"), OSError("no file")])
+def test_a_real_member_that_ends_gives_the_rest_to_others(error):
+    members = [Timed(fails={3: error}), Timed(0.02)]
+    asked = [at(n) for n in range(12)]
+    with ManyBench(members) as bench:
+        bench.submit(asked)
+        found = list(bench.outcomes())
+        assert bench.benches == (members[1],)
+    assert Counter(id(each) for each, _ in found) == Counter(map(id, asked))
+    assert members[0].closed
+
+
+def test_a_full_disk_reaches_the_driver_and_nothing_is_lost():
+    member = Timed(fails={4: TraceError("disk full")})
+    with ManyBench([member]) as bench:
+        bench.submit([at(n) for n in range(8)])
+        outcomes = bench.outcomes()
+        found = [next(outcomes) for _ in range(3)]
+        with pytest.raises(TraceError, match="disk full"):
+            next(outcomes)
+        assert bench.benches == (member,)
+        found += bench.outcomes()
+    assert sorted(asked.params["BLOCK"] for asked, _ in found) == list(range(8))
+
+
+def test_a_fault_of_the_code_reaches_the_driver():
+    with ManyBench([Timed(fails={1: KeyError("a bug")})]) as bench:
+        bench.submit([at(0)])
+        with pytest.raises(KeyError, match="a bug"):
+            list(bench.outcomes())
+
+
+def test_what_a_member_does_not_take_is_dropped_and_the_driver_hears_why():
+    with ManyBench([Timed()]) as bench:
+        bench.submit([replace(at(-1), path="missing.py")])
+        bench.submit([at(1)])
+        found = []
+        with pytest.raises(InputError, match="no such file"):
+            found.extend(bench.outcomes())
+        found += bench.outcomes()
+        assert bench.pending == 0
+    assert [asked.params["BLOCK"] for asked, _ in found] in ([1], [])
+
+
+def test_after_discarding_what_is_being_timed_is_not_heard_of():
+    member = Timed(0.05)
+    asked = [at(n) for n in range(8)]
+    with ManyBench([member]) as bench:
+        bench.submit(asked)
+        next(bench.outcomes())
+        bench.discard()
+        assert bench.pending == 0
+        bench.submit(asked[5:])
+        found = [each for each, _ in bench.outcomes()]
+        assert sorted(map(id, found)) == sorted(map(id, asked[5:]))
+        assert member.count <= 2 + 3

@@ -1,0 +1,161 @@
+"""At which shapes a search practises."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from solkit.core import Checked, EvolveSettings, Variant
+from solkit.errors import InputError
+from solkit.measure.benches import RecordedBench
+from solkit.pipeline.evolving import _checks
+from solkit.pipeline.kernel_evaluator import EvolveWorld, Original
+from solkit.roofline.devices import find
+
+H100 = find("h100")
+FIRST, SECOND, THIRD = {"M": 1024}, {"M": 3072}, {"M": 48}
+MADE = [641, 128, 2048, 512]  # of 1024: five eighths and one, an eighth, twice, half
+NOW = EvolveSettings()
+
+
+def original(shapes, held_out=(), **told):
+    problem = SimpleNamespace(sizes={"M": 7, "N": 2}, shapes=shapes, held_out_shapes=held_out)
+    file = SimpleNamespace(problem=problem, candidate=SimpleNamespace(name="kernel"))
+    return Original("k.py", "k.py", file, FIRST, {}, Variant("id", ""), **told)
+
+
+def sizes(found):
+    assert all(each["N"] == 2 for each in found)
+    return [each["M"] for each in found]
+
+
+def test_the_files_own_shapes_come_first_then_those_made_of_the_searchs():
+    found = original([FIRST, SECOND], held_out=[THIRD])
+    assert sizes(found.practice(NOW)) == [3072, *MADE]
+
+
+def test_shapes_that_are_held_out_for_want_of_others_are_not_practised_at():
+    assert sizes(original([FIRST, SECOND, {"M": 128}]).practice(NOW)) == [641, 2048, 512]
+
+
+@pytest.mark.parametrize("told", [[{"M": 641}], [{"M": 641, "N": 2}]])
+def test_a_made_shape_that_is_held_out_is_left_out(told):
+    assert sizes(original([FIRST], held_out=told).practice(NOW)) == MADE[1:]
+    given = EvolveSettings(held_out=told)
+    assert sizes(original([FIRST]).practice(given)) == MADE[1:]
+    assert sizes(original([FIRST], held_out=[{"M": 128}]).practice(given)) == MADE[2:]
+
+
+def test_a_problem_with_one_shape_has_no_practice():
+    assert original([FIRST]).practice(NOW) == []
+    fits_one = original([FIRST, SECOND], held_out=[THIRD], compiled="reference.py")
+    assert fits_one.practice(NOW) == []
+
+
+def world(**failures):
+    """A world where a kernel needs as many GB as its M says, and fails in analysis as told."""
+
+    def analysed(configuration, *_):
+        size = configuration.shape["M"]
+        failure = failures.get(f"at_{size}", "")
+        if failure == "refused":
+            raise InputError("M must be even")
+        work = SimpleNamespace(dram_bytes=size * 10**9)
+        analysis = SimpleNamespace(failure=failure)
+        return configuration, SimpleNamespace(result=SimpleNamespace(work=work, analysis=analysis))
+
+    made = EvolveWorld(SimpleNamespace(analysed=analysed), H100, original([FIRST]), NOW, None)
+    made.close()
+    return made
+
+
+def accepted(made, first, shape):
+    made.original = replace(made.original, shape={"M": first})
+    return made.accepts({"M": shape})
+
+
+def test_a_shape_may_need_what_the_searchs_does_or_a_sixteenth_of_the_memory():
+    assert H100.memory_bytes // 16 // 10**9 == 5
+    assert accepted(world(), first=20, shape=20)
+    assert not accepted(world(), first=20, shape=21)
+    assert accepted(world(), first=1, shape=5)
+    assert not accepted(world(), first=1, shape=6)
+
+
+def test_a_shape_that_the_problem_or_the_original_refuses_is_left_out():
+    assert not accepted(world(at_2="refused"), first=3, shape=2)
+    assert not accepted(world(at_2="crashed"), first=3, shape=2)
+    assert accepted(world(at_2="timed_out", at_3="timed_out"), first=3, shape=2)
+    assert not accepted(world(at_2="crashed", at_3="timed_out"), first=3, shape=2)
+
+
+@pytest.mark.parametrize(
+    ("own", "recorded", "found"),
+    [("", False, True), ("timed_out", False, False), ("", True, False)],
+)
+def test_only_what_the_original_does_faster_takes_too_long(own, recorded, found):
+    made = world(at_2="timed_out", at_3=own)
+    made.original = replace(made.original, shape={"M": 3})
+    made.bench = object.__new__(RecordedBench) if recorded else None
+    slow, fast = (
+        made.prospect_of(replace(made.original.configuration, shape={"M": m})) for m in (2, 3)
+    )
+    assert made._takes_too_long(slow) is found
+    assert not made._takes_too_long(fast)
+
+
+class Checks:
+    """Notes what it was asked."""
+
+    def __init__(self):
+        self.prepared, self.checked = [], []
+
+    def prepare(self, brief):
+        self.prepared.append(brief.source)
+
+    def check(self, source, _brief):
+        self.checked.append(source)
+        return Checked.RIGHT, "it agrees"
+
+
+def checking(size, **told):
+    """A world of a problem of so many GB, and its checks."""
+    made = world()
+    made._checkers = ThreadPoolExecutor(1)
+    variant, found = Variant("id", "original"), original([FIRST], **told)
+    made.original = replace(found, shape={"M": size}, variant=variant)
+    asked = Checks()
+    made.checks = asked.check
+    if not made.uninterpretable:
+        made.prepare_checks(asked.prepare)
+    return made, asked
+
+
+def test_the_original_is_run_in_the_interpreter_before_any_variant_asks():
+    made, asked = checking(3)
+    told = made.check(Variant("new", "variant"), SimpleNamespace())
+    made._checkers.shutdown()
+    assert (asked.prepared, asked.checked) == (["original"], ["variant"])
+    assert (told.checked, told.why) == (Checked.RIGHT, "it agrees")
+
+
+def test_what_fits_one_large_shape_alone_is_not_tried_in_the_interpreter():
+    made, _ = checking(3, compiled="reference.py")
+    with contextlib.ExitStack() as stack:
+        check = _checks(stack, None, made)
+    checked, why = check("variant", SimpleNamespace())
+    assert checked is Checked.UNCHECKED
+    assert "too slow for this problem" in why
+    made._checkers.shutdown()
+
+
+def test_what_fits_one_small_shape_alone_is_tried():
+    made, asked = checking(0, compiled="reference.py")
+    assert made.uninterpretable == ""
+    assert made.check(Variant("new", "variant"), SimpleNamespace()).checked is Checked.RIGHT
+    made._checkers.shutdown()
+    assert asked.prepared == ["original"]
