@@ -1,6 +1,6 @@
 """The size of the house and its dialect: ``python bench/lines.py`` (`--rooms` for a line a room).
 
-Product lines are those of Python files of `solkit`, `roofline`, `surrogate`, `tuner` and `datasets`,
+Product lines are of the Python files of `solkit`, `roofline`, `surrogate`, `tuner` and `datasets`,
 without the kernel zoo, Inductor's generated kernels and data. Code lines hold a token that is no
 comment and no docstring. Bindings are names that are stored to and parameters; a pronoun is one of
 `PRONOUNS`, which says nothing about what it is bound to.

@@ -35,7 +35,7 @@ _ESTIMATED = (
     *("registers", "spills", "accesses", "loop_requests", "l1_wavefronts", "l2_read_bytes"),
     *("l2_write_bytes", "shared", "barriers", "instructions", "reuse"),
 )
-"""Fields that lowered facts estimate: registers, widths of accesses, and all that rests on these."""
+"""Fields that lowered facts estimate: registers, widths of accesses, all that rests on these."""
 _SUMS = (
     "steps",
     "imbalance",

@@ -32,8 +32,8 @@ class OpWork:
             a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of the
             scalar pipes; ``sfu`` results of the special-function unit.
         hard_flops: the part of its contraction that no known algorithm avoids.
-        shortcut: why that is not all of it, a key of `solkit.roofline.hard_bound.SHORTCUTS`; after a
-            colon the op that it is about.
+        shortcut: why that is not all of it, a key of `solkit.roofline.hard_bound.SHORTCUTS`; after
+            a colon the op that it is about.
         position: its index among the ops that the results depend on, in program order.
         read_bytes: DRAM bytes of the inputs that it needs first.
         write_bytes: DRAM bytes of the results that it writes last.
@@ -210,7 +210,7 @@ class BoundTimes:
         launch_floor_ms: launch time of an empty kernel; not part of the others; ``None`` if not
             measured.
         chain_floor_ms: the latency of the problem's chain of dependent steps, by
-            `solkit.roofline.latency_floor`; not part of the others; ``None`` if it has no long chain.
+            `solkit.roofline.latency_floor`; not part of the others; ``None`` without a long chain.
     """
 
     roofline_ms: float

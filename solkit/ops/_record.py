@@ -1,8 +1,8 @@
 """The record of an operator: all that any pass asks of it.
 
 Every property defaults to *unknown* (``None``, or an empty name of a rule), which is not the same
-as *no*. A pass that proves something (`solkit.roofline.work.avoidable_work`, `sparsity`) takes unknown
-for whatever proves least; a pass that describes (costs, liveness) takes the operator whole.
+as *no*. A pass that proves something (`solkit.roofline.work.avoidable_work`, `sparsity`) takes
+unknown for whatever proves least; a pass that describes (costs, liveness) takes the operator whole.
 
 The names of rules (`Operator.cost`, `needs`, `writes`, `zeros`, `limits`) are those under which
 the passes register them: a new operator of a known kind takes one record and no code.

@@ -23,7 +23,8 @@ class Remembered:
 
     Args:
         app: it sets ``scope["state"]["keeps"]`` if its answer may be given again. Its requests come
-            with an owner and their body in one piece (`solkit.service.authentication.Authenticator`).
+            with an owner, and their body in one piece
+            (`solkit.service.authentication.Authenticator`).
     """
 
     def __init__(self, app: App) -> None:

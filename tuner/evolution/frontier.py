@@ -55,8 +55,8 @@ _NOISE_LOG2 = 0.02
 _NINETY = 1.645
 """Standard deviations on either side of the mean of a 90 % interval."""
 _UNKNOWN_LOG2 = 0.33
-"""Of a forecast with no interval: the kernel model's median error of 16.7 % (docs/lab/surrogate.md),
-as a standard deviation."""
+"""Of a forecast with no interval: the kernel model's median error of 16.7 %
+(docs/lab/surrogate.md), as a standard deviation."""
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
 _MOST_FAILURES = 3

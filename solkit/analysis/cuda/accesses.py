@@ -161,8 +161,9 @@ def stored_parameters(kernel: Kernel) -> frozenset[str]:
 class Lanes:
     """Counts every lane of every access of the followed blocks.
 
-    Keys of the tables: (site, name) with the names of `solkit.analysis.common.access_counts.TOTALS`,
-    ``"fresh"`` (distinct sectors not touched before), ``"made"`` and ``"moves"`` (as in `Spots`);
+    Keys of the tables: (site, name) with the names of
+    `solkit.analysis.common.access_counts.TOTALS`, ``"fresh"`` (distinct sectors not touched
+    before), ``"made"`` and ``"moves"`` (as in `Spots`);
     (shared site, name) with ``"requests"``, ``"wavefronts"``, ``"least"``; (name, block's number)
     with ``"runs"``, ``"warps"``, ``"lanes"``; and, for the plain loads of a block of code,
     ``"apart"`` and ``"together"``.

@@ -80,8 +80,9 @@ def vector_bytes(operation: Operation, widths: Widths) -> int | None:
 class Whole:
     """Counts every lane of every request of the followed programs.
 
-    Keys of `counts`: (operation, name) with the names of `solkit.analysis.common.access_counts.TOTALS`;
-    and for plain loads, over each step of the code: ``"apart"``, the sum of their distinct sectors,
+    Keys of `counts`: (operation, name) with the names of
+    `solkit.analysis.common.access_counts.TOTALS`; and for plain loads, over each step of the
+    code: ``"apart"``, the sum of their distinct sectors,
     and ``"together"``, the sectors that are distinct among all.
 
     Args:

@@ -1,8 +1,9 @@
 """What LLVM and ptxas make of a kernel's IR, estimated: its instructions by kind, and their pace.
 
 Used at the lowered depth. Each operation of the IR becomes so many instructions of a warp, in steps
-(`Step`). One warp goes through the steps as `solkit.analysis.common.warp_throughput` goes through machine
-code: in order, waiting for operands, with the same cycles. The result has the form of a mix that
+(`Step`). One warp goes through the steps as `solkit.analysis.common.warp_throughput` goes
+through machine code: in order, waiting for operands, with the same cycles. The result has the
+form of a mix that
 was read from machine code, so `solkit.roofline.kernel.model` treats both alike.
 
 Constants are counts of what ptxas makes of one operation for sm_90, seen in compiled kernels of
