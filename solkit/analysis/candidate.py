@@ -317,7 +317,7 @@ def _analysis(
     sound = whole and all(kernel.error is None for kernel in kernels)
     status = AnalysisStatus.COMPLETE if sound else AnalysisStatus.PARTIAL
     files = tuple(extensions.files)
-    written = () if extensions.launches else outputs_written(captured.made, pairs)
+    written = () if extensions.launches else outputs_written(captured.created, pairs)
     shallow = Analysis(status, kernels, notes, captured.outputs, files, whole, run.failure, written)
     if not sound:
         return shallow

@@ -71,9 +71,9 @@ def vector_bytes(operation: Operation, widths: Widths) -> int | None:
     """Bytes of one thread's instruction; ``None`` if the PTX has none at the operation's place."""
     kind = "async" if path_of(operation) == "async" else kind_of(operation)
     for place in operation.places[:1]:
-        found = widths.get((place.file_name, place.line, place.column, kind))
-        if found:
-            return max(found, element_bytes(operation.all_types[0]))
+        width = widths.get((place.file_name, place.line, place.column, kind))
+        if width:
+            return max(width, element_bytes(operation.all_types[0]))
     return None
 
 
@@ -121,31 +121,35 @@ class Whole:
         lanes = self.lanes.get(operation)
         if lanes is None:
             lanes = self.lanes[operation] = self._lanes(operation, addresses)
-        self._add(operation, "bytes", _wanted(mask, active, kind.shape) * lanes.element_bytes)
-        first, made = lanes.pick(addresses), lanes.made(mask, active)
+        self._add(
+            operation, "bytes", _accessed_elements(mask, active, kind.shape) * lanes.element_bytes
+        )
+        first, participating = lanes.pick(addresses), lanes.participating(mask, active)
         before = self.touched.get(operation)
-        touched = before.moved(first, made) if before else None
+        touched = before.moved(first, participating) if before else None
         if touched is None:
-            touched = _Touched.by(first, made, lanes.width_bytes)
+            touched = _Touched.by(first, participating, lanes.width_bytes)
         self.touched[operation] = touched
         for name, amount in touched.amounts.items():
             self._add(operation, name, amount)
         if operation.name == "tt.load":
             self.step.append((touched.sectors, touched.once))
         if kind_of(operation) == "atomic":
-            self._met(operation, first, made, lanes)
+            self._met(operation, first, participating, lanes)
 
-    def _met(self, operation: Operation, first: Array, made: Array, lanes: _Lanes) -> None:
+    def _met(self, operation: Operation, first: Array, participating: Array, lanes: _Lanes) -> None:
         """Note where the lanes of an atomic meet."""
         elements = max(lanes.width_bytes // lanes.element_bytes, 1)
         sizes = lanes.element_bytes, elements
         meetings = self.meetings.setdefault(operation, AtomicContention(*sizes))
-        shape = np.broadcast_shapes(first.shape, made.shape, (self.counts.programs, 1, 1, 1))
-        first, made = np.broadcast_to(first, shape), np.broadcast_to(made, shape)
-        apart = count_distinct(np.sort(np.where(made, first, -1), axis=-1)).sum((1, 2))
-        self._add(operation, "operations", made.sum((1, 2, 3)) * elements)
+        shape = np.broadcast_shapes(
+            first.shape, participating.shape, (self.counts.programs, 1, 1, 1)
+        )
+        first, participating = np.broadcast_to(first, shape), np.broadcast_to(participating, shape)
+        apart = count_distinct(np.sort(np.where(participating, first, -1), axis=-1)).sum((1, 2))
+        self._add(operation, "operations", participating.sum((1, 2, 3)) * elements)
         self._add(operation, "warp_addresses", apart * elements)
-        meetings.add(first[made], np.nonzero(made)[0])
+        meetings.add(first[participating], np.nonzero(participating)[0])
 
     def _met_at_one(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -154,15 +158,15 @@ class Whole:
         kind = operation.all_types[0]
         elements = math.prod(kind.shape)
         wide = 1.0 if mask is None else mask.reshape(len(mask), -1).mean(1)
-        made = np.broadcast_to(active * wide, (self.counts.programs,))
+        executions = np.broadcast_to(active * wide, (self.counts.programs,))
         for name in ("operations", "warp_addresses"):
-            self._add(operation, name, made * elements)
+            self._add(operation, name, executions * elements)
         meetings = self.meetings.setdefault(operation, AtomicContention(element_bytes(kind)))
         if addresses is None:
             meetings.is_assumed = True
         elif not kind.shape:
-            at = np.broadcast_to(addresses.reshape(len(addresses)), made.shape)
-            meetings.add(at[made > 0], np.flatnonzero(made > 0))
+            at = np.broadcast_to(addresses.reshape(len(addresses)), executions.shape)
+            meetings.add(at[executions > 0], np.flatnonzero(executions > 0))
 
     def step_ends(self) -> None:
         """See `solkit.analysis.triton.programs.Watcher`."""
@@ -181,8 +185,8 @@ class Whole:
     def _lanes(self, operation: Operation, addresses: Array) -> _Lanes:
         kind = operation.all_types[0]
         size = element_bytes(kind)
-        if told := vector_bytes(operation, self.widths):
-            return _Lanes.by(operation, told)
+        if width := vector_bytes(operation, self.widths):
+            return _Lanes.by(operation, width)
         in_a_row = spread(kind).in_a_row
         most = math.gcd(in_a_row, self.mask_runs().get(operation, in_a_row))
         return _Lanes.by(operation, _Lanes.by(operation, size).width_at(addresses, most))
@@ -194,17 +198,17 @@ class Whole:
         return vector_bytes(operation, self.widths) or element_bytes(operation.all_types[0])
 
     def _uniform(
-        self, operation: Operation, mask: Array | None, active: Array, known: bool
+        self, operation: Operation, mask: Array | None, active: Array, is_known: bool
     ) -> None:
         """A scalar, which each warp loads or one thread writes; or an unknown address."""
         kind = operation.all_types[0]
         wide = None if mask is None else mask.reshape(len(mask), -1).mean(1, keepdims=True)
-        made = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
+        executions = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
         elements = math.prod(kind.shape)
         size = elements * element_bytes(kind)
         warps = self.num_warps if operation.name == "tt.load" and not kind.shape else 1
-        requests = warps if known else math.ceil(elements / 32)
-        sectors = warps if known else elements  # unknown places: each element in its own sector
+        requests = warps if is_known else math.ceil(elements / 32)
+        sectors = warps if is_known else elements  # unknown places: each element in its own sector
         amounts = (
             ("requests", requests),
             ("sectors", sectors),
@@ -212,8 +216,8 @@ class Whole:
             ("bytes", size),
         )
         for name, amount in amounts:
-            self._add(operation, name, made * amount)
-        self._add(operation, "distinct", made * (1 if known else elements))
+            self._add(operation, name, executions * amount)
+        self._add(operation, "distinct", executions * (1 if is_known else elements))
 
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
@@ -287,12 +291,12 @@ class _Lanes:
         picked: Array = values[where]
         return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
 
-    def made(self, mask: Array | None, active: Array) -> Array:
+    def participating(self, mask: Array | None, active: Array) -> Array:
         """Which lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
-        made = self.taking[None]
+        participating = self.taking[None]
         if not active.all():
-            made = made & active.reshape(-1, 1, 1, 1)
-        return made if mask is None else made & self.pick(mask)
+            participating = participating & active.reshape(-1, 1, 1, 1)
+        return participating if mask is None else participating & self.pick(mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,22 +305,22 @@ class _Touched:
 
     Attributes:
         first: each lane's address.
-        made: which lanes make the access.
+        participating: which lanes make the access.
         sectors: sorted numbers of those touched, of shape [programs or 1, any]; -1 for none.
         once: how many of them differ.
         amounts: counts by name.
     """
 
     first: Array
-    made: Array
+    participating: Array
     sectors: Array
     once: Array
     amounts: Mapping[str, Array]
 
     @staticmethod
-    def by(first: Array, made: Array, width_bytes: int) -> _Touched:
+    def by(first: Array, participating: Array, width_bytes: int) -> _Touched:
         """For lanes of a given width."""
-        by_request = ordered(np.where(made, first // SECTOR, -1))
+        by_request = ordered(np.where(participating, first // SECTOR, -1))
         sectors = ordered(by_request.reshape(len(by_request), -1))
         once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
         amounts = {
@@ -326,11 +330,11 @@ class _Touched:
             "distinct": once * per_sector,
             "paired": np.maximum(2 * count_distinct(sectors // 2), once * per_sector),
         }
-        return _Touched(first, made, sectors, once, amounts)
+        return _Touched(first, participating, sectors, once, amounts)
 
-    def moved(self, first: Array, made: Array) -> _Touched | None:
+    def moved(self, first: Array, participating: Array) -> _Touched | None:
         """The same, if all lanes of a program have moved by the same number of whole lines."""
-        if first.shape != self.first.shape or not np.array_equal(made, self.made):
+        if first.shape != self.first.shape or not np.array_equal(participating, self.participating):
             return None
         way = (first - self.first).reshape(len(first), -1)
         lines, beyond = np.divmod(way[:, :1], SECTOR * _LINE_SECTORS)
@@ -415,19 +419,19 @@ class Corners:
         if low is None or high is None:
             self.counts.add((operation, "moves"), share)
             return
-        made = np.broadcast_to(share > 0, (programs,))
+        executing = np.broadcast_to(share > 0, (programs,))
         low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
-        self.counts.add((operation, "moves"), share * extent.widen(low, high, made))
+        self.counts.add((operation, "moves"), share * extent.widen(low, high, executing))
 
 
-def _wanted(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
+def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
     """How many elements of a tensor of that shape each program accesses."""
     elements = math.prod(shape)
     if mask is None:
         return active * elements
     flat = mask.reshape(len(mask), -1)
-    wanted: Array = flat.sum(1) * (elements // flat.shape[1])
-    return active * wanted
+    unmasked: Array = flat.sum(1) * (elements // flat.shape[1])
+    return active * unmasked
 
 
 def ordered(values: Array) -> Array:
@@ -438,8 +442,8 @@ def ordered(values: Array) -> Array:
 
 def count_distinct(values: Array) -> Array:
     """How many values differ along the last, sorted axis, without -1."""
-    found: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
-    return found + (values[..., 0] >= 0)  # from -1 to the first is a change as well
+    changes: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
+    return changes + (values[..., 0] >= 0)  # from -1 to the first is a change as well
 
 
 def _clipped(

@@ -68,12 +68,12 @@ def element_bytes(kind: TensorType) -> int:
 
 def constant(operation: Operation) -> Value:
     """``arith.constant``, if it is an integer or a flag, or a tensor of one."""
-    found = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
-    if found is None:
+    match = re.match(r"(?:dense<)?(-?\d+|true|false)>?(?:\s|$|,|\{)", operation.text + " ")
+    if match is None:
         return None
-    number = {"true": 1, "false": 0}.get(found.group(1))
+    number = {"true": 1, "false": 0}.get(match.group(1))
     kind = operation.result_type
-    value = int(found.group(1)) if number is None else number
+    value = int(match.group(1)) if number is None else number
     array = np.full((1,) * (len(kind.shape) + 1), value, np.int64)
     return array.astype(bool) if kind.element == "i1" else array
 
@@ -104,8 +104,8 @@ def _divide(a: Array, b: Array) -> Array:
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    found: Array = a - b * _divide(a, b)
-    return found
+    remainder: Array = a - b * _divide(a, b)
+    return remainder
 
 
 def _logical(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
@@ -166,8 +166,8 @@ def integer(operation: Operation) -> Callable[..., Array]:
         values = aligned(operands)
         if unsigned:
             values = [_unsigned(value, bits) for value in values]
-        found = compute(*values)
-        return (found & 1).astype(bool) if flag else _wrapped(found, kept)
+        result = compute(*values)
+        return (result & 1).astype(bool) if flag else _wrapped(result, kept)
 
     return apply
 
@@ -177,8 +177,8 @@ def _wrapped(value: Array, bits: int) -> Array:
     if bits >= 64 or value.dtype == bool:
         return value
     half = 1 << (bits - 1)
-    found: Array = ((value + half) & ((1 << bits) - 1)) - half
-    return found
+    wrapped: Array = ((value + half) & ((1 << bits) - 1)) - half
+    return wrapped
 
 
 def _unsigned(value: Array, bits: int) -> Array:

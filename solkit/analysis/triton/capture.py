@@ -84,7 +84,7 @@ class Captured:
         notes: about autotuning and guesses, each a sentence.
         outputs: number, dtypes and shapes of its output tensors.
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
-        made: its outputs in the GPU's memory, without those that it was given.
+        created: its outputs in the GPU's memory, without those that it was given.
         unread: storages of inputs in the GPU's memory, by their place among all tensors that it
             gets, of which no operator reads anything and whose address nobody asks for.
         is_whole: whether all of its work is seen: it started no thread, say.
@@ -95,7 +95,7 @@ class Captured:
     notes: tuple[str, ...]
     outputs: str
     library: tuple[LibraryLaunch, ...] = ()
-    made: tuple[Output, ...] = ()
+    created: tuple[Output, ...] = ()
     unread: Mapping[int, int] = field(default_factory=dict)
     is_whole: bool = True
     is_unanalysed: bool = False
@@ -161,7 +161,7 @@ _LATER = "a later call is analysed."
 
 def _count(captured: Captured, extensions: cuda.CudaRecording) -> int:
     """All launches of a call."""
-    own = sum(each.launch.count for each in captured.launches)
+    own = sum(launch.launch.count for launch in captured.launches)
     operators = sum(operator.count for operator in captured.library)
     return own + operators + sum(launch.count for launch in extensions.launches)
 
@@ -242,16 +242,16 @@ def _unread(workload: Workload, read: Container[int]) -> dict[int, int]:
         for position, tensor in enumerate(workload.tensors())
         if tensor.is_cuda
     }
-    return {position: each for position, each in storages.items() if each not in read}
+    return {position: storage for position, storage in storages.items() if storage not in read}
 
 
 def _made(
     workload: Workload, outputs: Sequence[torch.Tensor], written: Mapping[int, int]
 ) -> Iterator[Output]:
-    given = {tensor.untyped_storage()._cdata for tensor in workload.tensors()}
+    input_storages = {tensor.untyped_storage()._cdata for tensor in workload.tensors()}
     for tensor in outputs:
         storage = tensor.untyped_storage()._cdata
-        if tensor.is_cuda and storage not in given:
+        if tensor.is_cuda and storage not in input_storages:
             distinct = (n for n, step in zip(tensor.shape, tensor.stride()) if step)
             size = math.prod(distinct) * tensor.element_size()
             yield Output(storage, size, written.get(storage, 0))
@@ -293,8 +293,8 @@ def _blame(error: BaseException) -> str:
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
     message = str(error).strip().splitlines() or [""]
     kind = "" if isinstance(error, _OutOfTimeError) else f"{type(error).__name__}: "
-    told = f"{kind}{message[0]}"
-    return told if place == "unknown line" else f"{place}: {told}"
+    sentence = f"{kind}{message[0]}"
+    return sentence if place == "unknown line" else f"{place}: {sentence}"
 
 
 def _capture_error(error: BaseException, has_guesses: bool) -> CaptureError:

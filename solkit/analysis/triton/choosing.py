@@ -20,10 +20,10 @@ def passed_over(
         launches: of one run.
         compiled: the result for each of their kernels, by identity.
     """
-    found = set()
+    choices = set()
     for launch in launches:
         if launch.choice is not None:
             result = compiled[id(launch.kernel)]
             if result.is_skipped and not is_machine_fault(result.error or ""):
-                found.add(launch.choice)
-    return frozenset(found)
+                choices.add(launch.choice)
+    return frozenset(choices)

@@ -60,8 +60,8 @@ def compile_all(
             progress()
         return _read(here, device)
     calls = [partial(make, kernel, device) for kernel in kernels]
-    found = forked(calls, _failed, jobs, limit_s, progress)
-    return _read(found, device)
+    compiled = forked(calls, _failed, jobs, limit_s, progress)
+    return _read(compiled, device)
 
 
 def _failed(reason: str) -> Compiled:
@@ -70,12 +70,12 @@ def _failed(reason: str) -> Compiled:
 
 def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
     """With instruction counts in place of machine code, which is long."""
-    found = []
-    for each, code in zip(compiled, machine_codes(compiled, device), strict=True):
-        told = replace(each, cubin=None)
+    results = []
+    for kernel, code in zip(compiled, machine_codes(compiled, device), strict=True):
+        result = replace(kernel, cubin=None)
         if isinstance(code, str):
-            told = replace(told, unread=code)
+            result = replace(result, unread=code)
         elif code is not None:
-            told = replace(told, instructions=mix_of(code))
-        found.append(told)
-    return tuple(found)
+            result = replace(result, instructions=mix_of(code))
+        results.append(result)
+    return tuple(results)

@@ -114,18 +114,22 @@ class Control:
         """The comparisons that a block would make with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active
         shared = self.shared.copy()
-        found: Compared = {}
-        self.counts, self.watcher, self.compared = Counts(self.counts.programs), Blind(), found
+        comparisons: Compared = {}
+        self.counts, self.watcher, self.compared = (
+            Counts(self.counts.programs),
+            Blind(),
+            comparisons,
+        )
         self.env.update(values)
         self._block(block)
         self.counts, self.watcher, self.compared, self.active = kept
         self.shared.restore(shared)
-        return found
+        return comparisons
 
     def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> Probe:
         """Where code would make its accesses with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active, self.guesses
-        served = {each: times.copy() for each, times in self.served.items()}
+        served = {address: times.copy() for address, times in self.served.items()}
         shared = self.shared.copy()
         self.counts, self.compared, self.guesses = Counts(self.counts.programs), None, {}
         self.watcher = probe = Probe()
@@ -225,10 +229,11 @@ class Control:
         rounds, tired = 0, False
         while (running := outer & (done < trips)).any():
             if not tired and (tired := self._tired(rounds, operation)):
-                left = np.where(running, trips - done - 1, 0)  # the rest is like this, and the last
+                # the rest is like this, and the last
+                remaining = np.where(running, trips - done - 1, 0)
                 for key, amount in self.counts.since(start).items():  # shows where it ends
-                    self.counts.add(key, amount * left / np.maximum(done, 1))
-                done = done + left
+                    self.counts.add(key, amount * remaining / np.maximum(done, 1))
+                done = done + remaining
             self.active = running
             self.env[loop.variable] = low + done * step
             self.env.update(zip(loop.names, values, strict=True))
@@ -236,8 +241,8 @@ class Control:
             self.compared = {} if skipping.possible or compared is not None else None
             self._block(operation.blocks[0])
             if compared is not None and self.compared is not None:
-                for each, results in self.compared.items():
-                    compared.setdefault(each, []).extend(results)
+                for comparison, results in self.compared.items():
+                    compared.setdefault(comparison, []).extend(results)
             new = self._yields(operation.blocks[0], loop.names)
             new = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
@@ -287,12 +292,12 @@ class Control:
         trips = likely_trips(probes[0], probes[1], self.active, self.storages, within)
         parts = max(*(self.guessed.get(name, 2) - 1 for name in starts), 1)
         how = "once" if trips is None else "to the end of its tensors"
-        told = f"a loop whose length depends on data is assumed to run {how}"
+        sentence = f"a loop whose length depends on data is assumed to run {how}"
         if trips is not None and parts > 1:
-            told = (
+            sentence = (
                 f"{parts:,} loops whose lengths depend on data are assumed to share their tensors"
             )
-        self._guess(told, operation)
+        self._guess(sentence, operation)
         return (trips, parts) if trips is not None else (1, 1)
 
     def _while(self, operation: Operation) -> None:
@@ -314,14 +319,14 @@ class Control:
             self.active = running
             flag = last.operands[0]
             unknown = self.env.get(flag) is None or flag in self.guessed  # it would never end
-            left = self._more_rounds(operation, passed) if unknown else 0
+            remaining = self._more_rounds(operation, passed) if unknown else 0
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
             new = self._yields(after, names)
             values = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
             if unknown:
                 for key, amount in self.counts.since(start).items():
-                    self.counts.add(key, amount * left)
+                    self.counts.add(key, amount * remaining)
                 break
         self.active = outer
         self._passed(last.operands[1:], operation.results)

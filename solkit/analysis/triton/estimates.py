@@ -90,7 +90,7 @@ class _Lives:
         return most
 
     def _walk(self, blocks: Sequence[Block]) -> None:
-        for operation in (each for block in blocks for each in block.operations):
+        for operation in (operation for block in blocks for operation in block.operations):
             self.at += 1
             self.deaths |= dict.fromkeys(operation.operands, self.at)
             if operation.name == "scf.for":
@@ -148,7 +148,7 @@ def estimated_shared_traffic(
         executions: how often each of its blocks runs, over the launch.
         programs: of the launch.
     """
-    known: dict[tuple[str, str], SharedAccess] = {}
+    by_line: dict[tuple[str, str], SharedAccess] = {}
     barriers = instructions = 0.0
     steps, used = steps_of(function), False
     for block, operation, depth in function.walk():
@@ -157,17 +157,17 @@ def estimated_shared_traffic(
         instructions += times * sum(issued)
         needed = float(_barriers(operation))
         if operation.name == "ttg.async_wait" and depth:  # two an iteration: after it, and before
-            needed = max(2 / sum(each.name == operation.name for each in block.operations), 1)
+            needed = max(2 / sum(other.name == operation.name for other in block.operations), 1)
         barriers += times * (
             needed + (needed and operation.name in _SCRATCH and (used or depth > 0))
         )
         used |= bool(needed)
         for kind, moved in _moved(operation, function.num_warps):
             amount = round(times * max(moved / _WAVEFRONT_BYTES, 1))
-            made = SharedAccess(kind, user_line(operation.places), amount, amount, amount)
-            before = known.get((kind, made.line))
-            known[kind, made.line] = summed(before, made) if before else made
-    accesses = tuple(access for access in known.values() if access.requests)
+            access = SharedAccess(kind, user_line(operation.places), amount, amount, amount)
+            before = by_line.get((kind, access.line))
+            by_line[kind, access.line] = summed(before, access) if before else access
+    accesses = tuple(access for access in by_line.values() if access.requests)
     return SharedTraffic(accesses, barriers, instructions)
 
 

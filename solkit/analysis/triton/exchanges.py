@@ -100,10 +100,14 @@ def converted(operation: Operation, held: float) -> Iterator[Step]:
 
 def _combining(operation: Operation) -> float:
     """Instructions that combine two elements."""
-    inner = [each for block in operation.blocks for each in block.operations]
-    made = [each for each in inner if not each.name.endswith((".return", "yield"))]
-    logic = sum(each.name in ("arith.andi", "arith.ori", "arith.xori") for each in made)
-    return max(len(made) - logic, 1)
+    inner = [operation for block in operation.blocks for operation in block.operations]
+    computing = [
+        operation for operation in inner if not operation.name.endswith((".return", "yield"))
+    ]
+    logic = sum(
+        operation.name in ("arith.andi", "arith.ori", "arith.xori") for operation in computing
+    )
+    return max(len(computing) - logic, 1)
 
 
 def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
@@ -111,11 +115,11 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
     kind = operation.all_types[0]
     axis = operation.attribute("axis") or 0
     values = max(len(operation.results), 1)
-    each = _combining(operation)
+    per_element = _combining(operation)
     pipe = "fp32" if kind.element.startswith(("f", "bf")) else "int32"
     layout = spread_of(kind)
     if layout is None:
-        yield Step(pipe, math.prod(kind.shape) / (32 * warps) * each)
+        yield Step(pipe, math.prod(kind.shape) / (32 * warps) * per_element)
         return
     along = 1 << sum(bool(basis[axis]) for basis in layout.registers)
     others = layout.per_thread / along
@@ -125,15 +129,17 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
     if is_scan:  # each run of neighbours is scanned by itself
         run = min(layout.in_a_row if layout.row_dimension == axis else 1, along)
         others, along = others * along / run, run
-    words = max(sum(bits_of(each.element) for each in _inputs(operation)) / 32, values)
+    words = max(
+        sum(bits_of(operand_type.element) for operand_type in _inputs(operation)) / 32, values
+    )
     kept = layout.per_thread if is_scan else others
-    yield Step(pipe, (along - 1) * others * each, (along - 1) * each, whole=1)
+    yield Step(pipe, (along - 1) * others * per_element, (along - 1) * per_element, whole=1)
     for _ in range(lanes):
         yield Step("warp", others * words)
-        yield Step(pipe, others * each * (2 if is_scan else 1), each)
+        yield Step(pipe, others * per_element * (2 if is_scan else 1), per_element)
     if is_scan:
         yield Step("warp", others * words * bool(lanes))
-        yield Step(pipe, kept * each * bool(lanes))
+        yield Step(pipe, kept * per_element * bool(lanes))
     if not across:
         return
     yield Step("int32", 6)
@@ -142,12 +148,12 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
     yield Step("shared_load", values * max(others * (1 << across) / 32, 1), width=4)
     for _ in range(across):
         yield Step("warp", words)
-        yield Step(pipe, each, each)
+        yield Step(pipe, per_element, per_element)
     yield Step("shared_store", values, width=4)
     yield Step("barrier", 1, cycles=25)
     yield Step("shared_load", others * values, width=4)
     if is_scan:
-        yield Step(pipe, kept * each)
+        yield Step(pipe, kept * per_element)
 
 
 def _inputs(operation: Operation) -> Sequence[TensorType]:

@@ -83,13 +83,13 @@ def on_floats(operation: Operation) -> Callable[..., Array] | None:
 def float_constant(operation: Operation) -> Array | None:
     """``arith.constant`` of floats that are all equal; ``None`` for others."""
     kind = operation.result_type
-    made = _TYPES.get(kind.element)
-    found = re.match(r"(?:dense<)?([-+]?\d+\.\d+(?:[eE][-+]?\d+)?|0x[0-9A-Fa-f]+)", operation.text)
-    if made is None or found is None:
+    dtype = _TYPES.get(kind.element)
+    match = re.match(r"(?:dense<)?([-+]?\d+\.\d+(?:[eE][-+]?\d+)?|0x[0-9A-Fa-f]+)", operation.text)
+    if dtype is None or match is None:
         return None
-    text = found.group(1)
+    text = match.group(1)
     value = _of_bits(text, kind.element) if text.startswith("0x") else float(text)
-    return np.full((1,) * (len(kind.shape) + 1), value, made)
+    return np.full((1,) * (len(kind.shape) + 1), value, dtype)
 
 
 def _of_bits(text: str, element: str) -> float:

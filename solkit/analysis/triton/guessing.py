@@ -37,7 +37,7 @@ def busier(sides: Sequence[Sequence[Block]]) -> int:
 
 def _work(blocks: Sequence[Block]) -> int:
     total = 0
-    for operation in (each for block in blocks for each in block.operations):
+    for operation in (operation for block in blocks for operation in block.operations):
         loops = operation.name in ("scf.for", "scf.while")
         total += operation.name in ACCESSES or operation.name.startswith(_DOTS)
         total += _work(operation.blocks) * (_IN_LOOP if loops else 1)
@@ -47,17 +47,17 @@ def _work(blocks: Sequence[Block]) -> int:
 def reachable(function: Function, label: str) -> list[Block]:
     """The blocks that may run after a branch to a label."""
     by_label = {block.label: block for block in function.blocks}
-    found: dict[str, Block] = {}
+    reached: dict[str, Block] = {}
     waiting = [label]
     while waiting:
         name = waiting.pop()
-        if name in found or name not in by_label:
+        if name in reached or name not in by_label:
             continue
-        block = found[name] = by_label[name]
+        block = reached[name] = by_label[name]
         last = block.operations[-1] if block.operations else None
         if last is not None and last.name.startswith("cf."):
-            waiting += [each for each in by_label if each and each in last.text + last.types]
-    return list(found.values())
+            waiting += [label for label in by_label if label and label in last.text + last.types]
+    return list(reached.values())
 
 
 @dataclass

@@ -74,29 +74,29 @@ class Spread:
                 stores, atomics and asynchronous copies.
         """
         strides = [math.prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
-        found = _combine(self.warps, strides)[:, None, None]
-        found = found ^ _combine(self.registers, strides)[None, :, None]
-        found = found ^ _combine(self.lanes, strides)[None, None, :]
+        positions = _combine(self.warps, strides)[:, None, None]
+        positions = positions ^ _combine(self.registers, strides)[None, :, None]
+        positions = positions ^ _combine(self.lanes, strides)[None, None, :]
         if distinct:
             mine = _first_of_equals(self.warps)[:, None, None] & _first_of_equals(self.lanes)
-            found = np.where(mine, found, -1)
-        return found
+            positions = np.where(mine, positions, -1)
+        return positions
 
 
 def _combine(bases: Sequence[Basis], strides: Sequence[int]) -> npt.NDArray[np.int64]:
     # sizes are powers of two, so exclusive or of coordinates is that of positions
     positions = [sum(c * s for c, s in zip(basis, strides, strict=True)) for basis in bases]
-    found = np.zeros(1, np.int64)
+    combined = np.zeros(1, np.int64)
     for position in positions:
-        found = np.concatenate([found, found ^ position])
-    return found
+        combined = np.concatenate([combined, combined ^ position])
+    return combined
 
 
 def _first_of_equals(bases: Sequence[Basis]) -> npt.NDArray[np.bool_]:
-    found = np.ones(1, bool)
+    is_first = np.ones(1, bool)
     for basis in bases:
-        found = np.concatenate([found, found if any(basis) else np.zeros_like(found)])
-    return found
+        is_first = np.concatenate([is_first, is_first if any(basis) else np.zeros_like(is_first)])
+    return is_first
 
 
 def spread(tensor: TensorType) -> Spread:

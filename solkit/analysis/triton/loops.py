@@ -36,11 +36,11 @@ class Counts:
 
     def add(self, key: Any, amount: Array) -> None:
         """Add to a key's numbers; `amount` broadcasts to [programs]."""
-        known = self.by_key.get(key)
-        if known is None:
+        total = self.by_key.get(key)
+        if total is None:
             self.by_key[key] = np.broadcast_to(amount, (self.programs,)).astype(np.float64)
         else:
-            self.by_key[key] = known + amount  # not in place: a copy may share the array
+            self.by_key[key] = total + amount  # not in place: a copy may share the array
 
     def copy(self) -> dict[Any, Array]:
         """The present numbers."""
@@ -99,8 +99,8 @@ class Skipping:
         """
         if not self.possible:
             return done, new
-        left = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
-        if not left.any() or self.in_vain > _MOST_IN_VAIN:
+        remaining = np.where(running, np.maximum(trips - done - _TAIL, 0), 0)
+        if not remaining.any() or self.in_vain > _MOST_IN_VAIN:
             self.possible = False
             return done, new
         counted = self.programs.counts.since(before)
@@ -111,35 +111,35 @@ class Skipping:
         self.rounds = self.rounds + running
         often = self.rounds >= _PROBED
         if often.any():
-            left = np.where(often & self._alike(counted, steps), left, 0)
+            remaining = np.where(often & self._alike(counted, steps), remaining, 0)
         self.counted, self.steps = counted, steps
-        if not often.any() or not left.any():
+        if not often.any() or not remaining.any():
             return done, new
-        left = self._until_changes(left, new, index, by)
-        self.in_vain += not left.any()
+        remaining = self._until_changes(remaining, new, index, by)
+        self.in_vain += not remaining.any()
         for key, amount in counted.items():
-            self.programs.counts.add(key, amount * left)
-        self.rounds = np.where(left > 0, 0, self.rounds)  # the next may differ
-        return done + left, self._moved(new, left)
+            self.programs.counts.add(key, amount * remaining)
+        self.rounds = np.where(remaining > 0, 0, self.rounds)  # the next may differ
+        return done + remaining, self._moved(new, remaining)
 
-    def _moved(self, values: list[Value], left: Array) -> list[Value]:
+    def _moved(self, values: list[Value], remaining: Array) -> list[Value]:
         return [
-            n if step is None else n + step * lead(left, n)
+            n if step is None else n + step * lead(remaining, n)
             for n, step in zip(values, self.steps, strict=True)
         ]
 
-    def _until_changes(self, left: Array, new: list[Value], index: Array, by: Array) -> Array:
+    def _until_changes(self, remaining: Array, new: list[Value], index: Array, by: Array) -> Array:
         """As many iterations as leave all comparisons unchanged in the one after them."""
         now = self.programs.compared
-        while now and left.any():
-            self.programs.active = left > 0
-            values = dict(zip(self.loop.names, self._moved(new, left), strict=True))
-            values[self.loop.variable] = index + left * by
-            same = _same(now, self.programs.would_compare(self.body, values), len(left))
-            if (same | (left == 0)).all():
+        while now and remaining.any():
+            self.programs.active = remaining > 0
+            values = dict(zip(self.loop.names, self._moved(new, remaining), strict=True))
+            values[self.loop.variable] = index + remaining * by
+            same = _same(now, self.programs.would_compare(self.body, values), len(remaining))
+            if (same | (remaining == 0)).all():
                 break
-            left = np.where(same, left, left // 2)
-        return left
+            remaining = np.where(same, remaining, remaining // 2)
+        return remaining
 
     def _alike(self, counted: Mapping[Any, Array], steps: list[Value]) -> Array:
         """Which programs did the same as before."""

@@ -65,8 +65,8 @@ class _Warp:
         self, operation: Operation, steps: Sequence[Step], depth: int | None, copies: int
     ) -> None:
         """One operation, in copies side by side: each of its steps waits for the one before."""
-        known = [self.there[each] for each in operation.operands if each in self.there]
-        ready, memory = max((*known, *self._awaited(operation)), default=(0.0, False))
+        arrivals = [self.there[operand] for operand in operation.operands if operand in self.there]
+        ready, memory = max((*arrivals, *self._awaited(operation)), default=(0.0, False))
         for step in steps:
             start = max(self.now, ready)
             every, latency = COSTS.get(step.kind, (1.0, 4.0))
@@ -82,20 +82,20 @@ class _Warp:
             self.copies = [*self.copies[-15:], self.now + MEMORY_CYCLES]
         for name in operation.results if steps else ():
             self.there[name] = ready, memory
-        for name in operation.results if not steps and known else ():
-            self.there[name] = max(known)
+        for name in operation.results if not steps and arrivals else ():
+            self.there[name] = max(arrivals)
         if operation.name == "ttng.warp_group_dot":
             self.products = ready
             for name in operation.results:
                 self.there.pop(name, None)
 
     def _awaited(self, operation: Operation) -> Iterator[tuple[float, bool]]:
-        left = operation.attribute("num") or operation.attribute("pendings") or 0
+        pending = operation.attribute("num") or operation.attribute("pendings") or 0
         if operation.name == "ttg.async_wait":
-            done = self.copies[: max(len(self.copies) - left, 0)]
+            done = self.copies[: max(len(self.copies) - pending, 0)]
             if done:
                 yield max(done), True
-        elif operation.name == "ttng.warp_group_dot_wait" and not left:
+        elif operation.name == "ttng.warp_group_dot_wait" and not pending:
             yield self.products, False
 
     def _count(self, depth: int, waited: float, memory: bool, issue: float) -> None:
@@ -118,10 +118,12 @@ class _Code:
         self.loops = 0
         self.numbers = self.steps.constants
 
-    def add(self, depth: int, cycles: float, made: Mapping[str, float], width: int = 0) -> None:
+    def add(
+        self, depth: int, cycles: float, counts_by_kind: Mapping[str, float], width: int = 0
+    ) -> None:
         """Instructions by kind that no operation of the IR stands for."""
         self.warp.spent.setdefault(depth, _Spent()).cycles += cycles
-        for kind, count in made.items():
+        for kind, count in counts_by_kind.items():
             self.counts[kind, "", depth, width] += count
 
     def straight(self, blocks: Sequence[Block], depth: int, times: int, counts: bool) -> None:
@@ -157,15 +159,15 @@ class _Code:
 
     def _copies(self, loop: Operation, depth: int, times: int, copies: int, counts: bool) -> None:
         """Side by side, or one after the other if they store."""
-        inner = [each for block in loop.blocks for each in block.walk()]
-        apart = copies if any(each.name == "tt.store" for each in inner) else 1
+        inner = [operation for block in loop.blocks for operation in block.walk()]
+        apart = copies if any(operation.name == "tt.store" for operation in inner) else 1
         for _ in range(apart):
             self.straight(loop.blocks, depth, times * copies // apart, counts)
 
     def _size(self, loop: Operation) -> float:
         """Instructions of one iteration."""
-        body = (each for block in loop.blocks for each in block.walk())
-        return _LOOP + sum(step.count for each in body for step in self.steps.of(each))
+        body = (operation for block in loop.blocks for operation in block.walk())
+        return _LOOP + sum(step.count for operation in body for step in self.steps.of(operation))
 
     def _rounds(self, loop: Operation) -> int | None:
         """Of a loop of constant length."""
@@ -177,14 +179,18 @@ class _Code:
         return max(math.ceil((end - first) / step), 0)
 
     def _is_unrolled(self, loop: Operation, size: float) -> bool:
-        inner = [each for block in loop.blocks for each in block.walk()]
+        inner = [operation for block in loop.blocks for operation in block.walk()]
         plain = not any(
-            each.name in (*_LOOPS, *_WAITS, "scf.if", "tt.reduce", "tt.scan", "ttg.convert_layout")
-            or each.name.startswith(("ttg.", "ttng.", "tt.atomic"))
-            for each in inner
+            operation.name
+            in (*_LOOPS, *_WAITS, "scf.if", "tt.reduce", "tt.scan", "ttg.convert_layout")
+            or operation.name.startswith(("ttg.", "ttng.", "tt.atomic"))
+            for operation in inner
         )
         loads = sum(
-            s.count for each in inner for s in self.steps.of(each) if s.kind == "global_load"
+            s.count
+            for operation in inner
+            for s in self.steps.of(operation)
+            if s.kind == "global_load"
         )
         small = size <= _UNROLLED_SIZE and loads <= _UNROLLED_LOADS
         return loop.name == "scf.for" and plain and small
@@ -199,16 +205,18 @@ def _scheduled(operations: Sequence[Operation]) -> list[Operation]:
 
     Not across barriers, loops and branches.
     """
-    found: list[Operation] = []
+    scheduled: list[Operation] = []
     run: list[Operation] = []
-    for each in operations:
-        if (each.blocks and each.name not in ("tt.reduce", "tt.scan")) or _is_barrier(each):
-            found += _by_level(run)
-            found.append(each)
+    for operation in operations:
+        if (operation.blocks and operation.name not in ("tt.reduce", "tt.scan")) or _is_barrier(
+            operation
+        ):
+            scheduled += _by_level(run)
+            scheduled.append(operation)
             run = []
         else:
-            run.append(each)
-    return found + _by_level(run)
+            run.append(operation)
+    return scheduled + _by_level(run)
 
 
 def _is_barrier(operation: Operation) -> bool:
@@ -221,12 +229,12 @@ def _is_barrier(operation: Operation) -> bool:
 def _by_level(operations: Sequence[Operation]) -> list[Operation]:
     levels: dict[str, int] = {}
     keyed = []
-    for each in operations:
-        level = max((levels.get(name, 0) for name in each.operands), default=0)
-        keyed.append((level, each))
-        for name in each.results:
-            levels[name] = level + (each.name in ACCESSES)
-    return [each for _, each in sorted(keyed, key=lambda pair: pair[0])]
+    for operation in operations:
+        level = max((levels.get(name, 0) for name in operation.operands), default=0)
+        keyed.append((level, operation))
+        for name in operation.results:
+            levels[name] = level + (operation.name in ACCESSES)
+    return [operation for _, operation in sorted(keyed, key=lambda pair: pair[0])]
 
 
 def estimated_mix(function: Function, spills: int = 0) -> InstructionMix:
@@ -241,8 +249,8 @@ def estimated_mix(function: Function, spills: int = 0) -> InstructionMix:
     code.add(0, _START_CYCLES, _START)
     code.add(min(code.loops, 1), 0.0, dict.fromkeys(("local_load", "local_store"), spills), 4)
     for depth in range(1 + max(row[2] for row in code.counts)):
-        made = _MOVES * sum(n for row, n in code.counts.items() if row[2] == depth)
-        code.add(depth, made * COSTS["move"][0], {"move": made})
+        moves = _MOVES * sum(n for row, n in code.counts.items() if row[2] == depth)
+        code.add(depth, moves * COSTS["move"][0], {"move": moves})
     rows = sorted(code.counts, key=lambda row: (KINDS.index(row[0]), *row[1:]))
     whole = {row: round(code.counts[row]) for row in rows}
     counts = tuple(

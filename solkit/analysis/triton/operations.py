@@ -87,7 +87,9 @@ def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
         function: the kernel.
         executions: how often each of its blocks is run.
     """
-    return sum(executions.get(block, 0.0) * _latency(each) for block, each, _ in function.walk())
+    return sum(
+        executions.get(block, 0.0) * _latency(operation) for block, operation, _ in function.walk()
+    )
 
 
 def _latency(operation: Operation) -> float:

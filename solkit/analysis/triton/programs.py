@@ -49,7 +49,7 @@ from solkit.analysis.triton.relevance import (
     SHARED_VIEWS,
     TMA_LOADS,
     TMA_STORES,
-    Wanted,
+    RelevantValues,
     mask_of,
     other_of,
 )
@@ -96,7 +96,7 @@ class Programs(Control):
         numbers: of the programs to follow, x fastest; shape [programs].
         watcher: told of each access.
         counts: counts executions of blocks.
-        wanted: the values to compute, from `wanted_values`.
+        values: the values to compute, from `relevant_values`.
         corners: keep only the corners of tensors, except of those that are wanted whole.
     """
 
@@ -108,7 +108,7 @@ class Programs(Control):
         numbers: npt.NDArray[np.int64],
         watcher: Watcher,
         counts: Counts,
-        wanted: Wanted,
+        values: RelevantValues,
         corners: bool = False,
     ) -> None:
         self.function = function
@@ -117,7 +117,7 @@ class Programs(Control):
         self.pids = (numbers % x, numbers // x % y, numbers // (x * y))
         self.numbers = numbers
         self.corners = corners
-        self.whole = wanted.whole if corners else frozenset()
+        self.whole = values.whole if corners else frozenset()
         self.watcher = watcher
         self.counts = counts
         self.active: Array = np.ones(len(numbers), bool)
@@ -131,7 +131,7 @@ class Programs(Control):
         self.names: dict[int, str] = {}  # of the first parameter in each storage
         self.env: dict[str, Value] = {}
         self.maps: dict[str, Descriptor] = {}
-        self.relevant = wanted.relevant
+        self.relevant = values.relevant
         self.plans: dict[Block, list[Callable[[], None]]] = {}
         self.shared = SharedValues(choose)
         self.compared: Compared | None = None  # while a loop asks for it
@@ -151,14 +151,14 @@ class Programs(Control):
     # ------------------------------------------------------------------------------ arguments
 
     def _bind(self, arguments: Mapping[str, Argument]) -> None:
-        known: dict[int, int] = {}
+        place_of_storage: dict[int, int] = {}
         rest: list[Array] = []
-        given = parameters_in_order(self.function, arguments)
+        names = parameters_in_order(self.function, arguments)
         for position, (name, _) in enumerate(self.function.arguments):
-            parameter = name[1:] if given is None else given[position]
+            parameter = name[1:] if names is None else names[position]
             argument = arguments.get(parameter)
             if isinstance(argument, TensorArgument):
-                place = known.setdefault(argument.storage, len(known))
+                place = place_of_storage.setdefault(argument.storage, len(place_of_storage))
                 if place == len(self.storages):
                     self.storages.append(argument)
                     self.names[place + 1] = parameter
@@ -219,7 +219,7 @@ class Programs(Control):
     def _access(self, operation: Operation) -> Callable[[], None]:
         """How to follow an access through pointers."""
         pointer, mask_name = operation.operands[0], mask_of(operation)
-        wanted = not self.relevant.isdisjoint(operation.results)
+        is_relevant = not self.relevant.isdisjoint(operation.results)
         readable = operation.name not in ATOMICS  # others add as well
         wanted_whole = not self.whole.isdisjoint(operation.results)
 
@@ -233,7 +233,7 @@ class Programs(Control):
                 if address is None:
                     self._guess(_UNKNOWN_ADDRESS, operation)
             self.watcher.pointers(operation, address, mask, self.active)
-            if wanted:
+            if is_relevant:
                 loaded = None
                 if readable and address is not None:
                     loaded = self._loaded(operation, address, mask)
@@ -251,18 +251,18 @@ class Programs(Control):
         if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
             return None
         places = address >> ADDRESS_BITS
-        found: Value = None
+        contents: Value = None
         for place in np.unique(places).tolist():
             part = self._contents(operation, address, int(place) - 1)
             if part is None:  # a masked element may lie before the first byte
                 continue
-            found = part if found is None else np.where(places == place, part, found)
-        if mask is None or found is None:
-            return found
+            contents = part if contents is None else np.where(places == place, part, contents)
+        if mask is None or contents is None:
+            return contents
         other = self._other(operation)
         if operation.results[0] not in self.whole:
             other = cornered(other) if self.corners else other
-        return np.where(*aligned([mask, found, other]))
+        return np.where(*aligned([mask, contents, other]))
 
     def _contents(self, operation: Operation, address: Array, place: int) -> Value:
         """What a storage holds at some addresses."""
@@ -381,8 +381,10 @@ class Programs(Control):
         if operation.name in FOLDS:
             return partial(self._fold, operation)
         first, *rest = operation.results
-        env, given = self.env, self._given(operation)
-        names, compute = ((), given) if given else (operation.operands, self._computing(operation))
+        env, own_compute = self.env, self._given(operation)
+        names, compute = (
+            ((), own_compute) if own_compute else (operation.operands, self._computing(operation))
+        )
         joins = _joins_flags(operation)
         whole = first in self.whole
         mixed = not whole and not self.whole.isdisjoint(names)
@@ -401,9 +403,9 @@ class Programs(Control):
             else:
                 result = compute(*values)
             if self.guessed and not self.guessed.keys().isdisjoint(names):
-                known = [v for n, v in zip(names, values, strict=True) if n not in self.guessed]
-                if joins and known:
-                    result = known[0]  # the other flag is assumed to be set
+                sure = [v for n, v in zip(names, values, strict=True) if n not in self.guessed]
+                if joins and sure:
+                    result = sure[0]  # the other flag is assumed to be set
                 else:
                     self._inherit(operation)
             env[first] = result
@@ -422,10 +424,10 @@ class Programs(Control):
         """A reduction or a scan."""
         self.operations += 1
         values = [self.env.get(name) for name in operation.operands]
-        known = [value for value in values if isinstance(value, np.ndarray)]
-        found = fold(operation, known) if len(known) == len(values) else None
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
+        folded = fold(operation, arrays) if len(arrays) == len(values) else None
         for i, name in enumerate(operation.results):
-            self.env[name] = None if found is None else found[i]
+            self.env[name] = None if folded is None else folded[i]
         if self.guessed and not self.guessed.keys().isdisjoint(operation.operands):
             self._inherit(operation)
 
@@ -462,7 +464,7 @@ class Programs(Control):
             return integer(operation)
         if name == "arith.cmpi":
             compared = compare(operation)
-            return lambda a, b: self._noted(operation, found := compared(a, b), found)
+            return lambda a, b: self._noted(operation, flags := compared(a, b), flags)
         if name == "tt.addptr":
             size = operation.all_types[0].pointee_bits // 8
             return lambda pointer, offset: np.add(*aligned([pointer, offset * size]))
@@ -497,11 +499,11 @@ def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -
 
     The IR may name an argument after a variable that it is assigned to.
     """
-    found: list[str] = []
+    names: list[str] = []
     for name, argument in arguments.items():
         boxed = isinstance(argument, TensorArgument) and argument.block
-        found += [name, *[""] * (2 * len(boxed) if boxed else 0)]
-    return found if len(found) == len(function.arguments) else None
+        names += [name, *[""] * (2 * len(boxed) if boxed else 0)]
+    return names if len(names) == len(function.arguments) else None
 
 
 def _decided(operation: Operation, values: Sequence[Value]) -> Value:

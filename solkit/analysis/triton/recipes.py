@@ -94,13 +94,13 @@ class Recipes:
         Raises:
             CaptureError, ParamsError: as `capture` does.
         """
-        recipe, found = self._replayed(params)
-        if recipe is not None and found is not None:
-            return self._trusted(recipe, found, params)
-        found = self._run(params, extensions)
-        if not self.why and found.is_whole:
-            self._learn(params, found)
-        return found
+        recipe, captured = self._replayed(params)
+        if recipe is not None and captured is not None:
+            return self._trusted(recipe, captured, params)
+        captured = self._run(params, extensions)
+        if not self.why and captured.is_whole:
+            self._learn(params, captured)
+        return captured
 
     def replay(self, params: Params) -> Captured | None:
         """The answer of a recorded run, without a comparison; ``None`` if none holds."""
@@ -108,9 +108,9 @@ class Recipes:
 
     def _replayed(self, params: Params) -> tuple[_Recipe | None, Captured | None]:
         for recipe in self._recipes:
-            found = self._again(recipe, params)
-            if found is not None:
-                return recipe, found
+            captured = self._again(recipe, params)
+            if captured is not None:
+                return recipe, captured
         return None, None
 
     def _run(self, params: Params, extensions: cuda.CudaRecording | None = None) -> Captured:
@@ -122,13 +122,13 @@ class Recipes:
         torch.manual_seed(0)
         return self._make(params).with_destinations()
 
-    def _trusted(self, recipe: _Recipe, found: Captured, params: Params) -> Captured:
+    def _trusted(self, recipe: _Recipe, captured: Captured, params: Params) -> Captured:
         """A recipe's answer, unless a comparison is due and a run differs."""
         recipe.uses += 1
         if recipe.uses & (recipe.uses - 1):
-            return found
+            return captured
         real = self._run(params)
-        if not alike(found, real):
+        if not alike(captured, real):
             self._give_up("a recorded run gave other launches than a run")
         return real
 
@@ -146,8 +146,8 @@ class Recipes:
         recipe = self._first_recipe(params)
         if recipe is None:
             return
-        found = self._again(recipe, params)
-        if found is None or not alike(found, real):
+        captured = self._again(recipe, params)
+        if captured is None or not alike(captured, real):
             self._give_up("a recorded run gave other launches than the same run")
             return
         self._recipes.append(recipe)
@@ -187,9 +187,9 @@ class Recipes:
                 keywords[name] = stand_ins[name]
             else:  # a dtype, of its name
                 steps.pin(stand_ins[name])
-        given = replace(workload, kernel=partial(function.func, *function.args, **keywords))
+        repeatable = replace(workload, kernel=partial(function.func, *function.args, **keywords))
         try:
-            guesses = self._record(given, params, steps)
+            guesses = self._record(repeatable, params, steps)
         except Exception as error:  # what takes no stand-in may raise anything
             return None, frozenset(steps.culprits), f"{type(error).__name__}: {error}"
         finally:
@@ -270,26 +270,26 @@ def _look_at_a_value(node: ast.AST) -> str:
     if isinstance(node, ast.MatchSingleton) and node.value is not None:
         return "a case of a match compares by `is`"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        asked = node.func.id in ("type", "id") and len(node.args) == 1
-        return f"line {node.lineno} calls {node.func.id}()" if asked else ""
+        is_identity = node.func.id in ("type", "id") and len(node.args) == 1
+        return f"line {node.lineno} calls {node.func.id}()" if is_identity else ""
     return ""
 
 
 def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
     """The definitions of a file that one uses, without kernels, which are compiled."""
     defined = {
-        each.name: each
-        for each in tree.body
-        if isinstance(each, (ast.FunctionDef, ast.ClassDef))
-        and not any("jit" in ast.unparse(decorator) for decorator in each.decorator_list)
+        definition.name: definition
+        for definition in tree.body
+        if isinstance(definition, (ast.FunctionDef, ast.ClassDef))
+        and not any("jit" in ast.unparse(decorator) for decorator in definition.decorator_list)
     }
-    found, queue = {name}, [name]
+    reached, queue = {name}, [name]
     while queue:
         body = ast.walk(defined.get(queue.pop(), ast.Pass()))
         called = {node.id for node in body if isinstance(node, ast.Name)} & defined.keys()
-        queue.extend(called - found)
-        found |= called
-    return [defined[each] for each in found & defined.keys()]
+        queue.extend(called - reached)
+        reached |= called
+    return [defined[name_used] for name_used in reached & defined.keys()]
 
 
 def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
@@ -327,7 +327,7 @@ def _exact(launch: Any) -> tuple[Any, ...]:
 def _same(a: Argument, b: Argument, storages: tuple[dict[int, int], dict[int, int]]) -> bool:
     if not (isinstance(a, TensorArgument) and isinstance(b, TensorArgument)):
         return type(a) is type(b) and a == b
-    numbers = [known.setdefault(x.storage, len(known)) for x, known in zip((a, b), storages)]
+    numbers = [seen.setdefault(x.storage, len(seen)) for x, seen in zip((a, b), storages)]
     plain = [replace(x, storage=n, contents=None) for x, n in zip((a, b), numbers)]
     return vars(plain[0]) == vars(plain[1]) and _same_contents(a.contents, b.contents)
 

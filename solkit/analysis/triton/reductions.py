@@ -52,8 +52,8 @@ def _widened(value: Array, axis: int, size: int) -> Array:
 
 def _reduced(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
     while values[0].shape[axis] > 1:
-        left, right = ([_every_other(value, axis, start) for value in values] for start in (0, 1))
-        values = combine(left, right)
+        lhs, rhs = ([_every_other(value, axis, start) for value in values] for start in (0, 1))
+        values = combine(lhs, rhs)
     return [value.squeeze(axis) for value in values]
 
 
@@ -62,18 +62,18 @@ def _every_other(value: Array, axis: int, start: int) -> Array:
 
 
 def _scanned(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
-    found = list(values)
-    size, ahead = found[0].shape[axis], 1
+    scanned = list(values)
+    size, ahead = scanned[0].shape[axis], 1
     while ahead < size:
-        left = [_part(value, axis, 0, size - ahead) for value in found]
-        right = [_part(value, axis, ahead, size) for value in found]
-        joined = combine(left, right)
-        found = [
+        lhs = [_part(value, axis, 0, size - ahead) for value in scanned]
+        rhs = [_part(value, axis, ahead, size) for value in scanned]
+        joined = combine(lhs, rhs)
+        scanned = [
             np.concatenate([_part(value, axis, 0, ahead), rest], axis)
-            for value, rest in zip(found, joined, strict=True)
+            for value, rest in zip(scanned, joined, strict=True)
         ]
         ahead *= 2
-    return found
+    return scanned
 
 
 def _part(value: Array, axis: int, start: int, end: int) -> Array:
@@ -82,16 +82,16 @@ def _part(value: Array, axis: int, start: int, end: int) -> Array:
 
 def _combining(block: Block, count: int) -> Combine | None:
     """The region as a function of two elements, each of so many values."""
-    steps = [(each, _computing(each)) for each in block.operations[:-1]]
+    steps = [(operation, _computing(operation)) for operation in block.operations[:-1]]
     if any(compute is None for _, compute in steps) or len(block.arguments) != 2 * count:
         return None
     results = block.operations[-1].operands
 
-    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-        env = dict(zip(block.arguments, (*left, *right), strict=True))
-        for each, compute in steps:
+    def combine(lhs: Sequence[Array], rhs: Sequence[Array]) -> list[Array]:
+        env = dict(zip(block.arguments, (*lhs, *rhs), strict=True))
+        for operation, compute in steps:
             assert compute is not None
-            env[each.results[0]] = compute(*(env[name] for name in each.operands))
+            env[operation.results[0]] = compute(*(env[name] for name in operation.operands))
         return [env[name] for name in results]
 
     return combine

@@ -17,15 +17,15 @@ __all__ = [
     "STORES",
     "TMA_LOADS",
     "TMA_STORES",
-    "Wanted",
+    "RelevantValues",
     "from_memory",
     "mask_of",
     "may_read",
     "other_of",
+    "relevant_values",
     "scattered_values",
     "steering_values",
     "values_behind",
-    "wanted_values",
 ]
 
 LOADS = {"tt.load", "ttg.async_copy_global_to_local"}
@@ -47,7 +47,7 @@ ACCESSES = LOADS | STORES | ATOMICS | TMA_LOADS | TMA_STORES
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RelevantValues:
     """The values of a kernel that have to be computed.
 
     Attributes:
@@ -60,21 +60,21 @@ class Wanted:
     whole: frozenset[str]
 
 
-def wanted_values(blocks: Sequence[Block]) -> Wanted:
+def relevant_values(blocks: Sequence[Block]) -> RelevantValues:
     """Those of a kernel."""
     relevant = _relevant_values(blocks)
-    return Wanted(relevant, _whole_values(blocks, relevant))
+    return RelevantValues(relevant, _whole_values(blocks, relevant))
 
 
 def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that addresses, masks, loop bounds and branches derive from."""
-    wanted: set[str] = set()
+    steering: set[str] = set()
     operations = [operation for block in blocks for operation in block.walk()]
     for operation in operations:
         for name in _steering(operation):
-            wanted.add(name)
+            steering.add(name)
     feeds = _feeds(operations)
-    return _reached(feeds, wanted)
+    return _reached(feeds, steering)
 
 
 def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
@@ -95,42 +95,45 @@ def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[st
 
 def _reached(leads: Mapping[str, Sequence[str]], names: Iterable[str]) -> frozenset[str]:
     """These names and those that they lead to."""
-    found = set(names)
-    queue = list(found)
+    reached = set(names)
+    queue = list(reached)
     while queue:
         for name in leads.get(queue.pop(), ()):
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 queue.append(name)
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
     """Masks, loop bounds and conditions."""
-    found: set[str] = set()
-    for operation in (each for block in blocks for each in block.walk()):
+    names: set[str] = set()
+    for operation in (operation for block in blocks for operation in block.walk()):
         mask = mask_of(operation) if operation.name in ACCESSES else None
-        found.update([mask] if mask else [])
+        names.update([mask] if mask else [])
         if operation.name not in ACCESSES and operation.name != "ttng.tensormap_create":
-            found.update(_steering(operation))
-    return frozenset(found)
+            names.update(_steering(operation))
+    return frozenset(names)
 
 
 def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:
     """Those of the relevant values that reductions and scans of relevant results derive from."""
     operations = [operation for block in blocks for operation in block.walk()]
-    wanted = {
+    folded = {
         name
-        for each in operations
-        if each.name in ("tt.reduce", "tt.scan") and not relevant.isdisjoint(each.results)
-        for name in (*each.operands, *(each.results if each.name == "tt.scan" else ()))
+        for operation in operations
+        if operation.name in ("tt.reduce", "tt.scan") and not relevant.isdisjoint(operation.results)
+        for name in (
+            *operation.operands,
+            *(operation.results if operation.name == "tt.scan" else ()),
+        )
     }
-    return _reached(_feeds_of_loads(operations), wanted) & relevant if wanted else frozenset()
+    return _reached(_feeds_of_loads(operations), folded) & relevant if folded else frozenset()
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
     """The values that are computed from loaded ones."""
-    loads = (each for block in blocks for each in block.walk() if each.name in LOADS)
+    loads = (operation for block in blocks for operation in block.walk() if operation.name in LOADS)
     return _computed_from(blocks, (name for load in loads for name in load.results))
 
 
@@ -150,9 +153,9 @@ def scattered_values(function: Function, distinct: Container[str] = frozenset())
         function.blocks,
         (
             name
-            for _, each, depth in function.walk()
-            if each.name in LOADS and (depth or each.all_types[0].shape != ())
-            for name in each.results
+            for _, operation, depth in function.walk()
+            if operation.name in LOADS and (depth or operation.all_types[0].shape != ())
+            for name in operation.results
             if name not in distinct
         ),
     )
@@ -169,7 +172,9 @@ def may_read(function: Function, argument: str) -> bool:
     It does not where the pointer, and all that is computed from it, only says where to store.
     """
     pointers = _computed_from(function.blocks, [argument])
-    return any(_may_load(each, pointers) for block in function.blocks for each in block.walk())
+    return any(
+        _may_load(operation, pointers) for block in function.blocks for operation in block.walk()
+    )
 
 
 def _may_load(operation: Operation, pointers: frozenset[str]) -> bool:
@@ -204,7 +209,7 @@ def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
     for operation in operations:
         for result, sources in _sources(operation):
             feeds[result].extend(sources)
-    reads = [each for each in operations if each.name == "ttg.local_load"]
+    reads = [operation for operation in operations if operation.name == "ttg.local_load"]
     if reads:
         roots = _roots(operations, feeds)
         written: defaultdict[str, list[str]] = defaultdict(list)
@@ -232,17 +237,23 @@ def _roots(
     operations: Sequence[Operation], feeds: Mapping[str, Sequence[str]]
 ) -> Callable[[str], frozenset[str]]:
     """A function that gives the allocations behind a view of shared memory."""
-    allocations = {each.results[0] for each in operations if each.name == "ttg.local_alloc"}
-    views = {each.results[0]: each.operands[0] for each in operations if each.name in SHARED_VIEWS}
+    allocations = {
+        operation.results[0] for operation in operations if operation.name == "ttg.local_alloc"
+    }
+    views = {
+        operation.results[0]: operation.operands[0]
+        for operation in operations
+        if operation.name in SHARED_VIEWS
+    }
 
     @functools.cache
     def roots(name: str) -> frozenset[str]:
         seen, queue = {name}, [name]
         while queue:
-            each = queue.pop()
-            if each in allocations:
+            current = queue.pop()
+            if current in allocations:
                 continue
-            for source in [views[each]] if each in views else feeds.get(each, ()):
+            for source in [views[current]] if current in views else feeds.get(current, ()):
                 if source not in seen:
                     seen.add(source)
                     queue.append(source)
@@ -330,5 +341,5 @@ def other_of(operation: Operation) -> str | None:
 
 def _named(operation: Operation, word: str) -> str | None:
     """The operand that stands behind a word."""
-    found = re.search(rf"\b{word} (%[\w$.\-]+(?:#\d+)?)", operation.text)
-    return found.group(1) if found else None
+    match = re.search(rf"\b{word} (%[\w$.\-]+(?:#\d+)?)", operation.text)
+    return match.group(1) if match else None

@@ -35,11 +35,11 @@ from solkit.analysis.triton.loops import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.programs import Programs
 from solkit.analysis.triton.relevance import (
-    Wanted,
+    RelevantValues,
     from_memory,
+    relevant_values,
     scattered_values,
     steering_values,
-    wanted_values,
 )
 from solkit.analysis.triton.runs import mask_runs
 from solkit.analysis.triton.sampling import Sample, ragged_sample
@@ -189,13 +189,13 @@ def _follow(
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
 ) -> _Followed:
-    values = wanted_values(function.blocks)
+    values = relevant_values(function.blocks)
     many = _many(function, arguments, grid, values)
     wide, coarse = many.wide, many.programs
-    made = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
+    executions = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
     uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
     count = _WHOLE_UNEVEN if uneven else _WHOLE
-    chosen = representative(count, wide.counts.programs, made)
+    chosen = representative(count, wide.counts.programs, executions)
     few = Counts(len(chosen))
     watcher = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
     fine = Programs(function, arguments, grid, many.numbers[chosen], watcher, few, values)
@@ -251,7 +251,7 @@ def _many(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
-    values: Wanted,
+    values: RelevantValues,
 ) -> _Many:
     """Follow the first programs, and some that represent all; these may be the same."""
     count = math.prod(grid)
@@ -282,7 +282,7 @@ def _ragged(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
-    values: Wanted,
+    values: RelevantValues,
     sample: Sample,
 ) -> _Many:
     """Follow the programs of a launch whose programs differ."""
@@ -301,7 +301,7 @@ def _ragged(
 
 
 def _outside(
-    coarse: Programs, arguments: Mapping[str, Argument], wanted: Wanted
+    coarse: Programs, arguments: Mapping[str, Argument], values: RelevantValues
 ) -> Mapping[Operation, int]:
     """How far accesses are known to leave their storage, in bytes.
 
@@ -310,18 +310,18 @@ def _outside(
     function, grid = coarse.function, coarse.grid
     followed = [coarse]
     if math.prod(grid) > len(coarse.numbers):  # what leaves a storage does so at its ends
-        followed.append(_by_corners(function, arguments, grid, ends_of(grid), wanted)[1])
+        followed.append(_by_corners(function, arguments, grid, ends_of(grid), values)[1])
     suspects = {int(p.numbers[at]) for p in followed for at in _corners_of(p).suspects}
     if suspects:
         chosen = np.array(sorted(suspects))
-        followed.append(_by_corners(function, arguments, grid, chosen, wanted, whole=True)[1])
+        followed.append(_by_corners(function, arguments, grid, chosen, values, whole=True)[1])
     computed = from_memory(function.blocks)
-    found: dict[Operation, int] = {}
-    for corners in (_corners_of(each) for each in followed if not each.is_assuming):
+    outside_bytes: dict[Operation, int] = {}
+    for corners in (_corners_of(programs) for programs in followed if not programs.is_assuming):
         for operation, reached in corners.outside.items():
             if operation.operands[0] not in computed:
-                found[operation] = max(reached, found.get(operation, 0))
-    return found
+                outside_bytes[operation] = max(reached, outside_bytes.get(operation, 0))
+    return outside_bytes
 
 
 def _corners_of(programs: Programs) -> Corners:
@@ -347,14 +347,14 @@ def _by_corners(
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     numbers: npt.NDArray[np.int64],
-    wanted: Wanted,
+    values: RelevantValues,
     whole: bool = False,
 ) -> tuple[Corners, Programs]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
-    how = counts, wanted, not whole
+    how = counts, values, not whole
     programs = Programs(function, arguments, grid, numbers, corners, *how)
-    corners.sizes = np.array([0, *(each.storage_bytes for each in programs.storages)])
+    corners.sizes = np.array([0, *(storage.storage_bytes for storage in programs.storages)])
     programs.run()
     return corners, programs
 
@@ -372,7 +372,7 @@ def _largest(function: Function, whole: frozenset[str]) -> int:
 def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
     few, many, wide = followed.few, followed.many, followed.wide
     nothing = np.zeros(many.programs)
-    made, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
+    per_program, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
     of_wide = wide.by_key.get((operation, "made"), np.zeros(wide.programs))
     executions = followed.over_launch(of_wide)
     seen = float(of_wide[followed.chosen].sum())
@@ -387,7 +387,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
     storages = followed.programs.storages
     moved = moves * (SECTOR * total("distinct") / executions if executions else 0.0)
     if few.programs == many.programs:  # all were followed whole
-        moved = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(made, 1e-9)
+        moved = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(per_program, 1e-9)
     path = path_of(operation)
     return AccessCounts(
         kind=kind_of(operation),
@@ -404,7 +404,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         totals={name: total(name) for name in TOTALS},
         low=extent.low,
         high=extent.high,
-        made=made,
+        made=per_program,
         moves=moves,
         moved=moved,
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
@@ -423,14 +423,14 @@ def _is_used(operation: Operation, function: Function) -> bool:
 def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts]:
     """An access whose pointer depends on the program, by the storage that it points into."""
     places = np.where(site.low >= 0, (site.high - 1) >> ADDRESS_BITS, -1)
-    known = np.unique(places[places >= 0])
-    if len(known) < 2:
+    places_used = np.unique(places[places >= 0])
+    if len(places_used) < 2:
         yield site
         return
-    made = site.made.sum()
-    for place in known.tolist():
+    executions = site.made.sum()
+    for place in places_used.tolist():
         there = places == place
-        share = float(site.made[there].sum() / made) if made else 0.0
+        share = float(site.made[there].sum() / executions) if executions else 0.0
         storages = programs.storages
         yield replace(
             site,
@@ -448,16 +448,16 @@ def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts
 
 def _phases(function: Function) -> dict[Operation, int]:
     """Each operation's outermost loop, numbered; the code between loops has numbers too."""
-    found: dict[Operation, int] = {}
+    phases: dict[Operation, int] = {}
     number = 0
     for block in function.blocks:
         for outer in block.operations:
             loops = bool(outer.blocks) and outer.name != "scf.if"
             number += loops
-            found[outer] = number
-            found |= {inner: number for body in outer.blocks for inner in body.walk()}
+            phases[outer] = number
+            phases |= {inner: number for body in outer.blocks for inner in body.walk()}
             number += loops
-    return found
+    return phases
 
 
 def _steps(followed: _Followed) -> Array:

@@ -31,16 +31,16 @@ def mask_runs(function: Function) -> Mapping[Operation, int]:
     As in triton/lib/Analysis/AxisInfo.cpp: a comparison of indices in a row with a bound is
     constant over what divides both.
     """
-    operations = [each for block in function.blocks for each in block.walk()]
+    operations = [operation for block in function.blocks for operation in block.walk()]
     divisors = _Divisors(function, operations)
-    found: dict[Operation, int] = {}
+    runs: dict[Operation, int] = {}
     for operation in operations:
         mask = mask_of(operation) if operation.name in ACCESSES else None
         if mask is not None and operation.all_types[0].layout is not None:
             with contextlib.suppress(ValueError):  # of a layout that is not known
                 dim = spread(operation.all_types[0]).row_dimension
-                found[operation] = divisors.of(mask, dim) or 1 << 30
-    return found
+                runs[operation] = divisors.of(mask, dim) or 1 << 30
+    return runs
 
 
 def access_runs(function: Function) -> Mapping[Operation, int]:
@@ -48,9 +48,9 @@ def access_runs(function: Function) -> Mapping[Operation, int]:
 
     Their addresses must follow each other from an aligned one, and share a mask.
     """
-    operations = [each for block in function.blocks for each in block.walk()]
+    operations = [operation for block in function.blocks for operation in block.walk()]
     masks, addresses = (_Divisors(function, operations, exact) for exact in (False, True))
-    found: dict[Operation, int] = {}
+    runs: dict[Operation, int] = {}
     for operation in operations:
         if operation.name not in ACCESSES or not operation.operands:
             continue
@@ -62,8 +62,8 @@ def access_runs(function: Function) -> Mapping[Operation, int]:
             pointer, mask = operation.operands[0], mask_of(operation)
             in_a_row = addresses.step(pointer, dim) == 1
             aligned = addresses.of(pointer, dim) if in_a_row else 1
-            found[operation] = math.gcd(aligned, masks.of(mask, dim) if mask else 0)
-    return found
+            runs[operation] = math.gcd(aligned, masks.of(mask, dim) if mask else 0)
+    return runs
 
 
 _ANY = -1
@@ -81,7 +81,7 @@ class _Divisors:
         self, function: Function, operations: Sequence[Operation], exact: bool = False
     ) -> None:
         self.exact = exact
-        self.made = {name: each for each in operations for name in each.results}
+        self.made = {name: operation for operation in operations for name in operation.results}
         self.known: dict[tuple[str, int], int] = {}
         self.bases = dict.fromkeys(function.divisible, 16)
         for name, kind in function.arguments:  # 16 bytes, in elements
@@ -89,10 +89,10 @@ class _Divisors:
                 self.bases[name] = max(128 // TensorType((), kind).pointee_bits, 1)
         self.steps: dict[tuple[str, int], int | None] = {}
         self.carried: dict[str, tuple[str, str]] = {}
-        for each in operations:
-            if each.name == "scf.for":
-                loop = each.loop
-                yielded = each.blocks[0].operations[-1].operands if loop.names else ()
+        for operation in operations:
+            if operation.name == "scf.for":
+                loop = operation.loop
+                yielded = operation.blocks[0].operations[-1].operands if loop.names else ()
                 pairs = zip(loop.starts, yielded, strict=True)
                 self.carried |= dict(zip(loop.names, pairs, strict=True))
                 self.carried[loop.variable] = loop.bounds[0], loop.bounds[2]
@@ -131,11 +131,11 @@ class _Divisors:
             dim -= axis < dim
         if kind in ACCESSES or not operation.operands:
             return None
-        steps = [self.step(each, dim) for each in operation.operands]
+        steps = [self.step(operand, dim) for operand in operation.operands]
         if None in steps:
             return None
         if kind in ("arith.addi", "tt.addptr"):
-            return sum(each for each in steps if each)
+            return sum(step for step in steps if step)
         if kind in ("arith.divsi", "arith.divui") or not any(steps):
             return 0  # the run is shorter where the quotient changes
         if kind in ("arith.muli", "arith.subi", "arith.remsi", "arith.remui"):
@@ -144,7 +144,7 @@ class _Divisors:
 
     def _found(self, name: str, dim: int) -> int:
         if name in self.carried:
-            return math.gcd(*(self.of(each, dim) for each in self.carried[name]))
+            return math.gcd(*(self.of(source, dim) for source in self.carried[name]))
         operation = self.made.get(name)
         if operation is None:
             return self.bases.get(name, 1)
@@ -160,7 +160,7 @@ class _Divisors:
         if operation.name == "tt.expand_dims" and dim != _ANY:
             axis = operation.attribute("axis") or 0
             dim = _ANY if self.exact and axis == dim else dim - (axis < dim)
-        inputs = [self.of(each, dim) for each in operation.operands]
+        inputs = [self.of(operand, dim) for operand in operation.operands]
         if operation.name == "arith.muli":
             return math.prod(inputs)
         return math.gcd(*inputs) if operation.name in _KEEP_DIVISORS else 1

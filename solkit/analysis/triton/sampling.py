@@ -28,7 +28,7 @@ from solkit.analysis.triton.relevance import (
     ATOMICS,
     STORES,
     TMA_STORES,
-    Wanted,
+    RelevantValues,
     from_memory,
     mask_of,
     values_behind,
@@ -95,9 +95,9 @@ def ragged_sample(
         return None
     programs = math.prod(grid)
     behind = values_behind(function.blocks, deciding.all)
-    wanted = Wanted(behind, behind & whole)
-    counted = spread_out(min(_MOST, _affordable(function, wanted.whole)), programs)
-    paths = _Paths(function, arguments, grid, counted, wanted, deciding.masks)
+    values = RelevantValues(behind, behind & whole)
+    counted = spread_out(min(_MOST, _affordable(function, values.whole)), programs)
+    paths = _Paths(function, arguments, grid, counted, values, deciding.masks)
     paths.run()
     writing, work = paths.writing(), paths.work()
     if paths.guesses or not writing.any():
@@ -105,7 +105,7 @@ def ragged_sample(
     keys = _ways(paths.counts, work)
     if writing.all() and (not deciding.by_memory or not keys.any()):
         return None
-    return _chosen(_Known(counted, writing, work, keys, programs), most_first, most_wide)
+    return _chosen(_Classified(counted, writing, work, keys, programs), most_first, most_wide)
 
 
 def _affordable(function: Function, whole: frozenset[str]) -> int:
@@ -174,11 +174,11 @@ class _Paths(Programs):
         arguments: Mapping[str, Argument],
         grid: tuple[int, int, int],
         numbers: Numbers,
-        wanted: Wanted,
+        values: RelevantValues,
         masks: frozenset[str],
     ) -> None:
         counts = Counts(len(numbers))
-        super().__init__(function, arguments, grid, numbers, Blind(), counts, wanted, True)
+        super().__init__(function, arguments, grid, numbers, Blind(), counts, values, True)
         self.masks = masks
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
@@ -197,10 +197,10 @@ class _Paths(Programs):
 
     def _is_plain(self, loop: Operation) -> bool:
         """Whether nothing inside of a loop decides anything."""
-        inner = [each for block in loop.blocks for each in block.walk()]
-        if any(each.name in ("scf.for", "scf.if", "scf.while") for each in inner):
+        inner = [operation for block in loop.blocks for operation in block.walk()]
+        if any(operation.name in ("scf.for", "scf.if", "scf.while") for operation in inner):
             return False
-        names = {name for each in inner for name in each.results}
+        names = {name for operation in inner for name in operation.results}
         return self.relevant.isdisjoint(names.union(loop.results))
 
     def _count(self, loop: Operation) -> None:
@@ -219,45 +219,45 @@ class _Paths(Programs):
         """Elements that each program accesses."""
         total = np.zeros(self.counts.programs)
         for block, elements in _elements(self.function).items():
-            made = self.counts.by_key.get(block)
-            total = total if made is None else total + made * elements
+            executions = self.counts.by_key.get(block)
+            total = total if executions is None else total + executions * elements
         return total
 
     def writing(self) -> npt.NDArray[np.bool_]:
         """Which programs write anything."""
-        found = np.zeros(self.counts.programs, bool)
+        writing = np.zeros(self.counts.programs, bool)
         for block, operation, _ in self.function.walk():
             if operation.name in _WRITES and block in self.counts.by_key:
-                made = self.counts.by_key.get(operation, self.counts.by_key[block])
-                found |= made > 0
-        return found
+                executions = self.counts.by_key.get(operation, self.counts.by_key[block])
+                writing |= executions > 0
+        return writing
 
 
 def _elements(function: Function) -> Mapping[Block, int]:
     """Elements that one execution of each block of the code accesses."""
-    found: dict[Block, int] = {}
+    elements_of: dict[Block, int] = {}
     for block, operation, _ in function.walk():
         if operation.name in ACCESSES:
             shapes = [kind.shape for kind in operation.all_types]
-            found[block] = found.get(block, 0) + max(map(math.prod, shapes), default=1)
-    return found
+            elements_of[block] = elements_of.get(block, 0) + max(map(math.prod, shapes), default=1)
+    return elements_of
 
 
 def _ways(counts: Counts, work: Array) -> Numbers:
     """A number for each program, from 0 on, equal for those that do about the same."""
     size = np.floor(2 * np.log2(np.maximum(work, 1.0))).astype(np.int64)
     _, keys = np.unique(size, return_inverse=True)
-    for made in counts.by_key.values():
-        _, keys = np.unique(2 * keys.reshape(-1) + (made > 0), return_inverse=True)
-    found: Numbers = keys.reshape(-1)
-    return found
+    for executions in counts.by_key.values():
+        _, keys = np.unique(2 * keys.reshape(-1) + (executions > 0), return_inverse=True)
+    ways: Numbers = keys.reshape(-1)
+    return ways
 
 
 # ------------------------------------------------------------------------------------- choosing
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
+class _Classified:
     """Programs whose way is known: their numbers, and what they do.
 
     Attributes:
@@ -275,44 +275,46 @@ class _Known:
     programs: int
 
     @property
-    def each(self) -> float:
+    def stands_for(self) -> float:
         """Programs of the launch that one stands for."""
         return self.programs / len(self.numbers)
 
 
-def _chosen(known: _Known, most_first: int, most_wide: int) -> Sample:
-    places = np.flatnonzero(known.writing)
-    if known.each == 1.0 and len(places) <= most_first:
-        idle, of_idle = _some_of_each(known, np.flatnonzero(~known.writing), _FEWEST)
+def _chosen(classified: _Classified, most_first: int, most_wide: int) -> Sample:
+    places = np.flatnonzero(classified.writing)
+    if classified.stands_for == 1.0 and len(places) <= most_first:
+        idle, of_idle = _some_of_each(classified, np.flatnonzero(~classified.writing), _FEWEST)
         together = np.concatenate([places, idle])
         weights = np.concatenate([np.ones(len(places)), of_idle])
         order = np.argsort(together)
-        both = known.numbers[together[order]]
+        both = classified.numbers[together[order]]
         return Sample(both, both, weights[order], 1.0, True)
-    some = places[: max(int(most_first / known.each), 1)]
-    near = known.numbers[some][:, None] + np.arange(math.ceil(known.each))
-    first = np.unique(near[near < known.programs])[:most_first]
-    wide, weights = _some_of_each(known, np.arange(len(known.numbers)), most_wide)
-    scale = float(known.work[places].sum() / max(known.work[some].sum(), 1.0))
-    return Sample(first, known.numbers[wide], weights, max(scale, 1.0), False)
+    some = places[: max(int(most_first / classified.stands_for), 1)]
+    near = classified.numbers[some][:, None] + np.arange(math.ceil(classified.stands_for))
+    first = np.unique(near[near < classified.programs])[:most_first]
+    wide, weights = _some_of_each(classified, np.arange(len(classified.numbers)), most_wide)
+    scale = float(classified.work[places].sum() / max(classified.work[some].sum(), 1.0))
+    return Sample(first, classified.numbers[wide], weights, max(scale, 1.0), False)
 
 
-def _some_of_each(known: _Known, places: Numbers, most: int) -> tuple[Numbers, Array]:
+def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[Numbers, Array]:
     """Some programs of each way, more of those with more work; and what each stands for."""
     if not len(places):
         return places, np.zeros(0)
-    keys = _fewer(known.keys[places], known.work[places], min(_CLASSES, max(most // 4, 1)))
-    of_all = max(float(known.work[places].sum()), 1.0)
-    found, weights = [], []
+    keys = _fewer(
+        classified.keys[places], classified.work[places], min(_CLASSES, max(most // 4, 1))
+    )
+    of_all = max(float(classified.work[places].sum()), 1.0)
+    picked, weights = [], []
     ways = np.unique(keys).tolist()
     fewest = max(min(_FEWEST, most // len(ways)), 1)
     for way in ways:
         those = places[keys == way]
-        wanted = max(int(most * known.work[those].sum() / of_all), fewest)
-        some = those[spread_out(min(wanted, len(those)), len(those))]
-        found.append(some)
-        weights.append(np.full(len(some), known.each * len(those) / len(some)))
-    chosen = np.concatenate(found)
+        count = max(int(most * classified.work[those].sum() / of_all), fewest)
+        some = those[spread_out(min(count, len(those)), len(those))]
+        picked.append(some)
+        weights.append(np.full(len(some), classified.stands_for * len(those) / len(some)))
+    chosen = np.concatenate(picked)
     order = np.argsort(chosen)
     return chosen[order], np.concatenate(weights)[order]
 

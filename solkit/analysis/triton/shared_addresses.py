@@ -84,19 +84,19 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
     """Place and loop depth of each barrier of a block's warps."""
     return [
-        (_short(each.place), each.depth)
-        for each in read_ptx(ptx).statements
-        if each.opcode.startswith("bar") and _BARRIER.match(each.opcode)
+        (_short(statement.place), statement.depth)
+        for statement in read_ptx(ptx).statements
+        if statement.opcode.startswith("bar") and _BARRIER.match(statement.opcode)
     ]
 
 
 def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
     """How many instructions each place has, by loop depth; without moves, which ptxas removes."""
-    found = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
-    told: Counter[tuple[Place, int]] = Counter()
-    for (place, depth), count in found.items():
-        told[_short(place), depth] += count
-    return told
+    by_place = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
+    by_short_place: Counter[tuple[Place, int]] = Counter()
+    for (place, depth), count in by_place.items():
+        by_short_place[_short(place), depth] += count
+    return by_short_place
 
 
 # -------------------------------------------------------------------------------------- following
@@ -122,32 +122,32 @@ class _Follower:
         self.parted = 0
 
     def follow(self, statements: Sequence[Statement]) -> Iterator[SharedInstruction]:
-        for each, needed in zip(statements, _needed(statements), strict=True):
-            self.parted += each.opcode.startswith(("bar", "mbarrier", "bra", "st"))
-            if name := _shared_name(each.opcode):
-                yield self._access(each, name)
+        for statement, needed in zip(statements, _needed(statements), strict=True):
+            self.parted += statement.opcode.startswith(("bar", "mbarrier", "bra", "st"))
+            if name := _shared_name(statement.opcode):
+                yield self._access(statement, name)
             if needed:
-                register, *others = _written(each)
+                register, *others = _written(statement)
                 # under a guard, the other threads keep an old value, which is not followed
-                self.registers[register] = None if each.guard else self._computed(each)
+                self.registers[register] = None if statement.guard else self._computed(statement)
                 self.registers.update(dict.fromkeys(others))
 
-    def _access(self, each: Statement, name: str) -> SharedInstruction:
+    def _access(self, statement: Statement, name: str) -> SharedInstruction:
         kind = "copy" if name.startswith("cp") else _KINDS[name]
-        memory = next(filter(None, map(ADDRESS.search, each.operands)), None)
+        memory = next(filter(None, map(ADDRESS.search, statement.operands)), None)
         at = self._value(memory.group(1)) if memory else None
-        active = self._active(each.guard)
+        active = self._active(statement.guard)
         where = None
         if memory and at is not None and active is not None and kind != "atomic":
             where = at.threads + int(memory.group(2) or "0", 0)
             if "matrix" in name:  # 8 lanes give the rows of one matrix
-                matrices = re.search(r"\.x(\d)", each.opcode)
+                matrices = re.search(r"\.x(\d)", statement.opcode)
                 active = active & (self.numbers % 32 < 8 * int(matrices[1] if matrices else 1))
             # shifted addresses may be negative, which would mean inactive
             where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
-        run = (each.guard, memory.group(1) if memory else "", each.block, self.parted)
+        run = (statement.guard, memory.group(1) if memory else "", statement.block, self.parted)
         return SharedInstruction(
-            kind, _short(each.place), each.depth, _width(each, name), where, run
+            kind, _short(statement.place), statement.depth, _width(statement, name), where, run
         )
 
     def _active(self, guard: str) -> Array | None:
@@ -179,60 +179,62 @@ class _Follower:
             return _Value(np.full_like(self.numbers, number))
         return self.anything if _UNIFORM.match(text) else None
 
-    def _computed(self, each: Statement) -> _Value | None:
-        name, kinds = each.name, each.modifiers
+    def _computed(self, statement: Statement) -> _Value | None:
+        name, kinds = statement.name, statement.modifiers
         if name == "ld":
             return self.anything if "param" in kinds else None
-        values = [self._value(text) for text in each.operands[1:]]
+        values = [self._value(text) for text in statement.operands[1:]]
         if any(value is None for value in values):
             return None
-        known = [value for value in values if value is not None]
-        if name == "shfl" and "idx" in kinds and known[1].uniform and not known[0].shifted:
-            from_lane = self.numbers // 32 * 32 + known[1].threads[0] % 32
-            return _Value(known[0].threads[from_lane])
+        sources = [value for value in values if value is not None]
+        if name == "shfl" and "idx" in kinds and sources[1].uniform and not sources[0].shifted:
+            from_lane = self.numbers // 32 * 32 + sources[1].threads[0] % 32
+            return _Value(sources[0].threads[from_lane])
         if name in ("mul", "mad") and "hi" in kinds:
             return None
         if name == "mad":
-            product = _applied("mul", kinds, known[:2])
+            product = _applied("mul", kinds, sources[:2])
             added = ("b64",) if "wide" in kinds else kinds[1:]
-            return product and _applied("add", added, [product, known[2]])
-        return _applied(name, kinds, known)
+            return product and _applied("add", added, [product, sources[2]])
+        return _applied(name, kinds, sources)
 
 
 def _shared_name(opcode: str) -> str:
     """The start of a shared-memory access's opcode; empty for other opcodes."""
-    found = _SHARED.match(opcode) if ".shared" in opcode else None
-    return found.group(1) if found else ""
+    match = _SHARED.match(opcode) if ".shared" in opcode else None
+    return match.group(1) if match else ""
 
 
-def _written(each: Statement) -> list[str]:
+def _written(statement: Statement) -> list[str]:
     """The registers that a statement may write."""
-    if not each.operands or not each.operands[0].startswith("%"):
+    if not statement.operands or not statement.operands[0].startswith("%"):
         return []
-    return [name.strip() for name in each.operands[0].split("|", 1)]
+    return [name.strip() for name in statement.operands[0].split("|", 1)]
 
 
 def _needed(statements: Sequence[Statement]) -> list[bool]:
     """Which statements write a register that a later shared-memory address derives from."""
-    wanted: set[str] = set()
+    live_registers: set[str] = set()
     needed: list[bool] = []
-    for each in reversed(statements):
-        needed.append(not wanted.isdisjoint(_written(each)))
+    for statement in reversed(statements):
+        needed.append(not live_registers.isdisjoint(_written(statement)))
         if needed[-1]:
-            wanted.update(each.operands[1:])
-        if _shared_name(each.opcode):
-            wanted.add(each.guard.lstrip("!"))
-            wanted.update(found.group(1) for found in map(ADDRESS.search, each.operands) if found)
+            live_registers.update(statement.operands[1:])
+        if _shared_name(statement.opcode):
+            live_registers.add(statement.guard.lstrip("!"))
+            live_registers.update(
+                match.group(1) for match in map(ADDRESS.search, statement.operands) if match
+            )
     return needed[::-1]
 
 
-def _width(each: Statement, name: str) -> int:
+def _width(statement: Statement, name: str) -> int:
     if "matrix" in name:
         return 16
     if name.startswith("cp"):
-        return int(each.operands[2], 0)
-    vector = re.search(r"\.v(\d)", each.opcode)
-    bits = _BITS.search(each.opcode)
+        return int(statement.operands[2], 0)
+    vector = re.search(r"\.v(\d)", statement.opcode)
+    bits = _BITS.search(statement.opcode)
     return (int(vector.group(1)) if vector else 1) * (int(bits.group(1)) if bits else 32) // 8
 
 
@@ -251,32 +253,36 @@ def _file_name(path: str) -> str:
 
 def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
     """With adjacent loads merged: two words to 8 bytes, and two of those to 16."""
-    found: list[SharedInstruction] = []
+    merged: list[SharedInstruction] = []
     runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
-    for each in instructions:
-        run = runs.setdefault(each.run, {})
-        if each.kind == "load" and each.addresses is not None and not each.width_bytes % _WORD:
-            same = run.setdefault(int(each.addresses.max()), each)
-            if same is each:
+    for instruction in instructions:
+        run = runs.setdefault(instruction.run, {})
+        if (
+            instruction.kind == "load"
+            and instruction.addresses is not None
+            and not instruction.width_bytes % _WORD
+        ):
+            same = run.setdefault(int(instruction.addresses.max()), instruction)
+            if same is instruction:
                 continue
-        found.append(each)
+        merged.append(instruction)
     for run in runs.values():
-        found.extend(_doubled(_doubled(run, _WORD), 2 * _WORD).values())
-    return found
+        merged.extend(_doubled(_doubled(run, _WORD), 2 * _WORD).values())
+    return merged
 
 
 def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
     """By address; two adjacent ones of a width become one of twice the width."""
-    left = dict(run)
+    remaining = dict(run)
     for at in sorted(run):
-        low, high = left.get(at), left.get(at + width)
+        low, high = remaining.get(at), remaining.get(at + width)
         if low is None or high is None or low.addresses is None:
             continue
         aligned = (low.addresses[low.addresses >= 0] % (2 * width) == 0).all()
         if aligned and low.width_bytes == high.width_bytes == width:
-            left[at] = replace(low, width_bytes=2 * width)
-            del left[at + width]
-    return left
+            remaining[at] = replace(low, width_bytes=2 * width)
+            del remaining[at + width]
+    return remaining
 
 
 # -------------------------------------------------------------------------------------- computing
@@ -298,6 +304,6 @@ def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Valu
         bits, signed = type_of(kinds) or (32, False)
         _, plain = OPERATIONS[name]
         return _Value(
-            plain(kinds, *(as_bits(each, bits, signed) for each in threads)), shifted=True
+            plain(kinds, *(as_bits(thread, bits, signed) for thread in threads)), shifted=True
         )
     return None

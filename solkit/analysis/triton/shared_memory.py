@@ -107,19 +107,19 @@ def shared_traffic(
         programs: of the launch.
     """
     if any(operation.name == "ttg.warp_specialize" for _, operation, _ in function.walk()):
-        told = "what warps that do different things do with shared memory is not counted"
-        return SharedTraffic(guesses=(told,))
+        sentence = "what warps that do different things do with shared memory is not counted"
+        return SharedTraffic(guesses=(sentence,))
     runs = _Runs(function, executions, programs)
     instructions = shared_instructions(ptx)
-    known: dict[tuple[str, str], SharedAccess] = {}
+    by_line: dict[tuple[str, str], SharedAccess] = {}
     patterns: dict[tuple[int, bytes], tuple[int, int, int]] = {}
-    for each in instructions:
-        if each.addresses is None:
+    for instruction in instructions:
+        if instruction.addresses is None:
             continue
-        access = _access(each, runs, patterns)
-        before = known.get((access.kind, access.line))
-        known[access.kind, access.line] = summed(before, access) if before else access
-    unknown = sum(each.addresses is None for each in instructions)
+        access = _access(instruction, runs, patterns)
+        before = by_line.get((access.kind, access.line))
+        by_line[access.kind, access.line] = summed(before, access) if before else access
+    unknown = sum(instruction.addresses is None for instruction in instructions)
     guesses: tuple[str, ...] = ()
     if unknown:
         guesses = (
@@ -128,24 +128,26 @@ def shared_traffic(
         )
     barriers = sum(runs.of(place, depth) for place, depth in barriers_of(ptx))
     executed = sum(n * runs.of(place, depth) for (place, depth), n in instructions_of(ptx).items())
-    made = tuple(access for access in known.values() if access.requests)
-    return SharedTraffic(made, barriers, executed, guesses)
+    requested = tuple(access for access in by_line.values() if access.requests)
+    return SharedTraffic(requested, barriers, executed, guesses)
 
 
 def _access(
-    each: SharedInstruction, runs: _Runs, patterns: dict[tuple[int, bytes], tuple[int, int, int]]
+    instruction: SharedInstruction,
+    runs: _Runs,
+    patterns: dict[tuple[int, bytes], tuple[int, int, int]],
 ) -> SharedAccess:
     """Its wavefronts, computed once for all that differ by a multiple of all banks' width."""
-    assert each.addresses is not None
-    there = each.addresses >= 0
-    start = int(each.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
-    moved = np.where(there, each.addresses - start, _NOWHERE)
-    key = each.width_bytes, moved.tobytes()
+    assert instruction.addresses is not None
+    there = instruction.addresses >= 0
+    start = int(instruction.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
+    moved = np.where(there, instruction.addresses - start, _NOWHERE)
+    key = instruction.width_bytes, moved.tobytes()
     if key not in patterns:
-        patterns[key] = wavefronts(each.addresses, each.width_bytes)
-    times = runs.of(each.place, each.depth)
+        patterns[key] = wavefronts(instruction.addresses, instruction.width_bytes)
+    times = runs.of(instruction.place, instruction.depth)
     amounts = (round(n * times) for n in patterns[key])
-    return SharedAccess(each.kind, runs.line(each.place), *amounts)
+    return SharedAccess(instruction.kind, runs.line(instruction.place), *amounts)
 
 
 def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
@@ -173,14 +175,14 @@ class _Runs:
                 place = (at.file_name, at.line, at.column)
                 self.places.setdefault(place, operation.places)
                 by_place.setdefault((place, depth), []).append(times)
-        self.by_place = {key: sum(found) / len(found) for key, found in by_place.items()}
-        self.by_depth = {key: sum(found) / len(found) for key, found in by_depth.items()}
+        self.by_place = {key: sum(counts) / len(counts) for key, counts in by_place.items()}
+        self.by_depth = {key: sum(counts) / len(counts) for key, counts in by_depth.items()}
         self.by_depth[0] = float(programs)
 
     def of(self, place: Place, depth: int) -> float:
         """Over the launch; the mean of code at that depth if no operation has the place."""
-        found = self.by_place.get((place, depth))
-        return self.by_depth.get(depth, 0.0) if found is None else found
+        runs = self.by_place.get((place, depth))
+        return self.by_depth.get(depth, 0.0) if runs is None else runs
 
     def line(self, place: Place) -> str:
         """As `user_line` gives it."""

@@ -101,20 +101,20 @@ class SharedValues:
         slots = self._slots.get(view.buffer, {})
         if not view.is_known:
             return _UNKNOWN
-        found: Stored | None = None
+        joined: Stored | None = None
         for slot, where in self._places(view, active):
             part = slots.get(slot, _UNKNOWN)
             if part.value is None:
                 return _UNKNOWN
-            if found is None:
-                found = part
-            elif part.is_whole != found.is_whole:
+            if joined is None:
+                joined = part
+            elif part.is_whole != joined.is_whole:
                 return _UNKNOWN
             else:
-                value = self._choose(where, part.value, found.value)
-                guessed = part.guessed if found.guessed is None else found.guessed
-                found = Stored(value, guessed, part.is_whole)
-        return found or _UNKNOWN
+                value = self._choose(where, part.value, joined.value)
+                guessed = part.guessed if joined.guessed is None else joined.guessed
+                joined = Stored(value, guessed, part.is_whole)
+        return joined or _UNKNOWN
 
     @staticmethod
     def _places(view: SharedView, active: Array) -> list[tuple[int, Array]]:
@@ -123,4 +123,4 @@ class SharedValues:
             return [(_WHOLE_BUFFER, active)]
         slot = np.broadcast_to(view.slot.reshape(-1), active.shape)
         those = np.unique(slot[active]).tolist()
-        return [(int(each), active & (slot == each)) for each in those]
+        return [(int(place), active & (slot == place)) for place in those]

@@ -116,21 +116,21 @@ class Steps:
         self.known: dict[Operation, tuple[Step, ...]] = {}
         self.seen: dict[tuple[object, ...], str] = {}
         self.runs = access_runs(function)
-        everything = [each for block in function.blocks for each in block.walk()]
-        for each in everything:
-            self.made |= dict.fromkeys(each.results, each)
-            for name in each.operands:
+        everything = [operation for block in function.blocks for operation in block.walk()]
+        for operation in everything:
+            self.made |= dict.fromkeys(operation.results, operation)
+            for name in operation.operands:
                 self.uses[name] = self.uses.get(name, 0) + 1
-            if each.name == "arith.constant":
-                number = re.match(r"(?:dense<)?(-?\d+)>?(?:\s|$|,|\{)", each.text + " ")
+            if operation.name == "arith.constant":
+                number = re.match(r"(?:dense<)?(-?\d+)>?(?:\s|$|,|\{)", operation.text + " ")
                 if number:
-                    self.constants[each.results[0]] = int(number[1])
-        for each in everything:
-            if each.name == "scf.for":
-                loop = each.loop
+                    self.constants[operation.results[0]] = int(number[1])
+        for operation in everything:
+            if operation.name == "scf.for":
+                loop = operation.loop
                 for name, start in zip(loop.names, loop.starts, strict=True):
                     self.spreads[name] = self.spreads.get(start, ())
-            self.known[each] = tuple(step for step in self._steps(each) if step.count > 0)
+            self.known[operation] = tuple(step for step in self._steps(operation) if step.count > 0)
 
     def of(self, operation: Operation) -> tuple[Step, ...]:
         """In the order in which a warp takes them."""
@@ -172,7 +172,7 @@ class Steps:
             self.spreads[results[0]] = ()
             return
         full = _along(kind)
-        inputs = [self.spreads.get(each) for each in operation.operands]
+        inputs = [self.spreads.get(operand) for operand in operation.operands]
         if name in ("tt.make_range", "tt.splat", "arith.constant"):
             self.spreads[results[0]] = (1,) * len(full)
         elif name == "tt.expand_dims":
@@ -187,17 +187,25 @@ class Steps:
             plain = inputs and inputs[0] is not None and max(inputs[0], default=1) == 1
             self.spreads[results[0]] = (1,) * len(full) if plain else full
         else:
-            ranked = [each for each in inputs if each is not None and len(each) == len(full)]
-            found = [max(each) for each in zip(*ranked, strict=True)] if ranked else list(full)
+            ranked = [
+                operand_spread
+                for operand_spread in inputs
+                if operand_spread is not None and len(operand_spread) == len(full)
+            ]
+            spread = (
+                [max(along_axis) for along_axis in zip(*ranked, strict=True)]
+                if ranked
+                else list(full)
+            )
             if not self._keeps(operation):
                 varying = self._varying(operation, len(full))
-                found = [f if v else 1 for f, v in zip(full, varying, strict=True)]
-            self.spreads[results[0]] = tuple(min(a, b) for a, b in zip(found, full, strict=True))
+                spread = [f if v else 1 for f, v in zip(full, varying, strict=True)]
+            self.spreads[results[0]] = tuple(min(a, b) for a, b in zip(spread, full, strict=True))
 
     def _keeps(self, operation: Operation) -> bool:
         """Whether results differ by constants if operands do."""
         if operation.name in ("arith.muli", "arith.shli"):
-            return any(self._is_constant(each) for each in operation.operands)
+            return any(self._is_constant(operand) for operand in operation.operands)
         return operation.name in (
             *_ADDED,
             "tt.broadcast",
@@ -207,35 +215,35 @@ class Steps:
         )
 
     def _is_constant(self, name: str) -> bool:
-        made = self.made.get(name)
-        if made is not None and made.name == "tt.splat":
-            return self._is_constant(made.operands[0])
+        maker = self.made.get(name)
+        if maker is not None and maker.name == "tt.splat":
+            return self._is_constant(maker.operands[0])
         return name in self.constants
 
     def _varying(self, operation: Operation, rank: int) -> list[bool]:
         """The dimensions along which a value differs at all."""
-        found = [False] * rank
+        varying = [False] * rank
         for name in operation.operands:
             varied = self._varied(name, rank, 0)
-            found = [a or b for a, b in zip(found, varied, strict=True)]
-        return found
+            varying = [a or b for a, b in zip(varying, varied, strict=True)]
+        return varying
 
     def _varied(self, name: str, rank: int, deep: int) -> list[bool]:
-        made = self.made.get(name)
-        if made is None or deep > 6:
+        maker = self.made.get(name)
+        if maker is None or deep > 6:
             return [True] * rank
-        if made.name in ("tt.splat", "arith.constant"):
+        if maker.name in ("tt.splat", "arith.constant"):
             return [False] * rank
-        if made.name == "tt.broadcast":
-            shape = made.all_types[0].shape
-            inner = self._varied(made.operands[0], rank, deep + 1)
+        if maker.name == "tt.broadcast":
+            shape = maker.all_types[0].shape
+            inner = self._varied(maker.operands[0], rank, deep + 1)
             return [size > 1 and v for size, v in zip(shape, inner, strict=True)]
-        kind = made.result_type if len(made.results) == 1 else None
+        kind = maker.result_type if len(maker.results) == 1 else None
         if kind is None or len(kind.shape) != rank:
             return [True] * rank
-        if made.name in (*_ADDED, *_DIVISIONS, "arith.cmpi", "arith.andi", "arith.ori"):
-            each = [self._varied(inner, rank, deep + 1) for inner in made.operands]
-            return [any(found) for found in zip(*each, strict=True)]
+        if maker.name in (*_ADDED, *_DIVISIONS, "arith.cmpi", "arith.andi", "arith.ori"):
+            operands = [self._varied(inner, rank, deep + 1) for inner in maker.operands]
+            return [any(along_axis) for along_axis in zip(*operands, strict=True)]
         return [size > 1 for size in kind.shape]
 
     def _integers(self, operation: Operation) -> Iterator[Step]:
@@ -297,9 +305,9 @@ class Steps:
         if not hasattr(self, "_summed_names"):
             self._summed_names = {
                 name
-                for each in self.made.values()
-                if each.name in ("arith.addf", "arith.subf")
-                for name in each.operands
+                for operation in self.made.values()
+                if operation.name in ("arith.addf", "arith.subf")
+                for name in operation.operands
             }
         return self._summed_names
 
@@ -386,9 +394,9 @@ def _along(kind: TensorType) -> Spreads:
     layout = spread_of(kind)
     if layout is None:
         return (1,) * len(kind.shape)
-    found = [
+    registers = [
         1 << sum(bool(basis[dim]) for basis in layout.registers) for dim in range(len(kind.shape))
     ]
     row = layout.row_dimension
-    found[row] = max(found[row] // min(layout.in_a_row, _RUN), 1)
-    return tuple(found)
+    registers[row] = max(registers[row] // min(layout.in_a_row, _RUN), 1)
+    return tuple(registers)
