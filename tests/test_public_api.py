@@ -36,32 +36,48 @@ def test_an_unknown_name_is_an_attribute_error():
         solkit.nothing  # noqa: B018
 
 
+KERNEL = """
+import torch, triton, triton.language as tl
+
+SPACE = {"BLOCK": [256, 512]}
+
+def inputs(N=4096, device="cuda"):
+    return (torch.randn(N, device=device),)
+
+def reference(x):
+    return x * 2
+
+@triton.jit
+def double(x, out, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, 2 * tl.load(x + at, at < N), at < N)
+
+def kernel(x, *, BLOCK=256):
+    out = torch.empty_like(x)
+    double[(triton.cdiv(x.numel(), BLOCK),)](x, out, x.numel(), BLOCK=BLOCK)
+    return out
+"""
 STEPS = {
     "import": "import solkit, solkit.pipeline, solkit.cli",
-    "score": "solkit.score('examples/softmax.py', device='h100')",
-    "rank": "solkit.rank('examples/softmax.py', device='h100')",
+    "score": "solkit.score({path!r}, device='h100')",
+    "rank": "solkit.rank({path!r}, device='h100')",
 }
 HEAVY = ("torch", "triton", "transformers", "xgboost", "polars", "pyarrow")
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    """Which heavy modules a process has after each step; one process, which warms up once."""
+def test_the_callers_process_imports_no_torch_and_no_language_model(tmp_path):
+    """Heavy modules that a process has after each step; one process, which warms up once."""
+    path = tmp_path / "double.py"
+    path.write_text(KERNEL, encoding="utf-8")
     tell = f"print([m for m in {HEAVY} if m in sys.modules])"
-    code = "\n".join(["import sys", *(f"{step}; {tell}" for step in STEPS.values())])
+    steps = [f"{step.format(path=str(path))}; {tell}" for step in STEPS.values()]
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    lines = [ast.literal_eval(line) for line in found.stdout.splitlines()]
-    return dict(zip(STEPS, lines, strict=True))
-
-
-@pytest.mark.parametrize(("step", "modules"), [("import", []), ("score", ["xgboost"])])
-def test_the_callers_process_never_imports_torch(loaded, step, modules):
-    assert set(loaded[step]) <= set(modules)  # trees forecast, unless the cache knows
-
-
-def test_ranking_what_is_lowered_imports_no_language_model(loaded):
+        [sys.executable, "-c", "\n".join(["import sys", *steps])],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    )  # fmt: skip
+    loaded = dict(zip(STEPS, map(ast.literal_eval, found.stdout.splitlines()), strict=True))
+    assert loaded["import"] == []
+    assert set(loaded["score"]) <= {"xgboost"}  # trees forecast, unless the cache knows
     assert loaded["rank"] == ["xgboost"]
 
 
