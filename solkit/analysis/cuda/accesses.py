@@ -85,72 +85,76 @@ _MATRIX = re.compile(r"\.x(\d)")
 
 def sites_of(kernel: Kernel) -> dict[int, Site]:
     """The site of each statement that may access global memory, by the statement's id."""
-    found: dict[int, Site] = {}
+    sites: dict[int, Site] = {}
     for block in kernel.blocks:
-        for each in block.statements:
-            matrices = each.name in ("ldmatrix", "stmatrix")
-            if matrices or not is_access(each) or _ELSEWHERE.intersection(each.modifiers):
+        for statement in block.statements:
+            matrices = statement.name in ("ldmatrix", "stmatrix")
+            if matrices or not is_access(statement) or _ELSEWHERE.intersection(statement.modifiers):
                 continue
-            slice_ = _address_registers(kernel, each)
-            bases = _bases(kernel, _address_registers(kernel, each, loads=False))
+            slice_ = _address_registers(kernel, statement)
+            bases = _bases(kernel, _address_registers(kernel, statement, loads=False))
             gathered = any(
                 reader.name in ("ld", "atom") and "param" not in reader.modifiers
                 for reader in kernel.statements
                 if not slice_.isdisjoint(registers_of(reader)[0])
             )
-            found[id(each)] = Site(
-                kind=_kind(each),
-                path="async" if each.name == "cp" else "global",
-                line=line_of(each),
-                width_bytes=width_of(each),
+            sites[id(statement)] = Site(
+                kind=_kind(statement),
+                path="async" if statement.name == "cp" else "global",
+                line=line_of(statement),
+                width_bytes=width_of(statement),
                 phase=kernel.phase(block),
                 depth=len(block.loops),
                 parameters=bases,
                 gathered=gathered,
-                element_bytes=_element_bytes(each),
-                manner=ptx_manner(each.name, each.modifiers),
+                element_bytes=_element_bytes(statement),
+                manner=ptx_manner(statement.name, statement.modifiers),
             )
-    return found
+    return sites
 
 
-def _element_bytes(each: Statement) -> int:
-    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)", each.opcode)
+def _element_bytes(statement: Statement) -> int:
+    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)", statement.opcode)
     return max(int(kinds[-1]) // 8, 1) if kinds else 4
 
 
-def _kind(each: Statement) -> str:
-    if each.name == "wmma":
-        return "load" if "load" in each.modifiers else "store"
-    return _KINDS[each.name]
+def _kind(statement: Statement) -> str:
+    if statement.name == "wmma":
+        return "load" if "load" in statement.modifiers else "store"
+    return _KINDS[statement.name]
 
 
-def _address_registers(kernel: Kernel, each: Statement, loads: bool = True) -> frozenset[str]:
-    found = [memory.group(1) for memory in map(ADDRESS.search, each.operands) if memory]
-    return kernel.depends_on(found[-1:] if each.name == "cp" else found[:1], loads)
+def _address_registers(kernel: Kernel, statement: Statement, loads: bool = True) -> frozenset[str]:
+    bases = [memory.group(1) for memory in map(ADDRESS.search, statement.operands) if memory]
+    return kernel.depends_on(bases[-1:] if statement.name == "cp" else bases[:1], loads)
 
 
 def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
     """Pointers that an address is computed from: 64-bit parameters and variables."""
-    found: dict[str, None] = {}
-    known = {parameter.name for parameter in kernel.parameters}
-    for each in kernel.statements:
-        written, _ = registers_of(each)
+    bases: dict[str, None] = {}
+    parameter_names = {parameter.name for parameter in kernel.parameters}
+    for statement in kernel.statements:
+        written, _ = registers_of(statement)
         if registers.isdisjoint(written):
             continue
-        for operand in each.operands[1:]:
+        for operand in statement.operands[1:]:
             memory = ADDRESS.search(operand)
             name = memory.group(1) if memory else operand
-            is_pointer = name in known and not {"u64", "b64"}.isdisjoint(each.modifiers)
+            is_pointer = name in parameter_names and not {"u64", "b64"}.isdisjoint(
+                statement.modifiers
+            )
             symbol = kernel.symbols.get(name)
             if is_pointer or (symbol is not None and symbol.space == "global"):
-                found.setdefault(name)
-    return tuple(found)
+                bases.setdefault(name)
+    return tuple(bases)
 
 
 def stored_parameters(kernel: Kernel) -> frozenset[str]:
     """Pointers that a kernel writes to memory, from where others may take them."""
-    stores = (each for each in kernel.statements if each.name in ("st", "atom", "red"))
-    values = (registers_of(each._replace(operands=each.operands[1:]))[1] for each in stores)
+    stores = (
+        statement for statement in kernel.statements if statement.name in ("st", "atom", "red")
+    )
+    values = (registers_of(store._replace(operands=store.operands[1:]))[1] for store in stores)
     written = kernel.depends_on({name for read in values for name in read}, loads=False)
     return frozenset(_bases(kernel, written))
 
@@ -192,13 +196,15 @@ class Lanes:
         self.meetings: dict[Site, AtomicContention] = {}
         self.joined = _Joined(kernel)
 
-    def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
+    def access(
+        self, statement: Statement, space: str, addresses: Array | None, active: Active
+    ) -> None:
         """See `solkit.analysis.cuda.active.Watcher`."""
         if space == "shared":
-            self.shared.append((each, addresses, active))
+            self.shared.append((statement, addresses, active))
             return
-        self.spots.access(each, space, addresses, active)
-        self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
+        self.spots.access(statement, space, addresses, active)
+        self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
         """See `solkit.analysis.cuda.active.Watcher`."""
@@ -235,7 +241,7 @@ class Lanes:
                 lanes.append(np.where(active.mask, addresses, _NOWHERE))
         if not lanes:
             return None
-        base = np.min([each.min(1) for each in lanes], axis=0) // _LINE_BYTES * _LINE_BYTES
+        base = np.min([lane.min(1) for lane in lanes], axis=0) // _LINE_BYTES * _LINE_BYTES
         base = np.where(base < _NOWHERE // 2, base, 0)
         pattern = self._pattern(np.stack(lanes) - base[:, None])
         for name in ("sectors", "lines", "distinct", "paired"):
@@ -267,12 +273,12 @@ class Lanes:
         if bool((lanes == lanes[:, :1]).all()):
             lanes = lanes[:, :1]
         key = (lanes.shape, lanes.tobytes())
-        found = self.patterns.get(key)
-        if found is None:
+        pattern = self.patterns.get(key)
+        if pattern is None:
             if len(self.patterns) > _MOST_PATTERNS:
                 self.patterns.clear()
-            found = self.patterns[key] = _Pattern.of(lanes)
-        return found
+            pattern = self.patterns[key] = _Pattern.of(lanes)
+        return pattern
 
     def _together(self, loads: Sequence[tuple[_Pattern, Array]]) -> Array:
         """Distinct sectors of several loads."""
@@ -325,15 +331,15 @@ class Lanes:
     # --------------------------------------------------------------------------------- shared
 
     def _shared(self) -> None:
-        for each, addresses, active, width in self.joined.of(self.shared):
-            kind = {"st": "store", "cp": "copy", "stmatrix": "store"}.get(each.name, "load")
-            site = SharedSite(kind, line_of(each))
-            if addresses is None or each.name in ("atom", "red"):
+        for statement, addresses, active, width in self.joined.of(self.shared):
+            kind = {"st": "store", "cp": "copy", "stmatrix": "store"}.get(statement.name, "load")
+            site = SharedSite(kind, line_of(statement))
+            if addresses is None or statement.name in ("atom", "red"):
                 self.uncounted.setdefault(site.line, 0)
                 continue
             where = np.where(active.mask, addresses, -1)
-            if "matrix" in each.name:
-                matrices = _MATRIX.search(each.opcode)
+            if "matrix" in statement.name:
+                matrices = _MATRIX.search(statement.opcode)
                 rows = 8 * int(matrices[1] if matrices else 1)
                 lanes = np.arange(where.shape[1]) % _WARP
                 where = np.where(lanes < rows, where, -1)
@@ -350,10 +356,10 @@ class Lanes:
         if key not in self.known:
             alike = bool((moved == moved[:1]).all())
             rows = moved[:1] if alike else moved
-            found = np.array([wavefronts(row, width) for row in rows], float)
-            self.known[key] = np.repeat(found, len(moved), axis=0) if alike else found
-        known: Array = self.known[key]
-        return known
+            counts = np.array([wavefronts(row, width) for row in rows], float)
+            self.known[key] = np.repeat(counts, len(moved), axis=0) if alike else counts
+        taken: Array = self.known[key]
+        return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,8 +409,8 @@ def _drawn(count: Array, places: float) -> Array:
         return count
     if places <= 1:
         return np.minimum(count, 1.0)
-    found: Array = places * -np.expm1(count * np.log1p(-1 / places))
-    return found
+    distinct: Array = places * -np.expm1(count * np.log1p(-1 / places))
+    return distinct
 
 
 class _Joined:
@@ -414,46 +420,46 @@ class _Joined:
         self.runs: dict[int, tuple[str, int]] = {}
         for block in kernel.blocks:
             parted = 0
-            for each in block.statements:
-                parted += each.name in ("bar", "barrier", "st", "atom", "red", "cp", "call")
-                memory = next(filter(None, map(ADDRESS.search, each.operands)), None)
-                plain = each.name == "ld" and memory is not None
-                if plain and memory and not width_of(each) % 4:
-                    base = f"{each.guard} {memory.group(1)} {parted} {block.number}"
-                    self.runs[id(each)] = (base, int(memory.group(2) or "0", 0))
+            for statement in block.statements:
+                parted += statement.name in ("bar", "barrier", "st", "atom", "red", "cp", "call")
+                memory = next(filter(None, map(ADDRESS.search, statement.operands)), None)
+                plain = statement.name == "ld" and memory is not None
+                if plain and memory and not width_of(statement) % 4:
+                    base = f"{statement.guard} {memory.group(1)} {parted} {block.number}"
+                    self.runs[id(statement)] = (base, int(memory.group(2) or "0", 0))
 
     def of(
-        self, made: Iterable[tuple[Statement, Array | None, Active]]
+        self, accesses: Iterable[tuple[Statement, Array | None, Active]]
     ) -> list[tuple[Statement, Array | None, Active, int]]:
         """The accesses of a piece of code, each with its width, those side by side as one."""
-        found: list[tuple[Statement, Array | None, Active, int]] = []
+        joined: list[tuple[Statement, Array | None, Active, int]] = []
         groups: dict[str, dict[int, tuple[Statement, Array | None, Active, int]]] = {}
-        for each, addresses, active in made:
-            whole = (each, addresses, active, width_of(each))
-            run = self.runs.get(id(each))
+        for statement, addresses, active in accesses:
+            whole = (statement, addresses, active, width_of(statement))
+            run = self.runs.get(id(statement))
             if run is None or addresses is None:
-                found.append(whole)
+                joined.append(whole)
             else:
                 groups.setdefault(run[0], {})[run[1]] = whole
         for group in groups.values():
-            found.extend(_doubled(_doubled(group, 4), 8).values())
-        return found
+            joined.extend(_doubled(_doubled(group, 4), 8).values())
+        return joined
 
 
 def _doubled(
     group: Mapping[int, tuple[Statement, Array | None, Active, int]], width: int
 ) -> dict[int, tuple[Statement, Array | None, Active, int]]:
     """Those of a width whose other half is there as well, by offset, as one of twice the width."""
-    left = dict(group)
+    merged = dict(group)
     for at in sorted(group):
-        low, high = left.get(at), left.get(at + width)
+        low, high = merged.get(at), merged.get(at + width)
         if low is None or high is None or low[3] != width or high[3] != width:
             continue
-        each, addresses, active, _ = low
+        statement, addresses, active, _ = low
         if addresses is not None and not (addresses % (2 * width)).any():
-            left[at] = (each, addresses, active, 2 * width)
-            del left[at + width]
-    return left
+            merged[at] = (statement, addresses, active, 2 * width)
+            del merged[at + width]
+    return merged
 
 
 # ------------------------------------------------------------------------------------------ places
@@ -476,11 +482,13 @@ class Spots:
         self.made: dict[int, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
-    def access(self, each: Statement, space: str, addresses: Array | None, active: Active) -> None:
+    def access(
+        self, statement: Statement, space: str, addresses: Array | None, active: Active
+    ) -> None:
         """See `solkit.analysis.cuda.active.Watcher`."""
         if space == "global":
-            self.pending.setdefault(self.sites[id(each)], []).append((addresses, active))
-            self.made.setdefault(id(each), active)
+            self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
+            self.made.setdefault(id(statement), active)
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
         """See `solkit.analysis.cuda.active.Watcher`."""
@@ -497,13 +505,13 @@ class Spots:
         blocks, followed = pieces[0][1].mask.shape
         share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
         self.tables.add((site, "made"), share)
-        known = [(at, active) for at, active in pieces if at is not None]
-        if not known:
+        located = [(at, active) for at, active in pieces if at is not None]
+        if not located:
             self.tables.add((site, "moves"), share)
             return
         top = np.int64(1) << 62
-        low = np.min([np.where(a.mask, at, top).min(1) for at, a in known], axis=0)
-        high = np.max([np.where(a.mask, at, -1).max(1) for at, a in known], axis=0)
+        low = np.min([np.where(a.mask, at, top).min(1) for at, a in located], axis=0)
+        high = np.max([np.where(a.mask, at, -1).max(1) for at, a in located], axis=0)
         extent = self.extents.setdefault(site, Extent.nowhere(blocks))
         moved = extent.widen(low, high + site.width_bytes, low < top)
         self.tables.add((site, "moves"), share * moved)

@@ -36,8 +36,8 @@ class Active:
     @cached_property
     def lanes(self) -> Array:
         """Threads of each block."""
-        found: Array = self.mask.sum(1).astype(np.float64)
-        return found
+        lanes: Array = self.mask.sum(1).astype(np.float64)
+        return lanes
 
     @cached_property
     def any(self) -> Array:
@@ -47,8 +47,8 @@ class Active:
     @cached_property
     def warps(self) -> Array:
         """Warps of each block that have some."""
-        found: Array = np.logical_or.reduceat(self.mask, self.warps_of, axis=1).sum(1)
-        return found.astype(np.float64)
+        warps: Array = np.logical_or.reduceat(self.mask, self.warps_of, axis=1).sum(1)
+        return warps.astype(np.float64)
 
     def where(self, mask: Array) -> Active:
         """Those that are also in a mask."""
@@ -58,11 +58,11 @@ class Active:
 class Watcher(Protocol):
     """Notified of each block of code that runs, and of each access there."""
 
-    def access(self, each: Statement, space: str, addresses: Value, active: Active) -> None:
+    def access(self, statement: Statement, space: str, addresses: Value, active: Active) -> None:
         """An access of memory.
 
         Args:
-            each: makes it.
+            statement: makes it.
             space: ``"global"`` or ``"shared"``.
             addresses: storage numbers above `ADDRESS_BITS`; offsets in shared memory.
             active: the threads that make it.

@@ -46,18 +46,20 @@ def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Co
     for launch in launches:
         names = by_source.setdefault((launch.source, launch.flags), {})
         names.setdefault(launch.host.kernel)
-    told: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
+    by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
     for (source, flags), kernels in by_source.items():
         for kernel, compiled in _compile(source, flags, list(kernels), device).items():
-            told[source, flags, kernel] = compiled
-    return tuple(_loaded(each, told, device) for each in launches)
+            by_kernel[source, flags, kernel] = compiled
+    return tuple(_loaded(launch, by_kernel, device) for launch in launches)
 
 
 def _loaded(
-    launch: CudaLaunch, told: dict[tuple[Source, tuple[str, ...], str], Compiled], device: Device
+    launch: CudaLaunch,
+    by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled],
+    device: Device,
 ) -> Compiled:
     """With this launch's shared memory, or the reason why it cannot launch."""
-    compiled = told[launch.source, launch.flags, launch.host.kernel]
+    compiled = by_kernel[launch.source, launch.flags, launch.host.kernel]
     dynamic = launch.host.shared_bytes
     if compiled.shared_bytes is None or dynamic is None:
         return replace(compiled, shared_bytes=None)
@@ -96,11 +98,13 @@ def _compile(
             return dict.fromkeys(kernels, Compiled(unread=why))
         if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
             alone = (_compile(source, flags, [kernel], device, std) for kernel in kernels)
-            return {name: compiled for each in alone for name, compiled in each.items()}
-        told = _first_errors(str(error), kernels[0])
+            return {name: compiled for results in alone for name, compiled in results.items()}
+        errors = _first_errors(str(error), kernels[0])
         lacking = _lacking(source, str(error))
         return {
-            kernels[0]: Compiled(unread=f"{told}: {lacking}") if lacking else Compiled(error=told)
+            kernels[0]: Compiled(unread=f"{errors}: {lacking}")
+            if lacking
+            else Compiled(error=errors)
         }
     return _read(cubin, device, time.perf_counter() - start)
 
@@ -131,10 +135,10 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
         codes, unread = parse(disassemble(cubin.binary)), None
     except UnsupportedError as error:
         codes, unread = {}, str(error)
-    told: dict[str, Compiled] = {}
+    by_kernel: dict[str, Compiled] = {}
     for kernel, name in cubin.names.items():
         mix = mix_of(codes[name]) if name in codes else None
-        told[kernel] = Compiled(
+        by_kernel[kernel] = Compiled(
             registers=functions[name].registers,
             spills=functions[name].stack_bytes // 4,
             shared_bytes=_static_shared(functions[name].shared_bytes, device),
@@ -145,7 +149,7 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
             ptx=cubin.ptx,
             entry=name,
         )
-    return told
+    return by_kernel
 
 
 def _prelude(source: Source) -> str:
@@ -177,9 +181,9 @@ def _matters(flag: str) -> bool:
 
 def _first_errors(log: str, kernel: str) -> str:
     """The first two as ``file:line: message``, or with the kernel's name if that is at fault."""
-    found = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
-    told = [
+    errors = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
+    messages = [
         f"{kernel if file == '__nv_name_map' else f'{file}:{line}'}: {message}"
-        for file, line, message in found[:2]
+        for file, line, message in errors[:2]
     ]
-    return " / ".join(told) or (log.strip().splitlines() or ["NVRTC gave no reason"])[0]
+    return " / ".join(messages) or (log.strip().splitlines() or ["NVRTC gave no reason"])[0]

@@ -90,8 +90,8 @@ class Expressions(Launching):
             return value
         place, operator = self.place, self.text()
         self.at += 1
-        given = copied(self.assignment())
-        value = given if operator == "=" else binary_of(operator[:-1], value, given)
+        assigned = copied(self.assignment())
+        value = assigned if operator == "=" else binary_of(operator[:-1], value, assigned)
         if place is not None:
             _store(*place, value)
         return value
@@ -171,9 +171,9 @@ class Expressions(Launching):
         if following is None or following.text in (")", "]", "}", ",", ";", "?", ":"):
             return None
         names = [token.text for token in inner if token.kind == "name"]
-        known = set(names) & (INTEGERS | FLOATS | set(SIZES)) or inner[-1].text == "*"
+        is_type = set(names) & (INTEGERS | FLOATS | set(SIZES)) or inner[-1].text == "*"
         stands = any(isinstance(self.scope.get(name), Type) for name in names)
-        return end if known or stands else None
+        return end if is_type or stands else None
 
     def primary(self) -> Any:
         """A literal, a name, a bracket, a lambda."""
@@ -343,12 +343,12 @@ class Expressions(Launching):
         """
         texts = [token.text for token in held]
         if name in ("cudaDeviceGetAttribute", "cudaGetDeviceProperties") and texts[:1] == ["&"]:
-            known = device_properties()
+            answer = device_properties()
             if name == "cudaDeviceGetAttribute":
-                asked = next((t for t in texts if t.startswith(_ATTRIBUTE)), "")
-                field = asked[len(_ATTRIBUTE) :]
-                known = getattr(known, f"{field[:1].lower()}{field[1:]}", UNKNOWN)
-            self.scope[texts[1]] = known
+                attribute = next((t for t in texts if t.startswith(_ATTRIBUTE)), "")
+                field = attribute[len(_ATTRIBUTE) :]
+                answer = getattr(answer, f"{field[:1].lower()}{field[1:]}", UNKNOWN)
+            self.scope[texts[1]] = answer
         elif name.startswith(("cudaMemcpy", "cudaMemset")):
             self.unseen(name, args, at)
         return SUCCESS
@@ -356,8 +356,8 @@ class Expressions(Launching):
     def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
         """The values of a host function's template parameters."""
         names = [part[-1].text for part in split_arguments(function.template)]
-        given = split_arguments(template, angles=True)
-        return {name: self.template_argument(part) for name, part in zip(names, given)}
+        arguments = split_arguments(template, angles=True)
+        return {name: self.template_argument(part) for name, part in zip(names, arguments)}
 
     def dispatch(self) -> Any:
         """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""

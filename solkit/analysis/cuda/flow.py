@@ -122,11 +122,11 @@ class Kernel:
     @cached_property
     def definitions(self) -> Mapping[str, int]:
         """How many statements write each register."""
-        found: dict[str, int] = {}
-        for each in self.statements:
-            for name in registers_of(each)[0]:
-                found[name] = found.get(name, 0) + 1
-        return found
+        counts: dict[str, int] = {}
+        for statement in self.statements:
+            for name in registers_of(statement)[0]:
+                counts[name] = counts.get(name, 0) + 1
+        return counts
 
     @cached_property
     def after(self) -> tuple[frozenset[int], ...]:
@@ -144,7 +144,9 @@ class Kernel:
 
     @cached_property
     def _sources(self) -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
-        computed = (each for each in self.statements if each.name not in ("ld", "atom"))
+        computed = (
+            statement for statement in self.statements if statement.name not in ("ld", "atom")
+        )
         return _sources(computed), _sources(self.statements)
 
 
@@ -170,7 +172,9 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     body = ptx[head.end() : _closing(ptx, head.end())]
     code = read_ptx(body, ptx)
     outside = re.sub(r"\.(?:entry|func)[^{;]*\{.*?^\}", "", ptx, flags=re.S | re.M)
-    statements = [each for each in code.statements if not each.opcode.startswith("pragma")]
+    statements = [
+        statement for statement in code.statements if not statement.opcode.startswith("pragma")
+    ]
     labels = {label: _count(code.statements[:at]) for label, at in code.labels.items()}
     parts = _split(statements, labels)
     loops = _loop_ranges(parts)
@@ -195,7 +199,7 @@ def read_kernel(ptx: str, name: str) -> Kernel:
 
 
 def _count(statements: Sequence[Statement]) -> int:
-    return sum(not each.opcode.startswith("pragma") for each in statements)
+    return sum(not statement.opcode.startswith("pragma") for statement in statements)
 
 
 def _closing(text: str, at: int) -> int:
@@ -209,20 +213,20 @@ def _closing(text: str, at: int) -> int:
 
 def _parameters(text: str) -> Iterator[Parameter]:
     for part in text.split(",\n"):
-        found = _PARAMETER.search(part.strip())
-        if found:
-            _, bits, name, length = found.groups()
+        match = _PARAMETER.search(part.strip())
+        if match:
+            _, bits, name, length = match.groups()
             yield Parameter(name, int(bits) // 8 * int(length or 1), length is not None)
 
 
 def _symbols(text: str) -> dict[str, Symbol]:
     """Variables; shared ones in sequence, and last the one whose size the launch decides."""
-    found: dict[str, Symbol] = {}
+    symbols: dict[str, Symbol] = {}
     end = 0
     for open_ended in (False, True):
         for space, align, kind, name, length in _DECLARED.findall(text):
             declared_open = f"{name}[]" in text
-            if name in found or declared_open is not open_ended:
+            if name in symbols or declared_open is not open_ended:
                 continue
             size = int(kind[1:]) // 8 * int(length or (0 if declared_open else 1))
             offset = 0
@@ -230,8 +234,8 @@ def _symbols(text: str) -> dict[str, Symbol]:
                 step = int(align or int(kind[1:]) // 8)
                 offset = -(-end // step) * step
                 end = offset + size
-            found[name] = Symbol(name, space, offset, size)
-    return found
+            symbols[name] = Symbol(name, space, offset, size)
+    return symbols
 
 
 # ------------------------------------------------------------------------------------ control flow
@@ -244,11 +248,11 @@ def _split(
 ) -> list[tuple[list[Statement], tuple[int, ...]]]:
     """Basic blocks with their targets; the end is past the last one."""
     starts = {0, *labels.values()}
-    starts |= {i + 1 for i, each in enumerate(statements) if each.name in _ENDS}
+    starts |= {i + 1 for i, statement in enumerate(statements) if statement.name in _ENDS}
     ordered = sorted(start for start in starts if start < len(statements))
     numbers = {start: n for n, start in enumerate(ordered)}
     end = len(ordered)
-    found: list[tuple[list[Statement], tuple[int, ...]]] = []
+    blocks: list[tuple[list[Statement], tuple[int, ...]]] = []
     for n, start in enumerate(ordered):
         part = list(statements[start : ordered[n + 1] if n + 1 < end else len(statements)])
         last = part[-1]
@@ -258,8 +262,8 @@ def _split(
             targets = (to, n + 1) if last.guard else (to,)
         elif last.name in _ENDS:
             targets = (end, n + 1) if last.guard else (end,)
-        found.append((part, targets))
-    return found
+        blocks.append((part, targets))
+    return blocks
 
 
 def _loop_ranges(
@@ -299,82 +303,84 @@ _NO_RESULT = ("st", "red", "bra", "ret", "exit", "bar", "barrier", "membar", "fe
 _ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma")
 
 
-def registers_of(each: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def registers_of(statement: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The registers that a statement writes and reads; it reads its guard."""
-    guard = (each.guard.lstrip("!"),) if each.guard else ()
-    operands = each.operands
-    no_result = each.name in _NO_RESULT or each.opcode.startswith(("wmma.store", "stmatrix"))
+    guard = (statement.guard.lstrip("!"),) if statement.guard else ()
+    operands = statement.operands
+    no_result = statement.name in _NO_RESULT or statement.opcode.startswith(
+        ("wmma.store", "stmatrix")
+    )
     if not operands or no_result:
         return (), (*guard, *_REGISTER.findall(" ".join(operands)))
     read = _REGISTER.findall(" ".join(operands[1:]))
     return tuple(_REGISTER.findall(operands[0])), (*guard, *read)
 
 
-def is_computed(each: Statement) -> bool:
+def is_computed(statement: Statement) -> bool:
     """Whether a statement's result can be known: neither a float nor an exchange of lanes."""
-    if each.name in ("ld", "cvta", "shfl", "setp"):
-        return type_of(each.modifiers) is not None
-    return operation(each.name, each.modifiers) is not None
+    if statement.name in ("ld", "cvta", "shfl", "setp"):
+        return type_of(statement.modifiers) is not None
+    return operation(statement.name, statement.modifiers) is not None
 
 
-def is_access(each: Statement) -> bool:
+def is_access(statement: Statement) -> bool:
     """Whether a statement accesses memory."""
-    if each.name == "wmma":
-        return not {"load", "store"}.isdisjoint(each.modifiers)
-    if each.name == "cp":  # no fence, and no bulk copy
-        return each.modifiers[:2] in (("async", "ca"), ("async", "cg"))
-    return each.name in _ADDRESSING
+    if statement.name == "wmma":
+        return not {"load", "store"}.isdisjoint(statement.modifiers)
+    if statement.name == "cp":  # no fence, and no bulk copy
+        return statement.modifiers[:2] in (("async", "ca"), ("async", "cg"))
+    return statement.name in _ADDRESSING
 
 
-def width_of(each: Statement) -> int:
+def width_of(statement: Statement) -> int:
     """Bytes of one lane's address; a row of 16 for ``ldmatrix``."""
-    if each.name in ("ldmatrix", "stmatrix"):
+    if statement.name in ("ldmatrix", "stmatrix"):
         return 16
-    if each.name == "wmma":  # a register, or two neighbouring sums
-        wide = each.modifiers[-1] in ("f32", "s32", "f64") and each.modifiers[1] in "cd"
-        return 8 if wide or each.modifiers[-1] == "f64" else 4
-    if each.name == "cp":
-        return int(each.operands[2], 0) if len(each.operands) > 2 else 16
-    vector = re.search(r"\.v(\d)", each.opcode)
-    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)(x2)?", each.opcode)
+    if statement.name == "wmma":  # a register, or two neighbouring sums
+        wide = statement.modifiers[-1] in ("f32", "s32", "f64") and statement.modifiers[1] in "cd"
+        return 8 if wide or statement.modifiers[-1] == "f64" else 4
+    if statement.name == "cp":
+        return int(statement.operands[2], 0) if len(statement.operands) > 2 else 16
+    vector = re.search(r"\.v(\d)", statement.opcode)
+    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)(x2)?", statement.opcode)
     bits, paired = kinds[-1] if kinds else ("32", "")
     return (int(vector.group(1)) if vector else 1) * int(bits) * (2 if paired else 1) // 8
 
 
 def _relevant(statements: Sequence[Statement]) -> frozenset[str]:
     start: set[str] = set()
-    for each in statements:
-        if each.guard and (each.name in _ADDRESSING or each.name in _ENDS):
-            start.add(each.guard.lstrip("!"))
-        if is_access(each) and "local" not in each.modifiers:
-            for operand in each.operands:
+    for statement in statements:
+        if statement.guard and (statement.name in _ADDRESSING or statement.name in _ENDS):
+            start.add(statement.guard.lstrip("!"))
+        if is_access(statement) and "local" not in statement.modifiers:
+            for operand in statement.operands:
                 memory = ADDRESS.search(operand)
                 if memory and memory.group(1).startswith("%"):
                     start.add(memory.group(1))
-            if each.name == "wmma":  # the stride of its rows
-                start.update(_REGISTER.findall(each.operands[-1]))
-    computed = (each for each in statements if is_computed(each))
+            if statement.name == "wmma":  # the stride of its rows
+                start.update(_REGISTER.findall(statement.operands[-1]))
+    computed = (statement for statement in statements if is_computed(statement))
     return _closure(start, _sources(computed))
 
 
 def _sources(statements: Iterable[Statement]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for each in statements:
-        written, read = registers_of(each)
+    sources: dict[str, set[str]] = {}
+    for statement in statements:
+        written, read = registers_of(statement)
         for name in written:
-            found.setdefault(name, set()).update(read)
-    return {name: frozenset(read) for name, read in found.items()}
+            sources.setdefault(name, set()).update(read)
+    return {name: frozenset(read) for name, read in sources.items()}
 
 
 def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    found: set[str] = set()
+    closure: set[str] = set()
     waiting = list(start)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in closure:
+            closure.add(name)
             waiting.extend(sources.get(name, ()))
-    return frozenset(found)
+    return frozenset(closure)
 
 
 def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
@@ -398,10 +404,10 @@ def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
     """What a block reads before writing it, and what it certainly writes."""
     reads: set[str] = set()
     writes: set[str] = set()
-    for each in block.statements:
-        written, read = registers_of(each)
+    for statement in block.statements:
+        written, read = registers_of(statement)
         reads |= set(read) - writes
-        if not each.guard:
+        if not statement.guard:
             writes |= set(written)
         else:
             reads |= set(written) - writes
@@ -410,6 +416,9 @@ def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
 
 def _carried(blocks: Sequence[BasicBlock], live: frozenset[str]) -> tuple[str, ...]:
     written = {
-        name for block in blocks for each in block.statements for name in registers_of(each)[0]
+        name
+        for block in blocks
+        for statement in block.statements
+        for name in registers_of(statement)[0]
     }
     return tuple(sorted(written & live))

@@ -107,14 +107,18 @@ class Follower:
         self.warps_of = np.flatnonzero(np.r_[True, warps[1:] != warps[:-1]])
         self.parameters = _bound(self)
         self.symbols = _placed(self)
-        self.sizes = np.array([0, *(each.storage_bytes for each in self.storages)])
+        self.sizes = np.array([0, *(storage.storage_bytes for storage in self.storages)])
         self.is_sure = True  # whether all active threads make the access at hand
         self.work = 0.0
         self.loops = [
             LoopRun(loop, self.kernel, self.tables, self.line_bytes) for loop in self.kernel.loops
         ]
         self.code = [
-            [self._compiled(each) for each in block.statements if self._matters(each)]
+            [
+                self._compiled(statement)
+                for statement in block.statements
+                if self._matters(statement)
+            ]
             for block in self.kernel.blocks
         ]
 
@@ -141,19 +145,19 @@ class Follower:
                 self._arrived(self.loops[n], active)
         size = active.mask.size
         self.work += _STEP[0] + _STEP[1] * size
-        for each in self.code[block.number]:
-            counted = is_access(each.statement) and not each.unseen
+        for compiled in self.code[block.number]:
+            counted = is_access(compiled.statement) and not compiled.unseen
             fixed, by_thread = _ACCESS if counted else _STATEMENT
             self.work += fixed + by_thread * size
-            self._statement(each, block, active, whole)
+            self._statement(compiled, block, active, whole)
         self.watcher.block_ends(block, active)
         for to, who in self._targets(block, active):
             for loop in self.loops:
                 inside = loop.loop.header <= block.number <= loop.loop.last
                 if to == loop.loop.header and not inside:
                     loop.entered()
-            known = waiting.get(to)
-            waiting[to] = who if known is None else Active(known.mask | who.mask, self.warps_of)
+            others = waiting.get(to)
+            waiting[to] = who if others is None else Active(others.mask | who.mask, self.warps_of)
 
     def _targets(self, block: BasicBlock, active: Active) -> list[tuple[int, Active]]:
         last = block.statements[-1]
@@ -185,55 +189,59 @@ class Follower:
     def _arrived(self, run: LoopRun, active: Active) -> None:
         """At a loop's header: skip iterations if they repeat."""
         patience = next((n for share, n in _HURRY if self.work > share * _MOST_WORK), None)
-        told = run.arrive(active.mask, self.registers, patience)
-        if told:
-            self._guess(told, self.kernel.blocks[run.loop.header])
+        sentence = run.arrive(active.mask, self.registers, patience)
+        if sentence:
+            self._guess(sentence, self.kernel.blocks[run.loop.header])
 
-    def _guess(self, what: str, block: BasicBlock | None, each: Statement | None = None) -> None:
-        listed = [each] if each else block.statements[::-1] if block else []
+    def _guess(
+        self, what: str, block: BasicBlock | None, statement: Statement | None = None
+    ) -> None:
+        listed = [statement] if statement else block.statements[::-1] if block else []
         place = next(filter(None, map(line_of, listed)), "")
         self.guesses.setdefault(f"{place}: {what}." if place else f"{what}.")
 
     # ------------------------------------------------------------------------------ statements
 
-    def _matters(self, each: Statement) -> bool:
+    def _matters(self, statement: Statement) -> bool:
         """Whether it makes an access, or an address or a branch depends on it."""
-        shown = is_access(each) or self._unseen(each) != ""
-        return shown or not self.kernel.relevant.isdisjoint(registers_of(each)[0])
+        shown = is_access(statement) or self._unseen(statement) != ""
+        return shown or not self.kernel.relevant.isdisjoint(registers_of(statement)[0])
 
     @staticmethod
-    def _unseen(each: Statement) -> str:
+    def _unseen(statement: Statement) -> str:
         """What cannot be followed of a statement; empty if nothing."""
-        if "bulk" in each.modifiers and any(map(ADDRESS.search, each.operands)):
+        if "bulk" in statement.modifiers and any(map(ADDRESS.search, statement.operands)):
             return _UNSEEN["bulk"]
-        elsewhere = [m for m in each.modifiers if m in ("const", "local")]
-        key = elsewhere[0] if elsewhere and is_access(each) else each.name
+        elsewhere = [m for m in statement.modifiers if m in ("const", "local")]
+        key = elsewhere[0] if elsewhere and is_access(statement) else statement.name
         return _UNSEEN.get(key, "")
 
-    def _compiled(self, each: Statement) -> _Compiled:
+    def _compiled(self, statement: Statement) -> _Compiled:
         """A statement with its operands looked up."""
-        written, _ = registers_of(each)
-        wanted = tuple(name for name in written if name in self.kernel.relevant)
-        found = _Compiled(each, wanted, unseen=self._unseen(each))
-        if not wanted:
-            return found
+        written, _ = registers_of(statement)
+        relevant = tuple(name for name in written if name in self.kernel.relevant)
+        compiled = _Compiled(statement, relevant, unseen=self._unseen(statement))
+        if not relevant:
+            return compiled
         definitions = self.kernel.definitions
-        looped = each.depth > 0
-        found.keeps = looped or any(definitions[name] > 1 for name in wanted)
-        found.operands = tuple(map(self._operand, each.operands[1:]))
-        if kind := type_of(each.modifiers):
-            found.operands = tuple(
+        looped = statement.depth > 0
+        compiled.keeps = looped or any(definitions[name] > 1 for name in relevant)
+        compiled.operands = tuple(map(self._operand, statement.operands[1:]))
+        if kind := type_of(statement.modifiers):
+            compiled.operands = tuple(
                 as_bits(
-                    operand, 64 if n == 2 and "wide" in each.modifiers else kind[0], signed=False
+                    operand,
+                    64 if n == 2 and "wide" in statement.modifiers else kind[0],
+                    signed=False,
                 )
                 if isinstance(operand, np.ndarray)
                 else operand
-                for n, operand in enumerate(found.operands)
+                for n, operand in enumerate(compiled.operands)
             )
-        found.compute = operation(each.name, each.modifiers)
-        if each.name in ("setp", "min", "max") and found.compute is not None:
-            found.compares = each.modifiers[0] if each.name == "setp" else "lt"
-        return found
+        compiled.compute = operation(statement.name, statement.modifiers)
+        if statement.name in ("setp", "min", "max") and compiled.compute is not None:
+            compiled.compares = statement.modifiers[0] if statement.name == "setp" else "lt"
+        return compiled
 
     def _operand(self, text: str) -> str | Array | None:
         """A register's name, or the value itself."""
@@ -252,18 +260,18 @@ class Follower:
 
     def _special(self, name: str, axis: str) -> Array:
         at = "xyz".index(axis)
-        found = {
+        values = {
             "tid": self.thread_at[at],
             "ctaid": self.block_at[at],
             "ntid": _one(self.grid.threads[at]),
             "nctaid": _one(self.grid.blocks[at]),
         }
-        return found[name]
+        return values[name]
 
     def _lane(self, text: str) -> Array:
         threads = self.threads[None, :]
-        found: Array = threads % _WARP if text == "%laneid" else threads // _WARP
-        return found
+        numbers: Array = threads % _WARP if text == "%laneid" else threads // _WARP
+        return numbers
 
     def _value(self, operand: str | Array | None) -> Value:
         return self.registers.get(operand) if isinstance(operand, str) else operand
@@ -274,56 +282,64 @@ class Follower:
             return None
         return 1 - value if guard.startswith("!") else value
 
-    def _statement(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
-        statement = each.statement
+    def _statement(
+        self, compiled: _Compiled, block: BasicBlock, active: Active, whole: bool
+    ) -> None:
+        statement = compiled.statement
         self.is_sure = True
         if is_access(statement) and statement.guard:
             condition = self._guard(statement.guard)
             self.is_sure = condition is not None and statement.guard.lstrip("!") not in self.guessed
             if condition is not None and self.is_sure:
                 active, whole = active.where(condition != 0), False
-        if each.unseen and active.mask.any():
-            self._guess(each.unseen, block, statement)
+        if compiled.unseen and active.mask.any():
+            self._guess(compiled.unseen, block, statement)
         if is_access(statement):
-            self._memory(each, block, active, whole)
-        elif each.results and not each.unseen:
-            self._inherit(each)
-            self._compute(each, block, active, whole)
+            self._memory(compiled, block, active, whole)
+        elif compiled.results and not compiled.unseen:
+            self._inherit(compiled)
+            self._compute(compiled, block, active, whole)
 
-    def _inherit(self, each: _Compiled) -> None:
+    def _inherit(self, compiled: _Compiled) -> None:
         """Note results of guessed operands; of two joined flags one that is known decides."""
         if not self.guessed:
             return
-        names = [operand for operand in each.operands if isinstance(operand, str)]
-        if each.statement.name == "mov" and each.statement.operands[1].startswith("{"):
-            names = list(registers_of(each.statement)[1])
+        names = [operand for operand in compiled.operands if isinstance(operand, str)]
+        if compiled.statement.name == "mov" and compiled.statement.operands[1].startswith("{"):
+            names = list(registers_of(compiled.statement)[1])
         taken = [name for name in names if name in self.guessed]
-        if taken and not (_joins_flags(each.statement) and len(taken) < len(names)):
-            self.guessed.update(each.results)
+        if taken and not (_joins_flags(compiled.statement) and len(taken) < len(names)):
+            self.guessed.update(compiled.results)
 
-    def _compute(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
-        statement = each.statement
-        value = self._computed(each, block, active)
+    def _compute(self, compiled: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
+        statement = compiled.statement
+        value = self._computed(compiled, block, active)
         if statement.guard:
             condition = self._guard(statement.guard)
-            old = self.registers.get(each.results[0])
+            old = self.registers.get(compiled.results[0])
             if condition is None or value is None or old is None:
                 value = None
             else:
                 value = np.where(condition != 0, value, old)
-        if statement.name == "mov" and len(each.results) == 2 and value is not None:
+        if statement.name == "mov" and len(compiled.results) == 2 and value is not None:
             half = type_of(statement.modifiers) or (64, False)
             self._write(
-                each.results[0], as_bits(value, half[0] // 2, signed=False), each, active, whole
+                compiled.results[0],
+                as_bits(value, half[0] // 2, signed=False),
+                compiled,
+                active,
+                whole,
             )
             value = as_bits(value >> half[0] // 2, half[0] // 2, signed=False)
-            self._write(each.results[1], value, each, active, whole)
+            self._write(compiled.results[1], value, compiled, active, whole)
             return
-        for n, name in enumerate(each.results):
-            self._write(name, value if n == 0 else None, each, active, whole)
+        for n, name in enumerate(compiled.results):
+            self._write(name, value if n == 0 else None, compiled, active, whole)
 
-    def _write(self, name: str, value: Value, each: _Compiled, active: Active, whole: bool) -> None:
-        if not whole and each.keeps and name in self.registers:
+    def _write(
+        self, name: str, value: Value, compiled: _Compiled, active: Active, whole: bool
+    ) -> None:
+        if not whole and compiled.keeps and name in self.registers:
             old = self.registers[name]
             if old is None and self.kernel.definitions[name] > 1:
                 value = None  # not known in the threads that do not take part
@@ -331,41 +347,41 @@ class Follower:
                 value = np.where(active.mask, value, old)
         self.registers[name] = value
 
-    def _computed(self, each: _Compiled, block: BasicBlock, active: Active) -> Value:
-        statement = each.statement
+    def _computed(self, compiled: _Compiled, block: BasicBlock, active: Active) -> Value:
+        statement = compiled.statement
         if statement.name in ("cvta", "mov") and statement.operands[1].startswith("{"):
             return self._packed(statement)
         if statement.name == "cvta":
-            return self._converted(each)
+            return self._converted(compiled)
         if statement.name == "shfl":
-            return self._shuffled(each)
+            return self._shuffled(compiled)
         if statement.name == "setp" and any(o in _REDUCTION_LIMITS for o in statement.operands):
             return _one(statement.modifiers[0] in ("lt", "ltu", "le", "leu"))
-        if each.compute is None:
+        if compiled.compute is None:
             return None
-        values = [self._value(operand) for operand in each.operands]
+        values = [self._value(operand) for operand in compiled.operands]
         if self.guessed and _joins_flags(statement):  # an unknown flag is assumed to be set
-            kept = [v for o, v in zip(each.operands, values) if o not in self.guessed]
+            kept = [v for o, v in zip(compiled.operands, values) if o not in self.guessed]
             if len(kept) == 1:
                 return kept[0]
         if any(value is None for value in values):
             return self._decided(statement, values)
-        known = [value for value in values if value is not None]
+        operands = [value for value in values if value is not None]
         for n in block.loops:
-            self.loops[n].observe(statement, known, active.mask)
-            if each.compares:
+            self.loops[n].observe(statement, operands, active.mask)
+            if compiled.compares:
                 signs = type_of(statement.modifiers) or (32, False)
-                a, b = (as_bits(value, *signs) for value in known[:2])
-                self.loops[n].compared(Comparison(statement, each.compares, a, b, active.mask))
-        return each.compute(*known)
+                a, b = (as_bits(value, *signs) for value in operands[:2])
+                self.loops[n].compared(Comparison(statement, compiled.compares, a, b, active.mask))
+        return compiled.compute(*operands)
 
     def _decided(self, statement: Statement, values: Sequence[Value]) -> Value:
         """A result despite an unknown operand: ``false and x``, ``true or x``."""
-        known = [value for value in values if value is not None]
-        if statement.name in ("and", "or") and "pred" in statement.modifiers and known:
+        operands = [value for value in values if value is not None]
+        if statement.name in ("and", "or") and "pred" in statement.modifiers and operands:
             decided = 0 if statement.name == "and" else 1
-            if known[0].size == 1 and known[0].flat[0] == decided:
-                return known[0]
+            if operands[0].size == 1 and operands[0].flat[0] == decided:
+                return operands[0]
         return None
 
     def _packed(self, statement: Statement) -> Value:
@@ -376,36 +392,38 @@ class Follower:
         bits, _ = type_of(statement.modifiers) or (64, False)
         if len(parts) != 2 or parts[0] is None or parts[1] is None:
             return None
-        found: Array = parts[0] | parts[1] << bits // 2
-        return found
+        packed: Array = parts[0] | parts[1] << bits // 2
+        return packed
 
-    def _converted(self, each: _Compiled) -> Value:
+    def _converted(self, compiled: _Compiled) -> Value:
         """``cvta``: between an address in its own memory and a generic one."""
-        value = self._value(each.operands[0])
-        space = next((s for s in _WINDOWS if s in each.statement.modifiers), "")
+        value = self._value(compiled.operands[0])
+        space = next((s for s in _WINDOWS if s in compiled.statement.modifiers), "")
         if value is None or not space or space == "local":
             return value
         window = _WINDOWS[space] << ADDRESS_BITS
-        return value - window if "to" in each.statement.modifiers else value + window
+        return value - window if "to" in compiled.statement.modifiers else value + window
 
-    def _shuffled(self, each: _Compiled) -> Value:
+    def _shuffled(self, compiled: _Compiled) -> Value:
         """``shfl.idx`` from one lane for all; other exchanges are unknown."""
-        value, lane = (self._value(operand) for operand in each.operands[:2])
+        value, lane = (self._value(operand) for operand in compiled.operands[:2])
         if value is None:
             return None
         if value.shape[1] == 1:  # all threads of a block agree
             return value
-        known = lane is not None and lane.size == 1 and "idx" in each.statement.modifiers
-        if not known or lane is None or len(self.threads) != int(self.threads[-1]) + 1:
+        from_one_lane = (
+            lane is not None and lane.size == 1 and "idx" in compiled.statement.modifiers
+        )
+        if not from_one_lane or lane is None or len(self.threads) != int(self.threads[-1]) + 1:
             return None
         source = np.minimum(self.threads // _WARP * _WARP + int(lane.flat[0]), self.threads[-1])
-        found: Array = value[:, source]
-        return found
+        shuffled: Array = value[:, source]
+        return shuffled
 
     # ---------------------------------------------------------------------------------- memory
 
-    def _memory(self, each: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
-        statement = each.statement
+    def _memory(self, compiled: _Compiled, block: BasicBlock, active: Active, whole: bool) -> None:
+        statement = compiled.statement
         value: Value = None
         if "param" in statement.modifiers:
             value = self._parameter(statement)
@@ -413,9 +431,9 @@ class Follower:
             *ends, last = self._addresses(statement) or [None]
             for end in ends:  # where cp.async copies to
                 self.watcher.access(statement, "shared", end, active)
-            value = self._accessed(each, block, last, active)
-        for n, name in enumerate(each.results):
-            self._write(name, value if n == 0 else None, each, active, whole)
+            value = self._accessed(compiled, block, last, active)
+        for n, name in enumerate(compiled.results):
+            self._write(name, value if n == 0 else None, compiled, active, whole)
 
     def _parameter(self, statement: Statement) -> Value:
         memory = ADDRESS.search(statement.operands[1])
@@ -431,18 +449,18 @@ class Follower:
 
     def _addresses(self, statement: Statement) -> list[Value]:
         """A statement's address; for ``cp.async`` the target, then the source."""
-        found: list[Value] = []
+        listed: list[Value] = []
         for memory in map(ADDRESS.search, statement.operands):
             if memory:
                 base = self._value(self._operand(memory.group(1)))
-                found.append(None if base is None else base + int(memory.group(2) or "0", 0))
-        return found
+                listed.append(None if base is None else base + int(memory.group(2) or "0", 0))
+        return listed
 
     def _accessed(
-        self, each: _Compiled, block: BasicBlock, addresses: Value, active: Active
+        self, compiled: _Compiled, block: BasicBlock, addresses: Value, active: Active
     ) -> Value:
         """Report an access; returns what it loads, if known."""
-        statement = each.statement
+        statement = compiled.statement
         space = _space(statement, addresses)
         if space not in ("global", "shared"):
             self._guess(_UNSEEN[space], block, statement)
@@ -465,7 +483,7 @@ class Follower:
         self.watcher.access(statement, space, addresses, active)
         if addresses is not None and space == "global" and self.is_sure:
             self._reach(statement, addresses, active)
-        if not each.results or addresses is None or statement.name != "ld":
+        if not compiled.results or addresses is None or statement.name != "ld":
             return None
         return self._loaded(statement, addresses)
 
@@ -515,8 +533,8 @@ class Follower:
             )
             self.guessed.update(registers_of(statement)[0])
             return at
-        found: Array = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
-        return as_bits(found, kind[0], signed=False)
+        elements: Array = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+        return as_bits(elements, kind[0], signed=False)
 
 
 _UNSEEN = {
@@ -530,27 +548,27 @@ _UNSEEN = {
 }
 
 
-def line_of(each: Statement) -> str:
+def line_of(statement: Statement) -> str:
     """``file:line`` in the user's source: the innermost place outside headers."""
-    places = [place for place in (each.place, *each.callers) if place[0] and place[1]]
+    places = [place for place in (statement.place, *statement.callers) if place[0] and place[1]]
     own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
     file, line, _ = (own or places or [("", 0, 0)])[0]
     return f"{file.rpartition('/')[2]}:{line}" if file else ""  # which NVRTC puts in a folder
 
 
-def _joins_flags(each: Statement) -> bool:
-    return each.name == "and" and "pred" in each.modifiers
+def _joins_flags(statement: Statement) -> bool:
+    return statement.name == "and" and "pred" in statement.modifiers
 
 
 def _leaves(block: BasicBlock, loop: Loop) -> bool:
     return any(not loop.header <= to <= loop.last for to in block.targets)
 
 
-def _space(each: Statement, addresses: Value) -> str:
+def _space(statement: Statement, addresses: Value) -> str:
     """The memory that an instruction accesses; by default its address's."""
-    if each.name == "cp":
+    if statement.name == "cp":
         return "global"  # from there
-    for modifier in each.modifiers:
+    for modifier in statement.modifiers:
         if modifier in ("global", "local", "const") or modifier.startswith("shared"):
             return modifier.partition("::")[0]
     number = 0 if addresses is None else int(addresses.flat[0]) >> ADDRESS_BITS
@@ -563,35 +581,35 @@ def _one(value: int) -> Array:
 
 def _placed(follower: Follower) -> Mapping[str, int]:
     """The address of each variable: in its memory, or a storage of its own."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for number, symbol in enumerate(follower.kernel.symbols.values()):
         if symbol.space == "shared":
-            found[symbol.name] = symbol.offset
+            places[symbol.name] = symbol.offset
         elif symbol.space == "global":
             follower.storages.append(TensorArgument(-1 - number, symbol.size_bytes, 0, (), (), 1))
-            found[symbol.name] = len(follower.storages) << ADDRESS_BITS
+            places[symbol.name] = len(follower.storages) << ADDRESS_BITS
         elif symbol.space == "local":
-            found[symbol.name] = _LOCAL << ADDRESS_BITS
+            places[symbol.name] = _LOCAL << ADDRESS_BITS
         else:
-            found[symbol.name] = 0
-    return found
+            places[symbol.name] = 0
+    return places
 
 
 def _bound(follower: Follower) -> dict[tuple[str, int], int]:
     """Parameter memory, by parameter and offset."""
-    found: dict[tuple[str, int], int] = {}
-    known: dict[int, int] = {}
+    values: dict[tuple[str, int], int] = {}
+    place_of_storage: dict[int, int] = {}
     for parameter, argument in zip(follower.kernel.parameters, follower.arguments):
         if isinstance(argument, TensorArgument):
-            place = known.setdefault(argument.storage, len(known))
+            place = place_of_storage.setdefault(argument.storage, len(place_of_storage))
             if place == len(follower.storages):
                 follower.storages.append(argument)
-            found[parameter.name, 0] = ((place + 1) << ADDRESS_BITS) + argument.offset_bytes
+            values[parameter.name, 0] = ((place + 1) << ADDRESS_BITS) + argument.offset_bytes
             if parameter.is_struct:  # at::PackedTensorAccessor: a pointer, sizes, strides
-                found |= _accessor(parameter.name, parameter.size_bytes, argument)
+                values |= _accessor(parameter.name, parameter.size_bytes, argument)
         elif isinstance(argument, int):
-            found[parameter.name, 0] = int(argument)
-    return found
+            values[parameter.name, 0] = int(argument)
+    return values
 
 
 def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[str, int], int]:

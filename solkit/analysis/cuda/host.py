@@ -117,12 +117,12 @@ class _Walk(Expressions):
         if self.kind() == "directive" or self.accept(";"):
             self.at += self.kind() == "directive"
             return
-        known = {
+        handlers = {
             "{": self.block, "if": self.conditional, "for": self.loop, "while": self.loop,
             "return": self.leave, "switch": self.choose, "do": self.repeat,
         }  # fmt: skip
-        if self.text() in known:
-            known[self.text()]()
+        if self.text() in handlers:
+            handlers[self.text()]()
         elif self.text() in ("break", "continue"):
             raise _BreakError if self.text() == "break" else _ContinueError
         elif self.text() in ("using", "typedef", "extern"):
@@ -260,9 +260,9 @@ class _Walk(Expressions):
     def choose(self) -> None:
         """``switch``: from the case that fits to its ``break``."""
         self.expect("switch")
-        wanted = self.within(self.inside()).expression()
+        selector = self.within(self.inside()).expression()
         body = self.inside()
-        if wanted is UNKNOWN:
+        if selector is UNKNOWN:
             raise self.error("the value of a switch is not known")
         starts = [i for i, token in enumerate(body) if token.text in ("case", "default")]
         chosen = None
@@ -270,7 +270,7 @@ class _Walk(Expressions):
             walk = self.within(body[start + 1 :])
             if body[start].text == "default":
                 chosen = chosen if chosen is not None else start + 2
-            elif walk.ternary() == wanted:
+            elif walk.ternary() == selector:
                 chosen = start + 1 + walk.at + 1
                 break
         if chosen is None:
@@ -382,7 +382,7 @@ class _Walk(Expressions):
             return Record(dict(zip(declared, value if isinstance(value, list) else ())))
         plain = names & (INTEGERS | FLOATS | {"bool", "half", "__half"})
         if isinstance(value, list) and not plain:  # what a constructor gets
-            return Record({str(i): each for i, each in enumerate(value)})
+            return Record({str(i): element for i, element in enumerate(value)})
         return value
 
     @property

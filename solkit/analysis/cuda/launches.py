@@ -44,7 +44,9 @@ class CudaLaunch:
     @property
     def integers(self) -> tuple[int | None, ...]:
         """The integer arguments, with ``None`` in place of the others."""
-        return tuple(each if isinstance(each, int) else None for each in self.host.arguments)
+        return tuple(
+            argument if isinstance(argument, int) else None for argument in self.host.arguments
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -129,17 +131,19 @@ class CudaRecording:
         return call.result
 
     def _record(self, launch: CudaLaunch) -> None:
-        alike = [n for n, known in enumerate(self.launches) if replace(known, count=1) == launch]
+        alike = [
+            n for n, recorded in enumerate(self.launches) if replace(recorded, count=1) == launch
+        ]
         same = [n for n in alike if self.launches[n].integers == launch.integers]
         if not same and len(alike) < _MOST_ALIKE:
             self.launches.append(launch)
             return
         if not same:
-            told = f"{launch.host.line}: {launch.host.kernel} is launched with more than"
+            sentence = f"{launch.host.line}: {launch.host.kernel} is launched with more than"
             counted = "sets of integers; the rest is taken to do what the last of them does."
-            self.remarks[f"{told} {_MOST_ALIKE} {counted}"] = None
+            self.remarks[f"{sentence} {_MOST_ALIKE} {counted}"] = None
         tensors = (a for a in launch.host.arguments if isinstance(a, TensorArgument))
-        self.merged.update(each.storage for each in tensors)
+        self.merged.update(tensor.storage for tensor in tensors)
         index = (same or alike)[-1]
         self.launches[index] = replace(self.launches[index], count=self.launches[index].count + 1)
 
@@ -167,8 +171,8 @@ def failing(errors: Mapping[Source, str]) -> Iterator[None]:
     Args:
         errors: the compiler's, by source.
     """
-    told = lambda each: errors.get(Source.of(each.texts, each.flags), "")  # noqa: E731
-    with fake_cuda.failing_builds(told):
+    error_of = lambda extension: errors.get(Source.of(extension.texts, extension.flags), "")  # noqa: E731
+    with fake_cuda.failing_builds(error_of):
         yield
 
 
@@ -214,9 +218,9 @@ def _in_order(
         names = [declared_name(tokens) for tokens in parameters]
     if unknown := [key for key in named if key not in names[len(args) :]]:
         raise HostError(f"{name} has no argument {unknown[0]}")
-    found = list(args)
+    ordered = list(args)
     for key in names[len(args) :]:
         if key not in named:
             break  # the rest has defaults
-        found.append(named[key])
-    return found
+        ordered.append(named[key])
+    return ordered

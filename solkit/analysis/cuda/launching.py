@@ -94,20 +94,22 @@ class Launching(Walk):
             HostError: the kernel that it launches is not known.
         """
         if name.startswith("cudaLaunchKernelEx"):
-            config, kernel, *given = args
+            config, kernel, *arguments = args
             fields = ("gridDim", "blockDim", "dynamicSmemBytes")
-            known = isinstance(config, Record)
-            sizes = [config.values.get(each, UNKNOWN) if known else UNKNOWN for each in fields]
-            sizes[2] = 0 if known and "dynamicSmemBytes" not in config.values else sizes[2]
+            is_record = isinstance(config, Record)
+            sizes = [
+                config.values.get(field, UNKNOWN) if is_record else UNKNOWN for field in fields
+            ]
+            sizes[2] = 0 if is_record and "dynamicSmemBytes" not in config.values else sizes[2]
             if name.endswith("C"):
-                given = given[0] if given and isinstance(given[0], list) else []
+                arguments = arguments[0] if arguments and isinstance(arguments[0], list) else []
         else:
             kernel, grid, block, *rest = args
-            given = rest[0] if rest and isinstance(rest[0], list) else []
+            arguments = rest[0] if rest and isinstance(rest[0], list) else []
             sizes = [grid, block, rest[1] if len(rest) > 1 else 0]
         if not isinstance(kernel, Kernel):
             raise self.error(f"the kernel that {name} launches is not known")
-        self.launched(kernel, (sizes[0], sizes[1], sizes[2]), given, at)
+        self.launched(kernel, (sizes[0], sizes[1], sizes[2]), arguments, at)
         return SUCCESS
 
     def _written(self, name: str, args: Sequence[Any]) -> None:
@@ -124,16 +126,16 @@ class Launching(Walk):
 
     def kernel_name(self, kernel: Kernel, args: Sequence[Any]) -> str:
         """Its name with template arguments, including deduced ones."""
-        given, name = list(kernel.template), kernel.name
+        template_arguments, name = list(kernel.template), kernel.name
         function = self.machine.source.functions.get(name)
         parameters = split_arguments(function.template, angles=True) if function else []
-        for parameter in parameters[len(given) :]:
+        for parameter in parameters[len(template_arguments) :]:
             names = [token.text for token in parameter if token.text != "="]
             deduced = _deduced(names[1], function, args) if len(names) == 2 else None
             if deduced is None:
                 break  # the rest has defaults
-            given.append(deduced)
-        return f"{name}<{', '.join(given)}>" if given else name
+            template_arguments.append(deduced)
+        return f"{name}<{', '.join(template_arguments)}>" if template_arguments else name
 
     def kernel(self, name: str, template: Sequence[Token]) -> Kernel:
         """A kernel with the template arguments that are spelled out."""
@@ -177,14 +179,20 @@ def _argument(value: Any) -> Argument:
         return value if isinstance(value, bool | int | float) else None
     if value.tensor is None:
         return None
-    told = argument_of(value.tensor)
-    assert isinstance(told, TensorArgument)
+    argument = argument_of(value.tensor)
+    assert isinstance(argument, TensorArgument)
     if not value.ahead_bytes:
-        return told
-    known = told.contents
-    if known is not None:
-        known = None if value.ahead_bytes < 0 else known[value.ahead_bytes // told.element_bytes :]
-    return replace(told, offset_bytes=told.offset_bytes + value.ahead_bytes, contents=known)
+        return argument
+    contents = argument.contents
+    if contents is not None:
+        contents = (
+            None
+            if value.ahead_bytes < 0
+            else contents[value.ahead_bytes // argument.element_bytes :]
+        )
+    return replace(
+        argument, offset_bytes=argument.offset_bytes + value.ahead_bytes, contents=contents
+    )
 
 
 def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:

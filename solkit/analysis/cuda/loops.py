@@ -55,8 +55,8 @@ class Tables:
     def of(self, key: Any) -> Array:
         """A key's numbers; zeros by default."""
         row = self.rows.get(key)
-        found: Array = np.zeros(self.blocks) if row is None else self.values[row]
-        return found
+        row_values: Array = np.zeros(self.blocks) if row is None else self.values[row]
+        return row_values
 
     def __contains__(self, key: Any) -> bool:
         return key in self.rows
@@ -107,9 +107,9 @@ class LoopRun:
         self.tables = tables
         self.line_bytes = line_bytes
         self.statements = [
-            each
+            statement
             for block in kernel.blocks[loop.header : loop.last + 1]
-            for each in block.statements
+            for statement in block.statements
         ]
         varying = _varying(self.statements, loop.carried)
         self.periodic, self.irregular = _kinds(self.statements, varying, kernel.relevant)
@@ -181,15 +181,15 @@ class LoopRun:
         if self.marks and self.visits - self.at < self.period:
             return ""
         self.at = self.visits
-        told = self._period_ends(active, registers)
+        sentence = self._period_ends(active, registers)
         now = {name: registers.get(name) for name in self.loop.carried}
         self.marks = [_Mark(now, active, self.tables.copy())]
         self.traces = [self.traces[-1], []]
-        return told
+        return sentence
 
     def _lengthen(self) -> None:
         """Take as many iterations together as addresses and remainders need to repeat."""
-        period, known = self.period, len(self.segmented)
+        period, segmented_before = self.period, len(self.segmented)
         for key, (values, modulus) in self.seen.items():
             if key in self.before and modulus > 1:
                 steps = np.abs(values - self.before[key][0])
@@ -199,7 +199,7 @@ class LoopRun:
                     self.segmented.add(key)
                 else:
                     period = min(longer, _LONGEST_PERIOD)
-        if period != self.period or len(self.segmented) > known:
+        if period != self.period or len(self.segmented) > segmented_before:
             self.period, self.at = period, self.visits - period  # a new one starts here
             self._forget()
 
@@ -222,9 +222,9 @@ class LoopRun:
         self.steps, self.counted = steps, counted
         if self.irregular:
             return self._extrapolate(active, registers)
-        left = self._periods_left(self.traces[0], self.traces[1], alike)
-        if left.any():
-            self._go_ahead(left, registers, steps, counted)
+        remaining = self._periods_left(self.traces[0], self.traces[1], alike)
+        if remaining.any():
+            self._go_ahead(remaining, registers, steps, counted)
             self.failures = 0
             return ""
         self.failures += not alike.any()
@@ -237,16 +237,16 @@ class LoopRun:
 
     def _go_ahead(
         self,
-        left: Array,
+        remaining: Array,
         registers: dict[str, Array | None],
         steps: Mapping[str, Array | None],
         counted: Array,
     ) -> None:
-        self.tables.values[: len(counted)] += counted * left
+        self.tables.values[: len(counted)] += counted * remaining
         for name, step in steps.items():
             value = registers.get(name)
             if step is not None and value is not None and step.any():
-                registers[name] = value + step * left.astype(np.int64)[:, None]
+                registers[name] = value + step * remaining.astype(np.int64)[:, None]
         self._forget()
 
     def _extrapolate(self, active: Array, registers: dict[str, Array | None]) -> str:
@@ -254,11 +254,11 @@ class LoopRun:
         if self.visits < self.patience or self.start is None or self.steps is None:
             return ""
         ending = [[c for c in trace if _result(c.statement) in self.exits] for trace in self.traces]
-        left = self._periods_left(ending[0], ending[1], np.asarray(active.any(1)))
-        if not left.any():
+        remaining = self._periods_left(ending[0], ending[1], np.asarray(active.any(1)))
+        if not remaining.any():
             return ""
-        each = self.tables.since(self.start) / (self.visits - 1)
-        self._go_ahead(left, registers, self.steps, each)
+        per_visit = self.tables.since(self.start) / (self.visits - 1)
+        self._go_ahead(remaining, registers, self.steps, per_visit)
         done, self.visits = self.visits - 1, 0
         return f"a loop whose iterations differ is taken to go on like its first {done}"
 
@@ -277,8 +277,8 @@ class LoopRun:
         until = np.full(len(alike), _FOREVER)
         for old, new in zip(before, now):
             until = np.minimum(until, _first_change(old, new))
-        left = np.where(alike & (until < _FOREVER), until - 2, 0.0)
-        return np.asarray(np.maximum(left, 0.0))
+        periods = np.where(alike & (until < _FOREVER), until - 2, 0.0)
+        return np.asarray(np.maximum(periods, 0.0))
 
     def _same_counts(self, now: Array, before: Array) -> Array:
         """Which blocks of the launch ran the same code as often."""
@@ -326,8 +326,8 @@ def _first_change(old: Comparison, new: Comparison) -> Array:
         until = np.where(rising, -(limit // safe), _FOREVER)
         until = np.where(falling, limit // np.abs(safe) + 1, until)
     who = np.broadcast_to(new.active, np.broadcast_shapes(new.active.shape, until.shape))
-    found: Array = np.where(who, until, _FOREVER).min(1)
-    return found
+    periods: Array = np.where(who, until, _FOREVER).min(1)
+    return periods
 
 
 def _end_of_segment(old: Comparison, new: Comparison) -> Array:
@@ -346,16 +346,16 @@ def _end_of_segment(old: Comparison, new: Comparison) -> Array:
 
 def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozenset[str]:
     """Registers that depend on carried ones."""
-    found = set(carried)
-    listed = [registers_of(each) for each in statements]
+    varying = set(carried)
+    listed = [registers_of(statement) for statement in statements]
     changed = True
     while changed:
         changed = False
         for written, read in listed:
-            if not found.isdisjoint(read) and not found.issuperset(written):
-                found.update(written)
+            if not varying.isdisjoint(read) and not varying.issuperset(written):
+                varying.update(written)
                 changed = True
-    return frozenset(found)
+    return frozenset(varying)
 
 
 def _kinds(
@@ -364,30 +364,30 @@ def _kinds(
     """Ids of statements that repeat after some iterations; and whether some never do."""
     periodic: set[int] = set()
     irregular = False
-    for each in statements:
-        written, read = registers_of(each)
-        moving = [name for name in read if name in varying and name != each.guard.lstrip("!")]
-        if relevant.isdisjoint(written) or not moving or not is_computed(each):
+    for statement in statements:
+        written, read = registers_of(statement)
+        moving = [name for name in read if name in varying and name != statement.guard.lstrip("!")]
+        if relevant.isdisjoint(written) or not moving or not is_computed(statement):
             continue
-        if each.name in _PERIODIC and "pred" not in each.modifiers:
-            periodic.add(id(each))
-            irregular |= each.name in ("rem", "div") and each.operands[2] in varying
-        elif each.name in _LINEAR:
-            irregular |= _is_product(each, varying) or each.name == "ld"
-        elif each.name not in ("and", "or", "xor", "not", "shfl", "bar"):
+        if statement.name in _PERIODIC and "pred" not in statement.modifiers:
+            periodic.add(id(statement))
+            irregular |= statement.name in ("rem", "div") and statement.operands[2] in varying
+        elif statement.name in _LINEAR:
+            irregular |= _is_product(statement, varying) or statement.name == "ld"
+        elif statement.name not in ("and", "or", "xor", "not", "shfl", "bar"):
             irregular = True
     return frozenset(periodic), irregular
 
 
-def _is_product(each: Statement, varying: frozenset[str]) -> bool:
+def _is_product(statement: Statement, varying: frozenset[str]) -> bool:
     """Whether it multiplies two varying factors, or keeps a product's upper half."""
-    if each.name not in ("mul", "mad", "shl"):
+    if statement.name not in ("mul", "mad", "shl"):
         return False
-    factors = [name for name in each.operands[1:3] if name in varying]
+    factors = [name for name in statement.operands[1:3] if name in varying]
     if not factors:
         return False
-    by_shift = each.name == "shl" and each.operands[2] in varying
-    return len(factors) > 1 or "hi" in each.modifiers or by_shift
+    by_shift = statement.name == "shl" and statement.operands[2] in varying
+    return len(factors) > 1 or "hi" in statement.modifiers or by_shift
 
 
 def _modulus(statement: Statement, values: Sequence[Array]) -> int:
@@ -417,5 +417,5 @@ def _exits(kernel: Kernel, loop: Loop) -> frozenset[str]:
     return frozenset(name for name in kernel.depends_on(guards) if name.startswith("%p"))
 
 
-def _result(each: Statement) -> str:
-    return each.operands[0].partition("|")[0].strip()
+def _result(statement: Statement) -> str:
+    return statement.operands[0].partition("|")[0].strip()

@@ -38,38 +38,44 @@ _MMA_CYCLES = 33
 """A dependent ``mma.sync``. Luo et al. (2024), table of tensor core latencies, H100."""
 
 
-def lane_operations(each: Statement) -> Mapping[str, float]:
+def lane_operations(statement: Statement) -> Mapping[str, float]:
     """Operations of one lane by pipe, under the keys of `solkit.core.Device.ceilings`."""
-    kinds = [modifier for modifier in each.modifiers if _FLOATS.fullmatch(modifier)]
+    kinds = [modifier for modifier in statement.modifiers if _FLOATS.fullmatch(modifier)]
     if not kinds:
         return {}
     pipe = "fp64" if "f64" in kinds else "fp32"
-    if each.name in _PLAIN:
-        return {pipe: _PLAIN[each.name]}
+    if statement.name in _PLAIN:
+        return {pipe: _PLAIN[statement.name]}
     if pipe == "fp64":
-        return {"fp64": _DOUBLE[each.name]} if each.name in _DOUBLE else {}
-    if each.name in _APPROXIMATE and "approx" in each.modifiers:
+        return {"fp64": _DOUBLE[statement.name]} if statement.name in _DOUBLE else {}
+    if statement.name in _APPROXIMATE and "approx" in statement.modifiers:
         return {"sfu": 1.0}
-    if each.name == "div" and {"approx", "full"} & set(each.modifiers):
-        return {"sfu": 1.0, "fp32": 2.0 if "full" in each.modifiers else 1.0}
-    return _EXACT.get(each.name, {})
+    if statement.name == "div" and {"approx", "full"} & set(statement.modifiers):
+        return {"sfu": 1.0, "fp32": 2.0 if "full" in statement.modifiers else 1.0}
+    return _EXACT.get(statement.name, {})
 
 
-def warp_operations(each: Statement) -> Mapping[str, float]:
+def warp_operations(statement: Statement) -> Mapping[str, float]:
     """Operations of one warp on the tensor cores: 2 m n k, or a quarter of a warp group's.
 
     Source of types and shapes: PTX ISA, mma, wmma.mma and wgmma.mma_async.
     """
-    shape = _SHAPE.search(each.opcode)
-    if each.name not in ("mma", "wmma", "wgmma") or shape is None or "load" in each.modifiers:
+    shape = _SHAPE.search(statement.opcode)
+    if (
+        statement.name not in ("mma", "wmma", "wgmma")
+        or shape is None
+        or "load" in statement.modifiers
+    ):
         return {}
-    if "store" in each.modifiers:
+    if "store" in statement.modifiers:
         return {}
     m, n, k = map(int, shape.groups())
-    kinds = [modifier for modifier in each.modifiers if modifier in _TYPES or modifier == "f32"]
+    kinds = [
+        modifier for modifier in statement.modifiers if modifier in _TYPES or modifier == "f32"
+    ]
     factor = kinds[1] if len(kinds) >= 3 else "f16"  # wmma names no types of fp16's factors
-    warps = _GROUP_WARPS if each.name == "wgmma" else 1
-    flops = 2.0 * m * n * k / warps / (2 if "sp" in each.modifiers else 1)
+    warps = _GROUP_WARPS if statement.name == "wgmma" else 1
+    flops = 2.0 * m * n * k / warps / (2 if "sp" in statement.modifiers else 1)
     return {f"tensor.{_TYPES.get(factor, 'tf32')}": flops}
 
 
@@ -80,25 +86,27 @@ def chain_of(statements: Sequence[Statement]) -> float:
     """
     ready: dict[str, float] = {}
     floor = longest = 0.0
-    for each in statements:
-        written, read = registers_of(each)
+    for statement in statements:
+        written, read = registers_of(statement)
         start = max([floor, *(ready.get(name, 0.0) for name in read)])
-        end = start + _latency(each)
-        if each.name in ("bar", "barrier"):
+        end = start + _latency(statement)
+        if statement.name in ("bar", "barrier"):
             floor = end = longest + CYCLES["barrier"]
         ready.update(dict.fromkeys(written, end))
         longest = max(longest, end)
     return longest
 
 
-def _latency(each: Statement) -> float:
-    if each.name in ("ld", "ldmatrix", "atom") and any("shared" in m for m in each.modifiers):
+def _latency(statement: Statement) -> float:
+    if statement.name in ("ld", "ldmatrix", "atom") and any(
+        "shared" in m for m in statement.modifiers
+    ):
         return CYCLES["shared"]
-    if each.name in ("shfl", "redux", "vote"):
+    if statement.name in ("shfl", "redux", "vote"):
         return CYCLES["shuffle"]
-    if warp_operations(each):
-        return CYCLES["wgmma"] if each.name == "wgmma" else _MMA_CYCLES
-    costs = lane_operations(each)
+    if warp_operations(statement):
+        return CYCLES["wgmma"] if statement.name == "wgmma" else _MMA_CYCLES
+    costs = lane_operations(statement)
     if "sfu" in costs:
         return CYCLES["mufu"] + costs.get("fp32", 0.0) / 2 * CYCLES["plain"]
     return CYCLES["plain"] * max(sum(costs.values()) / 2, 1.0) if costs else 0.0

@@ -64,7 +64,7 @@ _MOST_PIECES = 2_000_000
 
 def definitions_of(flags: Sequence[str]) -> dict[str, Macro]:
     """The macros that a compiler's options define, as ``-DN=4``, ``-D N=4`` and ``-UN`` do."""
-    found: dict[str, Macro] = {}
+    macros: dict[str, Macro] = {}
     for index, flag in enumerate(flags):
         match = re.fullmatch(r"(?:-|/)([DU])\s*(.*)", flag, re.DOTALL)
         if match is None:
@@ -72,26 +72,26 @@ def definitions_of(flags: Sequence[str]) -> dict[str, Macro]:
         following = flags[index + 1] if index + 1 < len(flags) else ""
         name, _, value = (match[2] or following).partition("=")
         if match[1] == "U":
-            found.pop(name, None)
+            macros.pop(name, None)
         elif name:
             defined = "=" in (match[2] or following)
-            found |= _defined(f"define {name} {value if defined else 1}")
-    return found
+            macros |= _defined(f"define {name} {value if defined else 1}")
+    return macros
 
 
-def preprocessed(text: str, given: Mapping[str, Macro]) -> str:
+def preprocessed(text: str, macros: Mapping[str, Macro]) -> str:
     """The text that a compiler reads, line for line.
 
     Args:
         text: C++.
-        given: macros that are defined before its first line.
+        macros: macros that are defined before its first line.
     """
-    return _Expansion(dict(given), _active(text)).text()
+    return _Expansion(dict(macros), _active(text)).text()
 
 
 def _pieces(text: str) -> list[_Piece]:
-    found = (_Piece(match.lastgroup or "", match[0]) for match in _PIECE.finditer(text))
-    return [_spaced(piece) if piece.kind == "space" else piece for piece in found]
+    pieces = (_Piece(match.lastgroup or "", match[0]) for match in _PIECE.finditer(text))
+    return [_spaced(piece) if piece.kind == "space" else piece for piece in pieces]
 
 
 def _spaced(piece: _Piece) -> _Piece:
@@ -251,8 +251,8 @@ class _Expansion:
             self.branches.pop()
         elif self.branches:
             open_ = self.branches[-1]
-            wanted = open_.around and not open_.done
-            open_.counts = wanted and (name == "else" or self.true(name, rest))
+            may_count = open_.around and not open_.done
+            open_.counts = may_count and (name == "else" or self.true(name, rest))
             open_.done = open_.done or open_.counts
 
     def true(self, name: str, rest: str) -> bool:
@@ -261,7 +261,7 @@ class _Expansion:
             return defined != name.endswith("ndef")
         decided = re.sub(
             r"\bdefined\s*(?:\(\s*(\w+)\s*\)|(\w+))",
-            lambda found: str(int((found[1] or found[2]) in self.macros)),
+            lambda match: str(int((match[1] or match[2]) in self.macros)),
             rest,
         )
         pieces = list(_Expansion(self.macros, iter(_pieces(decided))).expanded())
@@ -276,12 +276,12 @@ class _Expansion:
             self.pending.extendleft(reversed(self.filled(macro, {}, hidden)))
             return True
         read: list[_Piece] = []
-        given = self.arguments(read)
-        if given is None:
+        arguments = self.arguments(read)
+        if arguments is None:
             self.pending.extendleft(reversed(read))
             return False
-        inside = _bound(macro, given)
-        lines = "".join("\n" * each.text.count("\n") for each in read)
+        inside = _bound(macro, arguments)
+        lines = "".join("\n" * read_piece.text.count("\n") for read_piece in read)
         after = [_Piece("space", lines)] if lines else []
         self.pending.extendleft(reversed([*self.filled(macro, inside, hidden), *after]))
         return True
@@ -313,47 +313,47 @@ class _Expansion:
         return None
 
     def filled(
-        self, macro: Macro, given: Mapping[str, list[_Piece]], hidden: frozenset[str]
+        self, macro: Macro, arguments: Mapping[str, list[_Piece]], hidden: frozenset[str]
     ) -> list[_Piece]:
         """A macro's body with its arguments."""
-        body = _optional(macro, given)
-        found: list[_Piece] = []
+        body = _optional(macro, arguments)
+        filled: list[_Piece] = []
         index = 0
         while index < len(body):
             piece = body[index]
             after = body[index + 1] if index + 1 < len(body) else None
             if piece.text == "#" and macro.parameters is not None and after is not None:
                 name = next((p for p in body[index + 1 : index + 3] if p.kind != "space"), after)
-                if name.text in given:
-                    found.append(_Piece("string", _quoted(given[name.text])))
+                if name.text in arguments:
+                    filled.append(_Piece("string", _quoted(arguments[name.text])))
                     index = body.index(name, index) + 1
                     continue
-            if piece.text == "##" and found and after is not None:
-                self.paste(found, given.get(after.text, [after]), after.text == macro.rest)
+            if piece.text == "##" and filled and after is not None:
+                self.paste(filled, arguments.get(after.text, [after]), after.text == macro.rest)
                 index += 2
                 continue
-            if piece.text in given and piece.kind == "name":
-                raw = given[piece.text]
+            if piece.text in arguments and piece.kind == "name":
+                raw = arguments[piece.text]
                 joins = after is not None and after.text == "##"
-                found += (raw or [_Piece("space", "")]) if joins else self.alone(raw)
+                filled += (raw or [_Piece("space", "")]) if joins else self.alone(raw)
             else:
-                found.append(piece)
+                filled.append(piece)
             index += 1
-        return [replace(piece, hidden=piece.hidden | hidden) for piece in found if piece.text]
+        return [replace(piece, hidden=piece.hidden | hidden) for piece in filled if piece.text]
 
     def alone(self, pieces: Sequence[_Piece]) -> list[_Piece]:
         """An argument, expanded by itself."""
         return list(_Expansion(self.macros, iter(pieces)).expanded())
 
-    def paste(self, found: list[_Piece], right: Sequence[_Piece], is_rest: bool) -> None:
+    def paste(self, output: list[_Piece], right: Sequence[_Piece], is_rest: bool) -> None:
         """Join the last piece with the first of those to its right."""
-        if is_rest and found[-1].text == ",":  # GNU's: no argument takes the comma with it
-            found[-1:] = [found[-1], *self.alone(right)] if right else []
+        if is_rest and output[-1].text == ",":  # GNU's: no argument takes the comma with it
+            output[-1:] = [output[-1], *self.alone(right)] if right else []
             return
-        left = found.pop()
+        last = output.pop()
         first, *others = right or [_Piece("space", "")]
-        joined = _pieces(left.text + first.text)
-        found += [*(joined or [_Piece("space", "")]), *others]
+        joined = _pieces(last.text + first.text)
+        output += [*(joined or [_Piece("space", "")]), *others]
 
 
 def _inner(piece: _Piece) -> _Piece:
@@ -366,18 +366,18 @@ def _inner(piece: _Piece) -> _Piece:
     return piece
 
 
-def _bound(macro: Macro, given: list[list[_Piece]]) -> dict[str, list[_Piece]]:
+def _bound(macro: Macro, arguments: list[list[_Piece]]) -> dict[str, list[_Piece]]:
     """The arguments by their parameters' names."""
     names = macro.parameters or ()
-    found = {name: given[i] if i < len(given) else [] for i, name in enumerate(names)}
+    bound = {name: arguments[i] if i < len(arguments) else [] for i, name in enumerate(names)}
     if macro.rest:
         comma = [_Piece("mark", ","), _Piece("space", " ")]
-        further = given[len(names) :]
-        found[macro.rest] = [p for i, part in enumerate(further) for p in (comma * (i > 0) + part)]
-    return found
+        further = arguments[len(names) :]
+        bound[macro.rest] = [p for i, part in enumerate(further) for p in (comma * (i > 0) + part)]
+    return bound
 
 
-def _optional(macro: Macro, given: Mapping[str, list[_Piece]]) -> list[_Piece]:
+def _optional(macro: Macro, arguments: Mapping[str, list[_Piece]]) -> list[_Piece]:
     """A body with its ``__VA_OPT__(...)`` decided."""
     body = list(macro.body)
     while (at := next((i for i, p in enumerate(body) if p.text == "__VA_OPT__"), None)) is not None:
@@ -387,7 +387,7 @@ def _optional(macro: Macro, given: Mapping[str, list[_Piece]]) -> list[_Piece]:
             if not depth and body[end].kind != "space":
                 break
             end += 1
-        kept = body[at + 1 : end][1:] if given.get(macro.rest) else []
+        kept = body[at + 1 : end][1:] if arguments.get(macro.rest) else []
         body[at : end + 1] = kept
     return body
 

@@ -159,7 +159,7 @@ def cuda_requests(
     how = compiled.shared_bytes or 0, occupancy, device
     l2_read_bytes, reuse = traffic(sites, _together(followed), *how)
     steps, blocks = _steps(followed), followed.blocks
-    runs = [followed.block_total("runs", each.number) for each in kernel.blocks]
+    runs = [followed.block_total("runs", block.number) for block in kernel.blocks]
     warps = blocks * math.ceil(math.prod(grid.threads) / 32)
     return Requests(
         accesses=tuple(site.access for site in sites if site.access.requests),
@@ -194,18 +194,21 @@ def read_parameters(compiled: Compiled) -> frozenset[int]:
         ValueError: likewise.
     """
     kernel = read_kernel(compiled.ptx, compiled.entry)
-    if any(each.name in _HIDING or "bulk" in each.modifiers for each in kernel.statements):
+    if any(
+        statement.name in _HIDING or "bulk" in statement.modifiers
+        for statement in kernel.statements
+    ):
         return frozenset(range(len(kernel.parameters)))
     sites = sites_of(kernel).values()
     names = {name for site in sites if site.kind != "store" for name in site.parameters}
     names |= stored_parameters(kernel)
-    return frozenset(n for n, each in enumerate(kernel.parameters) if each.name in names)
+    return frozenset(n for n, parameter in enumerate(kernel.parameters) if parameter.name in names)
 
 
 def _barriers(block: BasicBlock) -> int:
     """How often all warps synchronise."""
-    waits = (each for each in block.statements if each.name in ("bar", "barrier"))
-    return sum("warp" not in each.modifiers for each in waits)
+    waits = (statement for statement in block.statements if statement.name in ("bar", "barrier"))
+    return sum("warp" not in wait.modifiers for wait in waits)
 
 
 # --------------------------------------------------------------------------------------- following
@@ -217,7 +220,7 @@ def _follow(
     blocks, threads = math.prod(grid.blocks), math.prod(grid.threads)
     sites = sites_of(kernel)
     everyone = np.arange(threads)
-    known = {p.name: name for p, name in zip(kernel.parameters, names)}
+    argument_names = {p.name: name for p, name in zip(kernel.parameters, names)}
     sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
              if isinstance(a, TensorArgument)}  # fmt: skip
     sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
@@ -241,7 +244,9 @@ def _follow(
         every = np.arange(blocks)
         run, lanes = by_lanes(every)
         outside = _outside(kernel, [run])
-        return _Followed(kernel, sites, run, lanes, run, run, every, blocks, known, outside)
+        return _Followed(
+            kernel, sites, run, lanes, run, run, every, blocks, argument_names, outside
+        )
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.follower.work * _MANY / _SPREAD < _MOST_WORK
     many = wide
@@ -250,12 +255,12 @@ def _follow(
     count = max(2, min(_WHOLE, _WHOLE_THREADS // threads))
     if wide.follower.work > _MUCH_WORK:
         count = max(2, count // 4)
-    made = [wide.tables.of((site, "made")) for site in dict.fromkeys(sites.values())]
-    chosen = representative(count, len(wide.numbers), made)
+    executions = [wide.tables.of((site, "made")) for site in dict.fromkeys(sites.values())]
+    chosen = representative(count, len(wide.numbers), executions)
     few, lanes = by_lanes(wide.numbers[chosen])
     ends = by_spots(ends_of(grid.blocks))  # what leaves a storage does so there
     outside = _outside(kernel, [few, many, wide, ends])
-    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, known, outside)
+    return _Followed(kernel, sites, few, lanes, many, wide, chosen, blocks, argument_names, outside)
 
 
 def _outside(kernel: Kernel, runs: Sequence[_Run]) -> Mapping[int, int]:
@@ -263,15 +268,17 @@ def _outside(kernel: Kernel, runs: Sequence[_Run]) -> Mapping[int, int]:
 
     What loaded values decide is left out: what is in memory when the kernel runs is not known.
     """
-    deciding = kernel.depends_on(each.guard.lstrip("!") for each in kernel.statements if each.guard)
-    loads = (each for each in kernel.statements if each.name in ("ld", "atom"))
-    loaded = (registers_of(each)[0] for each in loads if "param" not in each.modifiers)
+    deciding = kernel.depends_on(
+        statement.guard.lstrip("!") for statement in kernel.statements if statement.guard
+    )
+    loads = (statement for statement in kernel.statements if statement.name in ("ld", "atom"))
+    loaded = (registers_of(load)[0] for load in loads if "param" not in load.modifiers)
     if any(run.follower.guesses for run in runs) or not deciding.isdisjoint(chain(*loaded)):
         return {}
-    found: dict[int, int] = {}
+    outside_bytes: dict[int, int] = {}
     for statement, reached in chain.from_iterable(run.follower.outside.items() for run in runs):
-        found[statement] = max(reached, found.get(statement, 0))
-    return found
+        outside_bytes[statement] = max(reached, outside_bytes.get(statement, 0))
+    return outside_bytes
 
 
 def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
@@ -298,10 +305,10 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         executions = float(few.of((site, "made")).sum()) * followed.ratio(site, "made")
     totals = {name: followed.total(site, name) for name in TOTALS}
     once = SECTOR * totals["distinct"] / executions if executions else 0.0
-    moves, made = many.of((site, "moves")), many.of((site, "made"))
+    moves, per_block = many.of((site, "moves")), many.of((site, "made"))
     moved = moves * once
     if followed.few is followed.many:
-        moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(made, 1e-9)
+        moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(per_block, 1e-9)
     few_moved = float(few.of((site, "moves")).sum()) * once / SECTOR
     fresh = float(few.of((site, "fresh")).sum())
     extent = followed.many.spots.extents.get(site) or Extent.nowhere(len(followed.many.numbers))
@@ -321,7 +328,7 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         totals=totals,
         low=extent.low,
         high=extent.high,
-        made=made,
+        made=per_block,
         moves=moves,
         moved=moved,
         fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,
@@ -334,8 +341,8 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
 
 def _reached(site: Site, followed: _Followed) -> int:
     """Return how far any statement of a site is known to leave its storage, in bytes."""
-    statements = (each for each, at in followed.statements.items() if at == site)
-    return max((followed.outside.get(each, 0) for each in statements), default=0)
+    statements = (statement for statement, at in followed.statements.items() if at == site)
+    return max((followed.outside.get(statement, 0) for statement in statements), default=0)
 
 
 def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
@@ -346,10 +353,10 @@ def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
     size = 0
     if 0 < place <= len(follower.storages):
         size = follower.storages[place - 1].storage_bytes
-        given = [p.name for p, a in zip(follower.kernel.parameters, follower.arguments)
+        aliases = [p.name for p, a in zip(follower.kernel.parameters, follower.arguments)
                  if isinstance(a, TensorArgument)
                  and a.storage == follower.storages[place - 1].storage]  # fmt: skip
-        named = [name for name in site.parameters if name in given] or given or named
+        named = [name for name in site.parameters if name in aliases] or aliases or named
     elif len(named) == 1:
         size = followed.lanes.sizes.get(named[0], 0)
     if place and not named:
@@ -368,10 +375,10 @@ def _operations(followed: _Followed) -> dict[str, int]:
     for block in followed.kernel.blocks:
         lanes = followed.block_total("lanes", block.number)
         warps = followed.block_total("warps", block.number)
-        for each in block.statements:
-            for pipe, count in lane_operations(each).items():
+        for statement in block.statements:
+            for pipe, count in lane_operations(statement).items():
                 total[pipe] = total.get(pipe, 0.0) + count * lanes
-            for pipe, count in warp_operations(each).items():
+            for pipe, count in warp_operations(statement).items():
                 total[pipe] = total.get(pipe, 0.0) + count * warps
     return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
 
@@ -406,15 +413,15 @@ def _shared(followed: _Followed) -> list[SharedAccess]:
     sites = dict.fromkeys(
         key[0] for key in followed.few.tables.rows if isinstance(key[0], SharedSite)
     )
-    found = []
+    accesses = []
     for site in sites:
         requests, taken, least = (
             round(float(followed.few.tables.of((site, name)).sum()) * share)
             for name in ("requests", "wavefronts", "least")
         )
         if requests:
-            found.append(SharedAccess(site.kind, site.line, requests, taken, least))
-    return found
+            accesses.append(SharedAccess(site.kind, site.line, requests, taken, least))
+    return accesses
 
 
 def _guesses(followed: _Followed) -> list[str]:
@@ -422,6 +429,6 @@ def _guesses(followed: _Followed) -> list[str]:
     guesses = list(dict.fromkeys(guess for run in runs for guess in run.follower.guesses))
     lines = ", ".join(followed.lanes.uncounted)
     if lines:
-        told = "accesses of shared memory that depend on data or are atomics"
-        guesses.append(f"{lines}: {told}: the wavefronts that they take are not counted.")
+        sentence = "accesses of shared memory that depend on data or are atomics"
+        guesses.append(f"{lines}: {sentence}: the wavefronts that they take are not counted.")
     return guesses

@@ -110,7 +110,7 @@ def tokens_of(text: str) -> tuple[Token, ...]:
 
     A launch may be written ``<< <``, as formatters for C++ leave it.
     """
-    found = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
+    matches = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
     return tuple(
         Token(
             match.lastgroup or "",
@@ -118,7 +118,7 @@ def tokens_of(text: str) -> tuple[Token, ...]:
             match.start(),
             match.end(),
         )
-        for match in found
+        for match in matches
     )
 
 
@@ -225,12 +225,12 @@ class Source:
     @cached_property
     def functions(self) -> Mapping[str, Function]:
         """The definitions by name; the first of several."""
-        found: dict[str, Function] = {}
+        functions: dict[str, Function] = {}
         for item in self._items:
             function = item.function
             if function is not None:
-                found.setdefault(function.name, function)
-        return found
+                functions.setdefault(function.name, function)
+        return functions
 
     @cached_property
     def constants(self) -> tuple[tuple[Token, ...], ...]:
@@ -245,14 +245,14 @@ class Source:
     @cached_property
     def fields(self) -> Mapping[str, tuple[str, ...]]:
         """The fields of each structure, in the order of their declarations."""
-        found: dict[str, tuple[str, ...]] = {"cudaLaunchConfig_t": (
+        fields: dict[str, tuple[str, ...]] = {"cudaLaunchConfig_t": (
             "gridDim", "blockDim", "dynamicSmemBytes", "stream", "attrs", "numAttrs",
         )}  # fmt: skip
         for item in self._items:
             body = _structure(item.tokens)
             if body is not None:
-                found.setdefault(body[0], tuple(_fields(body[1])))
-        return found
+                fields.setdefault(body[0], tuple(_fields(body[1])))
+        return fields
 
     def place(self, offset: int) -> str:
         """``file:line`` of an offset of `host_text`."""
@@ -334,8 +334,8 @@ class _Item:
 
 def _included(item: _Item) -> str:
     """The header that a directive includes; empty if it is another one."""
-    found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', item.tokens[0].text)
-    return found[1] if found else ""
+    match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', item.tokens[0].text)
+    return match[1] if match else ""
 
 
 def _items(tokens: Sequence[Token]) -> Iterator[_Item]:

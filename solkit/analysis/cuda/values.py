@@ -268,29 +268,29 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def binary_of(operator: str, left: Any, right: Any) -> Any:
+def binary_of(operator: str, lhs: Any, rhs: Any) -> Any:
     """``a + b`` and its like; ``/`` and ``%`` of integers as C++ rounds them."""
     if operator in ("&&", "||"):
-        sides = [side if side is UNKNOWN else bool(side) for side in (left, right)]
+        sides = [side if side is UNKNOWN else bool(side) for side in (lhs, rhs)]
         decided = operator == "||"
         if any(side is decided for side in sides):
             return decided
         return UNKNOWN if UNKNOWN in sides else not decided
-    if left is UNKNOWN or right is UNKNOWN:
+    if lhs is UNKNOWN or rhs is UNKNOWN:
         return UNKNOWN
-    if isinstance(left, Position) and isinstance(right, int) and operator in "+-":
-        return Position(left.values, left.index + (right if operator == "+" else -right))
-    if isinstance(left, Pointer) and isinstance(right, int) and operator in "+-":
-        size = SIZES.get(left.type.rpartition("::")[2])
+    if isinstance(lhs, Position) and isinstance(rhs, int) and operator in "+-":
+        return Position(lhs.values, lhs.index + (rhs if operator == "+" else -rhs))
+    if isinstance(lhs, Pointer) and isinstance(rhs, int) and operator in "+-":
+        size = SIZES.get(lhs.type.rpartition("::")[2])
         if size is None:
-            return Pointer(left.type)
-        by = size * (right if operator == "+" else -right)
+            return Pointer(lhs.type)
+        by = size * (rhs if operator == "+" else -rhs)
         return replace(
-            left, address=binary_of("+", left.address, by), ahead_bytes=left.ahead_bytes + by
+            lhs, address=binary_of("+", lhs.address, by), ahead_bytes=lhs.ahead_bytes + by
         )
-    if isinstance(left, Pointer) or isinstance(right, Pointer):
+    if isinstance(lhs, Pointer) or isinstance(rhs, Pointer):
         return UNKNOWN
-    return guarded(_OPERATIONS[operator], [left, right])
+    return guarded(_OPERATIONS[operator], [lhs, rhs])
 
 
 def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -324,8 +324,8 @@ def dim3_of(args: Sequence[Any]) -> Any:
 def extent_of(value: Any) -> tuple[int, int, int] | None:
     """A grid or block in three dimensions."""
     if isinstance(value, Dim3):
-        known = all(isinstance(each, int) for each in (value.x, value.y, value.z))
-        return (value.x, value.y, value.z) if known else None
+        is_known = all(isinstance(size, int) for size in (value.x, value.y, value.z))
+        return (value.x, value.y, value.z) if is_known else None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return int(value), 1, 1
     return None
@@ -357,8 +357,8 @@ def option_of(options: dict[str, Any], name: str, args: Sequence[Any]) -> Any:
     """``options.dtype(torch::kFloat32)``; unknown values change nothing."""
     if not args:
         return options.get(name, UNKNOWN)
-    known = name in ("dtype", "device") and args[0] is not UNKNOWN
-    return {**options, name: args[0]} if known else options
+    is_known = name in ("dtype", "device") and args[0] is not UNKNOWN
+    return {**options, name: args[0]} if is_known else options
 
 
 def sequence_method(value: Any, name: str, args: Sequence[Any]) -> Any:
@@ -384,8 +384,9 @@ def sequence_method(value: Any, name: str, args: Sequence[Any]) -> Any:
 
 def device_properties() -> Any:
     """``cudaDeviceProp``, as far as launchers look."""
-    told = torch.cuda.get_device_properties(0)
+    properties = torch.cuda.get_device_properties(0)
     return SimpleNamespace(
-        multiProcessorCount=told.multi_processor_count, major=told.major, minor=told.minor,
-        maxThreadsPerBlock=1024, warpSize=32, totalGlobalMem=told.total_memory,
+        multiProcessorCount=properties.multi_processor_count,
+        major=properties.major, minor=properties.minor,
+        maxThreadsPerBlock=1024, warpSize=32, totalGlobalMem=properties.total_memory,
     )  # fmt: skip

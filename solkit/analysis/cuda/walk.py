@@ -121,9 +121,9 @@ class Walk:
     def inside(self) -> Sequence[Token]:
         """The tokens between the bracket here and its partner; skips them."""
         end = closing(self.tokens, self.at)
-        found = self.tokens[self.at + 1 : end]
+        tokens = self.tokens[self.at + 1 : end]
         self.at = end + 1
-        return found
+        return tokens
 
     def error(self, message: str) -> HostError:
         """An error that names the line here."""
