@@ -12,10 +12,11 @@ import triton
 
 
 def warm_up() -> None:
-    """Load what all of them need, once."""
-    from solkit.adapters import triton_interpreter  # noqa: F401 - which imports Inductor's runtime
+    """Load what all of them need, once; the language is patched once a launch, not at each call."""
+    from solkit.adapters import triton_interpreter
 
     assert triton.knobs.runtime.interpret
+    triton_interpreter.install()
     torch.ones(2).sum()
 
 

@@ -367,9 +367,6 @@ def interpreted():
     """Bytes that each case's loads, stores and atomics ask for, where Triton interprets them."""
     from triton.runtime import interpreter
 
-    from solkit.adapters import triton_interpreter
-
-    triton_interpreter.install()  # patches the language once a launch, not at each call
     asked = {"load": 0, "store": 0, "atomic": 0}
     builder = interpreter.interpreter_builder
 
