@@ -123,9 +123,9 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
     pl = polars_module()
     rows = without_demand(rows)
     rows = rows.with_columns(path=pl.lit(None, pl.String), problem_path=pl.lit(None, pl.String))
-    told = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
+    hashes = pl.concat([rows["source_sha256"], rows["problem_sha256"]]).drop_nulls().unique()
     sources = (
-        store.sources().filter(pl.col("sha256").is_in(told.implode())).sort("sha256").collect()
+        store.sources().filter(pl.col("sha256").is_in(hashes.implode())).sort("sha256").collect()
     )
     order = ["device", "kind", "family", "problem_id", "kernel_id", "params"]
     ordered = rows.sort(order)
@@ -206,8 +206,8 @@ def _contents(rows: polars.LazyFrame) -> str:
         .collect()
     )
     verdicts = rows.group_by("verdict").len().sort("len", descending=True).collect()
-    told = ", ".join(f"{name} {count:,}" for name, count in verdicts.rows())
-    return f"## What is in it\n\n{_markdown(table)}\nVerdicts: {told}.\n"
+    listed = ", ".join(f"{name} {count:,}" for name, count in verdicts.rows())
+    return f"## What is in it\n\n{_markdown(table)}\nVerdicts: {listed}.\n"
 
 
 def _conditions(rows: polars.LazyFrame) -> str:
@@ -233,13 +233,13 @@ def _conditions(rows: polars.LazyFrame) -> str:
     return f"## How it was measured\n\n{_markdown(runs)}"
 
 
-def _noise(found: Repeats) -> str:
-    if not found.configurations:
+def _noise(repeats: Repeats) -> str:
+    if not repeats.configurations:
         return "## Noise\n\nNo configuration was timed in more than one run.\n"
     return f"""## Noise
 
-{found.configurations:,} configurations were timed in more than one run. Their times differ by
-{found.median:.2%} in the median and {found.p95:.2%} at the 95th percentile.
+{repeats.configurations:,} configurations were timed in more than one run. Their times differ by
+{repeats.median:.2%} in the median and {repeats.p95:.2%} at the 95th percentile.
 """
 
 

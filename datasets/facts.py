@@ -119,12 +119,12 @@ def made_with(source: str, torch_version: str | None, cuda_version: str | None) 
         torch_version: e.g. ``"2.11.0+cu130"``.
         cuda_version: of NVRTC, e.g. ``"13.0"``.
     """
-    found = []
+    versions = []
     if any(name in source for name in _CODE_OF_TORCH):
-        found.append(f"torch {(torch_version or 'unknown').partition('+')[0]}")
+        versions.append(f"torch {(torch_version or 'unknown').partition('+')[0]}")
     if _CUDA in source:
-        found.append(f"CUDA {cuda_version or 'unknown'}")
-    return tuple(found)
+        versions.append(f"CUDA {cuda_version or 'unknown'}")
+    return tuple(versions)
 
 
 def nvrtc_release() -> str | None:
@@ -137,8 +137,8 @@ def nvrtc_release() -> str | None:
 
 def facts_to_json(facts: Sequence[Facts]) -> str:
     """The facts of one configuration, all its launches, as a JSON text."""
-    told = {"version": FACTS_VERSION, "launches": [_encoded(each) for each in facts]}
-    return json.dumps(told, separators=(",", ":"), allow_nan=False)
+    document = {"version": FACTS_VERSION, "launches": [_encoded(fact) for fact in facts]}
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 def facts_from_json(text: str) -> tuple[Facts, ...]:
@@ -147,14 +147,14 @@ def facts_from_json(text: str) -> tuple[Facts, ...]:
     Raises:
         ValueError: the text holds no facts, or facts of a newer version.
     """
-    told = json.loads(text)
+    data = json.loads(text)
     try:
-        if told["version"] > FACTS_VERSION:
+        if data["version"] > FACTS_VERSION:
             raise ValueError(
-                f"facts of version {told['version']} are newer than {FACTS_VERSION}, the newest "
+                f"facts of version {data['version']} are newer than {FACTS_VERSION}, the newest "
                 "that this SolKit reads"
             )
-        return tuple(_decoded(Facts, each) for each in told["launches"])
+        return tuple(_decoded(Facts, launch) for launch in data["launches"])
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"these are no facts: {error!r}") from error
 
@@ -182,27 +182,27 @@ def _encoded(value: Any) -> Any:
     return finite(value)
 
 
-def _decoded(hint: Any, told: Any) -> Any:
+def _decoded(hint: Any, value: Any) -> Any:
     origin, args = get_origin(hint), get_args(hint)
-    if told is None:
+    if value is None:
         return None
     if origin in (Union, types.UnionType):
-        return _decoded(args[0], told)
+        return _decoded(args[0], value)
     if is_dataclass(hint):
-        return _record(hint, told)
+        return _record(hint, value)
     if origin is tuple and is_dataclass(args[0]):
-        rows = zip(*told.values(), strict=True)
-        return tuple(_record(args[0], dict(zip(told, row, strict=True))) for row in rows)
+        rows = zip(*value.values(), strict=True)
+        return tuple(_record(args[0], dict(zip(value, row, strict=True))) for row in rows)
     if origin is tuple:
-        return tuple(_decoded(args[0], each) for each in told)
+        return tuple(_decoded(args[0], item) for item in value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: _number(each) for name, each in told.items()}
-    return hint(told) if isinstance(hint, type) and issubclass(hint, enum.Enum) else told
+        return {name: _number(item) for name, item in value.items()}
+    return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
 
 
-def _record(form: Any, told: Mapping[str, Any]) -> Any:
+def _record(form: Any, values: Mapping[str, Any]) -> Any:
     hints = _hints(form)
-    return form(**{name: _decoded(hints[name], told[name]) for name in told if name in hints})
+    return form(**{name: _decoded(hints[name], values[name]) for name in values if name in hints})
 
 
 @functools.cache
@@ -210,6 +210,6 @@ def _hints(form: Any) -> Mapping[str, Any]:
     return get_type_hints(form)
 
 
-def _number(told: Any) -> Any:
+def _number(value: Any) -> Any:
     """A launch's constant may be a number that JSON lacks."""
-    return float(told) if told in ("NaN", "Infinity", "-Infinity") else told
+    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value

@@ -123,8 +123,8 @@ def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
     tables = shipped.folder(f"KernelBench times for {gpu!r}")
     path = tables / f"kernelbench_{gpu}.parquet"
     if not path.exists():
-        known = sorted(p.stem.partition("_")[2] for p in tables.glob("kernelbench_*.parquet"))
-        raise InputError(f"no KernelBench times for {gpu!r}; there are: {', '.join(known)}")
+        valid = sorted(p.stem.partition("_")[2] for p in tables.glob("kernelbench_*.parquet"))
+        raise InputError(f"no KernelBench times for {gpu!r}; there are: {', '.join(valid)}")
     return read(path)
 
 
@@ -145,10 +145,10 @@ def baseline(
     if variant not in VARIANTS:
         raise InputError(f"unknown variant {variant!r}; choose one of: {', '.join(VARIANTS)}")
     key = _sha256(problem)
-    found = {row.variant: row for row in rows(gpu) if row.sha256 == key}
-    row = found.get(variant)
+    by_variant = {row.variant: row for row in rows(gpu) if row.sha256 == key}
+    row = by_variant.get(variant)
     if row is not None and row.status == SAME_AS_DEFAULT:
-        row = found.get(variant.removesuffix("_tf32"))
+        row = by_variant.get(variant.removesuffix("_tf32"))
     if row is None:
         raise InputError(f"{problem}: the KernelBench times for {gpu} have no such file")
     if row.median_ms is None:
@@ -168,10 +168,10 @@ def write(table: Iterable[TimedReference], path: Path) -> None:
     Raises:
         ValueError: a row has no `sha256`.
     """
-    found = table_of(TimedReference, table)
-    if found["sha256"].null_count:
+    times = table_of(TimedReference, table)
+    if times["sha256"].null_count:
         raise ValueError("a row has no sha256")
-    arrow().parquet.write_table(found, path, compression="zstd")
+    arrow().parquet.write_table(times, path, compression="zstd")
 
 
 def _sha256(problem: str | os.PathLike[str]) -> str:

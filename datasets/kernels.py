@@ -108,39 +108,41 @@ def kernel_of(described: KernelFile) -> Kernel:
     if file.suffix == problem.suffix == ".py":
         return kernel_at(file, candidate.name, None if file == problem else problem)
     parts = _folder_parts(problem) if problem.is_dir() else ()
-    listing = "".join(f"{each.name}\0{each.sha256}\n" for each in parts).encode()
-    told = source_of(listing, problem.name) if parts else _source(problem, problem.name)
+    listing = "".join(f"{part.name}\0{part.sha256}\n" for part in parts).encode()
+    problem_source = source_of(listing, problem.name) if parts else _source(problem, problem.name)
     name = described.problem.name
     source = _source(file, file.name)
-    return Kernel(file, file.name, name, name, "file", source, told, candidate.name, parts)
+    return Kernel(
+        file, file.name, name, name, "file", source, problem_source, candidate.name, parts
+    )
 
 
 def _folder_parts(folder: Path) -> tuple[Source, ...]:
     """A problem folder's own files: not its tensors."""
     try:
-        files = sorted(each for each in folder.iterdir() if each.suffix in _FOLDER_SUFFIXES)
+        files = sorted(file for file in folder.iterdir() if file.suffix in _FOLDER_SUFFIXES)
     except OSError as error:
         raise InputError(f"cannot read {folder}: {error.strerror}") from error
-    return tuple(_source(each, each.name) for each in files)
+    return tuple(_source(file, file.name) for file in files)
 
 
-def select(wanted: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
+def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
     """The kernels that a user names, families in alphabetical order.
 
     Args:
-        wanted: ``"zoo"``, ``"inductor"``, or paths of kernel files and their folders; a kernel
+        names: ``"zoo"``, ``"inductor"``, or paths of kernel files and their folders; a kernel
             named twice counts once.
         families: only these; all by default.
 
     Raises:
         InputError: a file or family is missing.
     """
-    found = {kernel.path: kernel for name in wanted for kernel in _named(name)}
-    kernels = tuple(_apart(kernel, found.values()) for kernel in found.values())
-    known = sorted({kernel.family for kernel in kernels})
+    by_path = {kernel.path: kernel for name in names for kernel in _named(name)}
+    kernels = tuple(_apart(kernel, by_path.values()) for kernel in by_path.values())
+    valid = sorted({kernel.family for kernel in kernels})
     for family in families:
-        if family not in known:
-            raise InputError(f"no family {family!r}; expected some of: {', '.join(known)}")
+        if family not in valid:
+            raise InputError(f"no family {family!r}; expected some of: {', '.join(valid)}")
     return tuple(k for k in kernels if not families or k.family in families)
 
 
@@ -193,7 +195,7 @@ def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
     """
     if kernel.origin != "file":
         return kernel
-    problems = {each.problem.sha256 for each in others if each.family == kernel.family}
+    problems = {other.problem.sha256 for other in others if other.family == kernel.family}
     if len(problems) == 1:
         return kernel
     family = f"{kernel.family}-{kernel.problem.sha256[:8]}"

@@ -141,8 +141,8 @@ class OutcomeLog:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._opened(_RESUME_PATIENCE_S if resume else _PATIENCE_S, resume) as file:
                 self._seen = self._seen.updated(file, self.path)
-                for told in self._seen.runs.values():
-                    _require_whole(told, self.path)
+                for run in self._seen.runs.values():
+                    _require_whole(run, self.path)
                 if resume:
                     self._resume(file)
         except BlockingIOError:
@@ -184,7 +184,7 @@ class OutcomeLog:
                 self._seen = self._seen.updated(file, self.path)
                 self._begin(file)
                 lines = self._seen.missing(sources, facts)
-                lines += [_line(facts_of=_link(*each)) for each in (facts_of or {}).items()]
+                lines += [_line(facts_of=_link(*pair)) for pair in (facts_of or {}).items()]
                 first = self._seen.lines + _is_cut_off(file) + len(lines)
                 numbered = tuple(
                     replace(row, run_id=self.run_id, sequence=first + place)
@@ -296,21 +296,21 @@ class _Seen:
 
     def missing(self, sources: Iterable[Source], facts: Iterable[StoredFacts]) -> list[bytes]:
         """Lines for what the file does not hold yet."""
-        files = {each.sha256: each for each in sources if each.sha256 not in self.ids}
-        known = {each.id: each for each in facts if each.id not in self.ids}
-        lines = [_line(source=to_json(each)) for each in files.values()]
-        return lines + [_facts_line(each) for each in known.values()]
+        files = {source.sha256: source for source in sources if source.sha256 not in self.ids}
+        unseen = {fact.id: fact for fact in facts if fact.id not in self.ids}
+        lines = [_line(source=to_json(file)) for file in files.values()]
+        return lines + [_facts_line(fact) for fact in unseen.values()]
 
     def _note(self, line: bytes) -> None:
         if not line.startswith((b'{"schema"', b'{"source"', b'{"facts"')):
             return
-        told = _json(line) or {}  # cut off: `read` reports it; it is written again
-        if "run_id" in told:
-            self.runs[told["run_id"]] = told.get("about", {})
-        elif "source" in told:
-            self.ids.add(told["source"]["sha256"])
-        elif "facts" in told:
-            self.ids.add(told["facts"]["id"])
+        entry = _json(line) or {}  # cut off: `read` reports it; it is written again
+        if "run_id" in entry:
+            self.runs[entry["run_id"]] = entry.get("about", {})
+        elif "source" in entry:
+            self.ids.add(entry["source"]["sha256"])
+        elif "facts" in entry:
+            self.ids.add(entry["facts"]["id"])
 
 
 def _require_log(file: int, path: Path) -> None:
@@ -320,8 +320,8 @@ def _require_log(file: int, path: Path) -> None:
         head = lines.readline()
     if not head.startswith(_START) and not _START.startswith(head):
         raise InputError(f"{path} is not a log: its first line is not of {_FAMILY}")
-    told = _json(head)
-    if not head.endswith(b"\n") and (told is None or "run_id" in told):
+    entry = _json(head)
+    if not head.endswith(b"\n") and (entry is None or "run_id" in entry):
         os.ftruncate(file, 0)
 
 
@@ -373,8 +373,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _line(**told: Any) -> bytes:
-    return json.dumps(told, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def _line(**entry: Any) -> bytes:
+    return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _facts_line(facts: StoredFacts) -> bytes:
@@ -439,8 +439,8 @@ class _Reader:
         Raises:
             InputError: the file is not a log.
         """
-        told = _json(line) or {}
-        fault = _foreign(told.get("schema"))
+        entry = _json(line) or {}
+        fault = _foreign(entry.get("schema"))
         if fault:
             raise InputError(f"{self._path} is not a log: {fault}")
         self.take(1, line)
@@ -456,24 +456,24 @@ class _Reader:
             self._faults.append(f"{self._path}:{number}: {why}")
 
     def _take(self, line: bytes) -> None:
-        told = _json(line)
-        if told is None:
+        entry = _json(line)
+        if entry is None:
             how = "damaged" if line.endswith(b"\n") else "cut off"
             raise ValueError(f"the line is {how}: {len(line)} bytes that are not JSON")
-        if "row" in told:
-            self._found[Outcome].append(from_json(Outcome, told["row"]))
-        elif "source" in told:
-            self._found[Source].append(from_json(Source, told["source"]))
-        elif "facts" in told:
-            text = json.dumps(told["facts"]["value"], separators=(",", ":"))
-            self._found[StoredFacts].append(StoredFacts(told["facts"]["id"], text))
-        elif "facts_of" in told:
-            link = told["facts_of"]
+        if "row" in entry:
+            self._found[Outcome].append(from_json(Outcome, entry["row"]))
+        elif "source" in entry:
+            self._found[Source].append(from_json(Source, entry["source"]))
+        elif "facts" in entry:
+            text = json.dumps(entry["facts"]["value"], separators=(",", ":"))
+            self._found[StoredFacts].append(StoredFacts(entry["facts"]["id"], text))
+        elif "facts_of" in entry:
+            link = entry["facts_of"]
             self._facts_of[link["run_id"], link["sequence"]] = link["facts_id"]
-        elif fault := _foreign(told.get("schema")):
+        elif fault := _foreign(entry.get("schema")):
             raise ValueError(f"unknown line: {fault}")
         else:
-            self._runs[told["run_id"]] = about = told.get("about", {})
+            self._runs[entry["run_id"]] = about = entry.get("about", {})
             if self._whole:
                 _require_whole(about, self._path)
 
@@ -503,10 +503,10 @@ def _foreign(schema: object) -> str:
 def _json(line: bytes) -> dict[str, Any] | None:
     """The object in a line; empty for another value, ``None`` if it is not JSON."""
     try:
-        told = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
         return None
-    return told if isinstance(told, dict) else {}
+    return entry if isinstance(entry, dict) else {}
 
 
 @contextlib.contextmanager
@@ -532,8 +532,8 @@ def tried(rows: Iterable[Outcome]) -> str:
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     lines = [_line(schema=SCHEMA, run_id=new_run_id(), created=now, about=_IN_SHORT)]
     for row in rows:
-        told = {name: getattr(row, name) for name in _TRIED}
-        lines.append(_line(row=to_json(Outcome(**told))))
+        values = {name: getattr(row, name) for name in _TRIED}
+        lines.append(_line(row=to_json(Outcome(**values))))
     return b"".join(lines).decode()
 
 

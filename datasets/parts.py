@@ -103,7 +103,7 @@ class Damage:
 
 def listed(folder: Path) -> tuple[Path, ...]:
     """The parts in a folder, oldest first; none if the folder is missing."""
-    return tuple(sorted(each for each in folder.glob("*.parquet") if each.name[0] != "."))
+    return tuple(sorted(file for file in folder.glob("*.parquet") if file.name[0] != "."))
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
@@ -143,7 +143,7 @@ def form_of(path: Path) -> type:
     """The form of a file's rows, according to its footer; `Outcome` if it does not say."""
     with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
         name, _ = _told_form(file.metadata)
-        return next((form for form, (known, _) in _FORMS.items() if known == name), Outcome)
+        return next((form for form, (form_name, _) in _FORMS.items() if form_name == name), Outcome)
     return Outcome
 
 
@@ -200,7 +200,7 @@ def _write(folder: Path, form: type, table: pyarrow.Table, tight: bool) -> tuple
         if len(data) > PART_BYTES and table.num_rows > 1:
             half = table.num_rows // 2
             halves = table.slice(0, half), table.slice(half)
-            return tuple(path for each in halves for path in _write(folder, form, each, tight))
+            return tuple(path for half in halves for path in _write(folder, form, half, tight))
         return (_put(folder, data),)
     except OSError as error:
         raise TraceError(
@@ -276,26 +276,26 @@ def _fault(path: Path, form: type) -> Damage | None:
         if not _has_its_footer(path):
             return Damage(path, "was cut off, or its footer is damaged (SHA-256)")
         with arrow().parquet.ParquetFile(path) as file:
-            found, rows = file.schema_arrow, file.metadata.num_rows
+            stored, rows = file.schema_arrow, file.metadata.num_rows
             name, version = _told_form(file.metadata)
     except _unreadable() as error:
         return Damage(path, f"is not a Parquet file, or was cut off ({_first_line(error)})")
-    known, newest = _FORMS[form]
-    if name != known:
-        return Damage(path, f"is a foreign file, not {known}")
+    expected, newest = _FORMS[form]
+    if name != expected:
+        return Damage(path, f"is a foreign file, not {expected}")
     if not version.isdecimal() or int(version) > newest:
         return Damage(path, f"has version {version}; the newest that this SolKit reads is {newest}")
     for column in arrow_schema(form):
-        if column.name in found.names and not _holds(found.field(column.name).type, column.type):
-            reason = f"column {column.name} is {found.field(column.name).type}, not {column.type}"
+        if column.name in stored.names and not _holds(stored.field(column.name).type, column.type):
+            reason = f"column {column.name} is {stored.field(column.name).type}, not {column.type}"
             return Damage(path, reason, rows, 0)
     return None
 
 
 def _told_form(metadata: Any) -> tuple[str, str]:
     """The name and version of the form that a file says its rows have."""
-    told = (metadata.metadata or {}).get(_KEY, b"").decode()
-    name, _, version = told.partition("/")
+    label = (metadata.metadata or {}).get(_KEY, b"").decode()
+    name, _, version = label.partition("/")
     return name, version
 
 
@@ -327,9 +327,9 @@ def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
     """The damage of a file whose row groups have these faults."""
     if not faults:
         return None
-    told = [f"row group {group}: {faults[group]}" for group in sorted(faults)]
+    causes = [f"row group {group}: {faults[group]}" for group in sorted(faults)]
     lost = sum(metadata.row_group(group).num_rows for group in faults)
-    reason = f"is damaged ({'; '.join(told[:3])})"
+    reason = f"is damaged ({'; '.join(causes[:3])})"
     return Damage(path, reason, metadata.num_rows, metadata.num_rows - lost)
 
 
@@ -338,14 +338,14 @@ def _unreadable() -> tuple[type[Exception], ...]:
     return OSError, ValueError, arrow().ArrowException
 
 
-def _holds(found: Any, wanted: Any) -> bool:
+def _holds(actual: Any, expected: Any) -> bool:
     """Whether a column has the wanted type; an older struct may lack fields."""
-    if arrow().types.is_list(wanted) and arrow().types.is_list(found):
-        return _holds(found.value_type, wanted.value_type)
-    if arrow().types.is_struct(wanted) and arrow().types.is_struct(found):
-        known = {each.name: each.type for each in wanted}
-        return all(_holds(each.type, known[each.name]) for each in found if each.name in known)
-    return bool(found == wanted)
+    if arrow().types.is_list(expected) and arrow().types.is_list(actual):
+        return _holds(actual.value_type, expected.value_type)
+    if arrow().types.is_struct(expected) and arrow().types.is_struct(actual):
+        types = {field.name: field.type for field in expected}
+        return all(_holds(field.type, types[field.name]) for field in actual if field.name in types)
+    return bool(actual == expected)
 
 
 def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
@@ -354,10 +354,10 @@ def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
     if table.schema.names == schema.names:
         return table.cast(schema)
     columns = {
-        each.name: table[each.name].cast(each.type)
-        if each.name in table.schema.names
-        else arrow().nulls(table.num_rows, each.type)
-        for each in schema
+        field.name: table[field.name].cast(field.type)
+        if field.name in table.schema.names
+        else arrow().nulls(table.num_rows, field.type)
+        for field in schema
     }
     return arrow().table(columns)
 

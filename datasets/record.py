@@ -85,37 +85,37 @@ def _word(value: Value) -> str:
 
 def to_json(record: Any) -> dict[str, Any]:
     """A record (`Outcome`, `Source`, ...) as JSON values, without fields at their default."""
-    told = {}
+    values = {}
     form: Any = type(record)
     for name, default in defaults(form).items():
         value = getattr(record, name)
         if value != default or name == "schema_version":
-            told[name] = plain(value)
-    return told
+            values[name] = plain(value)
+    return values
 
 
-def from_json(form: type[_T], told: object) -> _T:
+def from_json(form: type[_T], document: object) -> _T:
     """The record that `to_json` wrote; unknown fields are ignored.
 
     Args:
         form: `Outcome`, `Source` or another record.
-        told: from `json.loads`.
+        document: from `json.loads`.
 
     Raises:
         ValueError: a field is missing or invalid; names it.
     """
-    if not isinstance(told, dict):
-        raise ValueError(f"expected an object, not {type(told).__name__}")
-    version = told.get("schema_version", SCHEMA_VERSION)
+    if not isinstance(document, dict):
+        raise ValueError(f"expected an object, not {type(document).__name__}")
+    version = document.get("schema_version", SCHEMA_VERSION)
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise ValueError(
             f"schema_version {version} is newer than {SCHEMA_VERSION}, the newest known"
         )
     values: dict[str, Any] = {}
     for name, (reader, required) in _readers(form).items():  # type: ignore[arg-type]
-        if name in told:
+        if name in document:
             try:
-                values[name] = reader(told[name])
+                values[name] = reader(document[name])
             except (TypeError, ValueError) as error:
                 raise ValueError(f"{name}: {error}") from None
         elif required:
@@ -128,7 +128,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds")
     if isinstance(value, tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, enum.Enum):
         return value.value
     return to_json(value) if is_dataclass(value) else finite(value)
@@ -138,16 +138,16 @@ def plain(value: Any) -> Any:
 def defaults(form: Any) -> Mapping[str, Any]:
     """Defaults by field; `MISSING`, which equals nothing else, if it has none."""
     return {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(form)
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(form)
     }
 
 
 @functools.cache
 def _readers(form: Any) -> Mapping[str, tuple[Callable[[Any], Any], bool]]:
     """By field: the reader of its JSON value, and whether it is required."""
-    hints, known = get_type_hints(form), defaults(form)
-    return {name: (_reader(hints[name]), default is MISSING) for name, default in known.items()}
+    hints, initial = get_type_hints(form), defaults(form)
+    return {name: (_reader(hints[name]), default is MISSING) for name, default in initial.items()}
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
@@ -157,8 +157,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         inner = _reader(args[0])
         return lambda value: None if value is None else inner(value)
     if origin is tuple:
-        each = _reader(args[0])
-        return lambda value: tuple(map(each, _of(list, value)))
+        read_item = _reader(args[0])
+        return lambda value: tuple(map(read_item, _of(list, value)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return functools.partial(_of, dict)
     if isinstance(hint, type) and is_dataclass(hint):

@@ -19,21 +19,21 @@ LEARNED_FROM = ("h100", "h200", "h100_triton371")
 _CHECKOUT = Path(__file__).parent / "data"
 
 
-def folder(wanted: str) -> Path:
+def folder(request: str) -> Path:
     """The folder of the measured sets.
 
     Args:
-        wanted: what is looked for there, for the error message.
+        request: what is looked for there, for the error message.
 
     Raises:
         UnsupportedError: the sets are not installed.
     """
     if _CHECKOUT.is_dir():
         return _CHECKOUT
-    found = importlib.util.find_spec("solkit_data")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("solkit_data")
+    if spec is None or spec.origin is None:
         raise UnsupportedError(
-            f"{wanted}: the measured sets (solkit-data) are not installed; from a checkout of "
+            f"{request}: the measured sets (solkit-data) are not installed; from a checkout of "
             "SolKit: pip install ./packaging/solkit-data"
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

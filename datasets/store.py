@@ -43,7 +43,7 @@ _FOLDERS: dict[type, str] = {Outcome: "parts", Source: "sources", StoredFacts: "
 _FIELDS: dict[type, str] = {Outcome: "rows", Source: "sources", StoredFacts: "facts"}  # of Tables
 
 _SORTED_BY = ("device", "kind", "family", "problem_id", "kernel_id", "params", *ROW_KEY)
-RIGHT = tuple(each.value for each in Verdict if each.is_right)
+RIGHT = tuple(verdict.value for verdict in Verdict if verdict.is_right)
 """Verdicts of rows that are correct, as the column has them."""
 
 _COUNTING = (*RIGHT, Verdict.NOT_MEASURED.value)
@@ -113,17 +113,17 @@ class Tables:
 
     def without(self, facts_of: Mapping[outcomelog.RowKey, str]) -> tuple[str, ...]:
         """A sentence if some facts belong to rows that are not here."""
-        left = facts_of.keys() - set(self.keys())
-        told = f"facts belong to {len(left)} rows that are not here: merge them with these rows"
-        return (f"{told} into a new store",) if left else ()
+        absent = facts_of.keys() - set(self.keys())
+        reason = f"facts belong to {len(absent)} rows that are not here: merge them with these rows"
+        return (f"{reason} into a new store",) if absent else ()
 
     def with_facts(self, facts_of: Mapping[outcomelog.RowKey, str]) -> Tables:
         """The same, with the facts of some rows in place of the launches of version 1."""
-        found = [facts_of.get(key) for key in self.keys()]
-        if not any(found):
+        ids = [facts_of.get(key) for key in self.keys()]
+        if not any(ids):
             return self
         pa, rows = arrow(), self.rows
-        linked = pa.array(found, pa.string())
+        linked = pa.array(ids, pa.string())
         columns = {
             "facts_id": pa.compute.coalesce(linked, rows["facts_id"]),
             LAUNCHES: pa.compute.if_else(
@@ -150,7 +150,7 @@ class Store:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise InputError(f"{folder} is a file; a store is a folder")
-        is_store = any(each.is_dir() for each in self.folders)
+        is_store = any(folder.is_dir() for folder in self.folders)
         is_free = not self.folder.exists() or not any(self.folder.iterdir())
         if not is_store and not (create and is_free):
             there = "is empty" if is_free else "contains other files"
@@ -172,12 +172,12 @@ class Store:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders that hold files."""
-        return tuple(self.folder / each for each in _FOLDERS.values())
+        return tuple(self.folder / name for name in _FOLDERS.values())
 
     def files(self, form: type | None = None) -> tuple[Path, ...]:
         """The files of one form of record, oldest first; all files by default."""
         forms = _FOLDERS if form is None else (form,)
-        return tuple(path for each in forms for path in parts.listed(self.folder / _FOLDERS[each]))
+        return tuple(path for form in forms for path in parts.listed(self.folder / _FOLDERS[form]))
 
     def scan(self) -> polars.LazyFrame:
         """Every row, lazily: only the columns and row groups that a query needs are read.
@@ -246,9 +246,9 @@ class Store:
         """
         return self._records((self.scan() if frame is None else frame).collect())
 
-    def _records(self, found: polars.DataFrame) -> Iterator[Outcome]:
+    def _records(self, frame: polars.DataFrame) -> Iterator[Outcome]:
         try:
-            yield from records_of(Outcome, found.to_arrow())
+            yield from records_of(Outcome, frame.to_arrow())
         except ValueError as error:
             raise InputError(
                 f"{self.folder}: a row cannot be read: {error} (see: solkit data verify)"
@@ -271,15 +271,15 @@ class Store:
         """
         return self.add_tables(Tables.of(rows, sources, facts))
 
-    def add_tables(self, given: Tables) -> Added:
+    def add_tables(self, tables: Tables) -> Added:
         """`add`, of tables."""
-        rows = given.rows
+        rows = tables.rows
         if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
             raise InputError("a row has no run_id: an OutcomeLog numbers rows")
         with self._locked():
             there = self.scan()
-            sources = _new(given.sources, self.sources(), ("sha256",))
-            facts = _new(given.facts, self.facts(), ("id",))
+            sources = _new(tables.sources, self.sources(), ("sha256",))
+            facts = _new(tables.facts, self.facts(), ("id",))
             new = _new(rows, there, ROW_KEY)
             _refuse_others(rows, there, self.folder)
             new = new.sort_by([(name, "ascending") for name in _SORTED_BY])
@@ -287,8 +287,8 @@ class Store:
             self._write(Source, sources.sort_by("sha256"))
             self._write(StoredFacts, _as_referred_to(facts, new))
             self._write(Outcome, new)
-        known = rows.num_rows - new.num_rows
-        return Added(new.num_rows, known, sources.num_rows, facts=facts.num_rows)
+        duplicates = rows.num_rows - new.num_rows
+        return Added(new.num_rows, duplicates, sources.num_rows, facts=facts.num_rows)
 
     def merge(self, paths: Iterable[str | os.PathLike[str]], salvage: bool = False) -> Added:
         """Add the content of other stores and files.
@@ -307,8 +307,8 @@ class Store:
         tables, facts_of, faults = _gathered([Path(path) for path in paths], salvage)
         added = self.add_tables(tables.with_facts(facts_of))
         if facts_of and added.known:
-            known = f"{added.known} rows are in {self.folder} already and were not given facts"
-            faults += (f"{known}: merge into a new store for that",)
+            reason = f"{added.known} rows are in {self.folder} already and were not given facts"
+            faults += (f"{reason}: merge into a new store for that",)
         return replace(added, faults=faults + tables.without(facts_of))
 
     def with_facts(
@@ -334,8 +334,8 @@ class Store:
         if target.files():
             raise InputError(f"{folder} is a store already: choose a new folder")
         held, _, _ = _gathered([self.folder], salvage=False)
-        given = Tables.together([held, Tables.of(facts=facts)])
-        target.add_tables(given.with_facts(facts_of))
+        combined = Tables.together([held, Tables.of(facts=facts)])
+        target.add_tables(combined.with_facts(facts_of))
         return target
 
     def _write(self, form: type, table: pyarrow.Table) -> None:
@@ -368,11 +368,11 @@ def shipped(name: str) -> Store:
     """
     nor = "" if Path(name).exists() else ", and no folder of that name"
     sets = shipped_sets(f"no store {name!r}{nor}")
-    known = sorted(each.parent.name for each in sets.glob("*/parts"))
-    if name not in known:
-        near = difflib.get_close_matches(name, known)
-        told = f"did you mean {' or '.join(near)}? " if near else ""
-        raise InputError(f"no set {name!r}{nor}; {told}there are: {', '.join(known)}")
+    names = sorted(path.parent.name for path in sets.glob("*/parts"))
+    if name not in names:
+        near = difflib.get_close_matches(name, names)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise InputError(f"no set {name!r}{nor}; {hint}there are: {', '.join(names)}")
     return Store(sets / name)
 
 
@@ -453,23 +453,23 @@ def _scan_parquet(files: list[Path], form: type) -> polars.LazyFrame:
     )
 
 
-def _new(given: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) -> pyarrow.Table:
+def _new(table: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) -> pyarrow.Table:
     """The rows of a table whose key neither the store nor an earlier row of the table has."""
     pl = polars_module()
-    keys = pl.from_arrow(given.select(key)).lazy().with_row_index("place")
+    keys = pl.from_arrow(table.select(key)).lazy().with_row_index("place")
     fresh = keys.unique(key, keep="first").join(there.select(key), on=key, how="anti")
-    return given.take(fresh.select("place").collect()["place"].sort().to_arrow())
+    return table.take(fresh.select("place").collect()["place"].sort().to_arrow())
 
 
-def _refuse_others(given: pyarrow.Table, there: polars.LazyFrame, folder: Path) -> None:
+def _refuse_others(table: pyarrow.Table, there: polars.LazyFrame, folder: Path) -> None:
     """Refuse rows of one run and place that differ: dropping the later one would lose data."""
     pl = polars_module()
-    told = [name for name in given.column_names if name not in (*ROW_KEY, *_UNCOMPARED)]
-    rows = pl.from_arrow(given.select([*ROW_KEY, *told])).lazy()
+    compared = [name for name in table.column_names if name not in (*ROW_KEY, *_UNCOMPARED)]
+    rows = pl.from_arrow(table.select([*ROW_KEY, *compared])).lazy()
     held = there.select(rows.collect_schema().names()).join(rows, on=ROW_KEY, how="semi")
     first = pl.concat([held, rows]).unique(ROW_KEY, keep="first", maintain_order=True)
     # null counts as equal: an older part may lack the column
-    differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_first") for name in told)
+    differs = pl.any_horizontal(pl.col(name) != pl.col(f"{name}_first") for name in compared)
     others = (
         rows.join(first, on=ROW_KEY, suffix="_first")
         .filter(differs)
@@ -504,19 +504,19 @@ def _gathered(
     paths: list[Path], salvage: bool
 ) -> tuple[Tables, dict[outcomelog.RowKey, str], tuple[str, ...]]:
     """The content of stores, parts and logs: tables, facts of other rows, and faults."""
-    found, faults = [Tables.of()], list[str]()
+    gathered, faults = [Tables.of()], list[str]()
     facts_of: dict[outcomelog.RowKey, str] = {}
     for path in paths:
         for form, file in _files(path):
             if file.suffix != ".parquet":
                 log = outcomelog.read(file, whole=True)
-                found.append(Tables.of(log.rows, log.sources, log.facts))
+                gathered.append(Tables.of(log.rows, log.sources, log.facts))
                 facts_of.update(log.facts_of)
                 faults += log.faults
             else:
                 held = {_FIELDS[form]: _table(file, form, salvage, faults)}
-                found.append(replace(Tables.of(), **held))
-    return Tables.together(found), facts_of, tuple(faults)
+                gathered.append(replace(Tables.of(), **held))
+    return Tables.together(gathered), facts_of, tuple(faults)
 
 
 def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.Table:
@@ -531,8 +531,8 @@ def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.
 def _files(path: Path) -> Iterator[tuple[type, Path]]:
     """The files that a path stands for, each with the form of its rows."""
     if path.is_dir():
-        found = Store(path)
-        yield from ((form, each) for form in _FOLDERS for each in found.files(form))
+        store = Store(path)
+        yield from ((form, file) for form in _FOLDERS for file in store.files(form))
     elif not path.exists():
         raise InputError(f"{path} does not exist")
     elif path.suffix == ".parquet":

@@ -54,7 +54,7 @@ def polars_module() -> Any:
 def arrow_schema(form: type) -> pyarrow.Schema:
     """The columns of `Outcome`, `Source` or `StoredFacts`; of rows those of version 1 as well."""
     hints = get_type_hints(form)
-    columns = [(each.name, _column(hints[each.name])) for each in fields(form)]
+    columns = [(field.name, _column(hints[field.name])) for field in fields(form)]
     if form is Outcome:
         columns.append((LAUNCHES, launches_type(arrow())))
     return arrow().schema(columns)
@@ -84,9 +84,9 @@ def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
     Raises:
         ValueError: a cell is invalid.
     """
-    readers, known = _mappings(form), get_type_hints(form)  # type: ignore[arg-type]
-    told = table.select([name for name in table.column_names if name in known])
-    for batch in told.to_batches(max_chunksize=4096):
+    readers, hints = _mappings(form), get_type_hints(form)  # type: ignore[arg-type]
+    selected = table.select([name for name in table.column_names if name in hints])
+    for batch in selected.to_batches(max_chunksize=4096):
         for row in batch.to_pylist():
             yield from_json(form, _with_mappings(row, readers))
 

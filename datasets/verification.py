@@ -68,7 +68,7 @@ def _row_faults(rows: polars.DataFrame) -> list[str]:
     double = len(rows) - rows.n_unique(list(ROW_KEY))
     if double:
         faults.append(f"{double} rows are there twice (same {' and '.join(ROW_KEY)})")
-    verdicts = [each.value for each in Verdict]
+    verdicts = [verdict.value for verdict in Verdict]
     for name in rows["verdict"].filter(~rows["verdict"].is_in(verdicts)).unique().sort():
         faults.append(f"{name!r} is not a verdict; expected one of: {', '.join(verdicts)}")
     bad = rows.filter((pl.col("time_ms") <= 0) | ~pl.col("time_ms").is_finite())
@@ -109,18 +109,18 @@ def _missing(
     """What rows refer to and the store lacks, as imported rows often do."""
     files = polars_module().concat([rows["source_sha256"], rows["problem_sha256"]])
     notes = []
-    for what, told, there in (
+    for what, hashes, there in (
         ("files", files, sources["sha256"]),
         ("facts", rows["facts_id"], facts["id"]),
     ):
-        named = told.drop_nulls().unique()
+        named = hashes.drop_nulls().unique()
         if count := named.is_in(there.implode()).not_().sum():
             notes.append(f"{count} of {len(named)} {what} that rows refer to are not here")
     return notes
 
 
 def _unsealed(store: Store) -> list[str]:
-    files = [each for each in store.files() if not parts.is_sealed(each)]
+    files = [file for file in store.files() if not parts.is_sealed(file)]
     if not files:
         return []
     return [
@@ -130,8 +130,8 @@ def _unsealed(store: Store) -> list[str]:
 
 
 def _unfinished(store: Store) -> list[str]:
-    drafts = [each for folder in store.folders for each in parts.leftovers(folder)]
+    drafts = [leftover for folder in store.folders for leftover in parts.leftovers(folder)]
     return [
-        f"{each} is being written or was left unfinished; it is not part of the store"
-        for each in drafts
+        f"{draft} is being written or was left unfinished; it is not part of the store"
+        for draft in drafts
     ]

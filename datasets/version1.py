@@ -48,7 +48,7 @@ def launches_type(pa: Any) -> pyarrow.DataType:
     }
 
     def struct(fields: str) -> list[tuple[str, Any]]:
-        return [(name, types[kind]) for name, kind in (each.split(":") for each in fields.split())]
+        return [(name, types[kind]) for name, kind in (pair.split(":") for pair in fields.split())]
 
     return pa.list_(pa.struct([*struct(_LAUNCH), ("demand", pa.struct(struct(_DEMAND)))]))
 
@@ -62,5 +62,5 @@ def without_demand(frame: polars.DataFrame) -> polars.DataFrame:
 
     launch = frame.schema[LAUNCHES].inner  # type: ignore[attr-defined]
     demand = pl.lit(None, dict(launch)["demand"]).alias("demand")
-    told = pl.col(LAUNCHES).list.eval(pl.element().struct.with_fields(demand))
-    return frame.with_columns(told)
+    launches = pl.col(LAUNCHES).list.eval(pl.element().struct.with_fields(demand))
+    return frame.with_columns(launches)

@@ -51,11 +51,11 @@ _SPOKEN = {"optuna": "Optuna", "mcp": "the MCP SDK, version 2", "fastapi": "Fast
 @functools.cache
 def modules_of(extra: str) -> frozenset[str]:
     """The modules that an extra brings, by other extras as well."""
-    found: set[str] = set()
-    for each in EXTRAS[extra]:
-        other = each.removeprefix("solkit[").removesuffix("]")
-        found |= {each} if other == each else modules_of(other)
-    return frozenset(found)
+    modules: set[str] = set()
+    for requirement in EXTRAS[extra]:
+        other = requirement.removeprefix("solkit[").removesuffix("]")
+        modules |= {requirement} if other == requirement else modules_of(other)
+    return frozenset(modules)
 
 
 def missing(module: str, extra: str | None = None) -> MissingLibraryError:
@@ -67,7 +67,7 @@ def missing(module: str, extra: str | None = None) -> MissingLibraryError:
     """
     top = module.partition(".")[0]
     if extra is None or top not in modules_of(extra):
-        extra = next(name for name, told in EXTRAS.items() if top in told)
+        extra = next(name for name, modules in EXTRAS.items() if top in modules)
     spoken = _SPOKEN.get(top, top)
     return MissingLibraryError(f"this needs {spoken}: pip install 'solkit[{extra}]'", top)
 
@@ -77,7 +77,9 @@ def translated(error: BaseException, extra: str | None = None) -> MissingLibrary
     if isinstance(error, MissingLibraryError):
         return error if extra is None else missing(error.module, extra)
     top = (getattr(error, "name", None) or "").partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and any(top in told for told in EXTRAS.values()):
+    if isinstance(error, ModuleNotFoundError) and any(
+        top in modules for modules in EXTRAS.values()
+    ):
         return missing(top, extra)
     return None
 
@@ -92,10 +94,10 @@ def needed(extra: str | None = None) -> Iterator[None]:
     try:
         yield
     except (ImportError, MissingLibraryError) as error:
-        found = translated(error, extra)
-        if found is None:
+        replacement = translated(error, extra)
+        if replacement is None:
             raise
-        raise found from error
+        raise replacement from error
 
 
 def library(module: str, extra: str | None = None) -> ModuleType:

@@ -56,19 +56,19 @@ def replaced_caches(instead: str) -> dict[str, str]:
     Args:
         instead: a folder for them.
     """
-    found = {}
+    caches = {}
     for variable, (above, path) in _CACHES.items():
         default = Path(os.environ.get(above) or _home(), path)
         if not has_room(Path(os.environ.get(variable) or default)):
-            found[variable] = str(Path(instead, variable))
-    return found
+            caches[variable] = str(Path(instead, variable))
+    return caches
 
 
 def has_room(cache: Path) -> bool:
     """Whether a folder, which may be missing, can be written and has at least 64 MiB free."""
     try:
-        found = next(path for path in (cache, *cache.parents) if path.exists())
-        free = shutil.disk_usage(found).free
+        parent = next(path for path in (cache, *cache.parents) if path.exists())
+        free = shutil.disk_usage(parent).free
     except OSError:
         return False
-    return found.is_dir() and os.access(found, os.W_OK | os.X_OK) and free >= _LEAST_BYTES
+    return parent.is_dir() and os.access(parent, os.W_OK | os.X_OK) and free >= _LEAST_BYTES

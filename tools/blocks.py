@@ -146,7 +146,11 @@ def _run(block: Block, names: dict[str, object]) -> None:
     where = f"{block.page}:{block.line}"
     tree = ast.parse(block.text, where)
     if block.why_not is not None:
-        tree.body = [each for each in tree.body if isinstance(each, (ast.Import, ast.ImportFrom))]
+        tree.body = [
+            statement
+            for statement in tree.body
+            if isinstance(statement, (ast.Import, ast.ImportFrom))
+        ]
     ast.increment_lineno(tree, block.line - 1)
     try:
         exec(compile(tree, block.page, "exec"), names)
@@ -222,9 +226,11 @@ def check(pages: Sequence[Path]) -> bool:
         ]
         # a command may read what the one before it wrote, so these stay in order
         with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-            told = {str(page): one.submit(_checked, page, Path(folder, "files")) for page in python}
-            told |= {c: other.submit(_commanded, c, work) for c in commands}
-            faults = {what: fault for what, each in told.items() if (fault := each.result())}
+            futures = {
+                str(page): one.submit(_checked, page, Path(folder, "files")) for page in python
+            }
+            futures |= {c: other.submit(_commanded, c, work) for c in commands}
+            faults = {what: fault for what, future in futures.items() if (fault := future.result())}
     listed = [b for page in python for b in blocks[page] if b.kind == "python" and b.why_not]
     ran = sum(b.kind == "python" for page in python for b in blocks[page]) - len(listed)
     for block in listed:

@@ -26,14 +26,14 @@ def refreshed(text: str) -> str:
 
 
 def _rerun(command: str) -> str:
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "solkit", *shlex.split(command)],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "COLUMNS": _COLUMNS, "SOLKIT_HINTS": "0"},
     )
-    lines = (line.rstrip() for line in found.stdout.rstrip().splitlines())
+    lines = (line.rstrip() for line in process.stdout.rstrip().splitlines())
     return "\n".join([f"```console\n$ solkit {command}", *lines, "```"])
 
 

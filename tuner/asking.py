@@ -32,7 +32,7 @@ class AskTell:
 
     def __init__(self, plan: Plan, seed: int = 0) -> None:
         self.plan, self._seed = plan, seed
-        self._places = {_key(each.configuration): at for at, each in enumerate(plan.ranked)}
+        self._places = {_key(ranked.configuration): at for at, ranked in enumerate(plan.ranked)}
         self._points = _points_of(plan)
         self._by_point = {canonical(point): at for at, point in enumerate(self._points)}
         self._asked: set[int] = set()
@@ -42,10 +42,10 @@ class AskTell:
 
     def ask(self, number: int = 1) -> list[Ranked]:
         """What to measure next: none twice, and fewer only if no more are left."""
-        found: list[Ranked] = []
-        while len(found) < number and (each := self._next()) is not None:
-            found.append(each)
-        return found
+        chosen: list[Ranked] = []
+        while len(chosen) < number and (ranked := self._next()) is not None:
+            chosen.append(ranked)
+        return chosen
 
     def tell(self, configuration: Configuration, time_ms: float | None) -> None:
         """Say what a candidate took, whether it was asked for or not.
@@ -77,7 +77,7 @@ class AskTell:
         times = {place: time for place, time in self._told.items() if time is not None}
         if not times:
             return None
-        place = min(times, key=lambda each: (times[each], each))
+        place = min(times, key=lambda at: (times[at], at))
         return self.plan.ranked[place], times[place]
 
     @property
@@ -88,14 +88,14 @@ class AskTell:
     # ----------------------------------------------------------------------------------- answers
 
     def _next(self) -> Ranked | None:
-        left = [at for at in range(len(self.plan.ranked)) if at not in self._asked]
-        planned = [at for at in left if self.plan.ranked[at].action is not Action.SKIP]
+        rest = [at for at in range(len(self.plan.ranked)) if at not in self._asked]
+        planned = [at for at in rest if self.plan.ranked[at].action is not Action.SKIP]
         if planned:
             answer = self.plan.ranked[planned[0]]
         elif (guided := self._guided()) is not None:
             answer = guided
-        elif left:  # forecasts of failure may be wrong
-            answer = self.plan.ranked[left[0]]
+        elif rest:  # forecasts of failure may be wrong
+            answer = self.plan.ranked[rest[0]]
         else:
             return None
         self._asked.add(self._places[_key(answer.configuration)])
@@ -113,8 +113,8 @@ class AskTell:
             return replace(ranked, action=Action.EXPLORE, reason="Nothing is known of it.")
         wide = _NINETY * sd[0] if np.isfinite(sd[0]) else math.nan
         low_ms, high_ms = (
-            float(2.0 ** (mean[0] + each)) if math.isfinite(each) else None
-            for each in (-wide, wide)
+            float(2.0 ** (mean[0] + offset)) if math.isfinite(offset) else None
+            for offset in (-wide, wide)
         )
         forecast = Forecast(float(2.0 ** mean[0]), low_ms, high_ms, ranked.forecast.p_fail, False)
         reason = "It is expected to gain most, by its forecast or by how unsure that is."
@@ -123,7 +123,7 @@ class AskTell:
     def _followed(self) -> Search:
         """The search, which knows what was asked for and told."""
         if self._search is None:
-            able = [at for at, each in enumerate(self.plan.ranked) if each.forecast.p_fail < 1]
+            able = [at for at, ranked in enumerate(self.plan.ranked) if ranked.forecast.p_fail < 1]
             points = [self._points[at] for at in able]
             self._able = set(able)
             self._search = Search(
@@ -138,24 +138,24 @@ class AskTell:
     def _believed(self) -> Plan:
         """The plan, of the search's points."""
         ranked = tuple(
-            replace(each, configuration=replace(each.configuration, params=point))
-            for each, point in zip(self.plan.ranked, self._points, strict=True)
+            replace(ranked, configuration=replace(ranked.configuration, params=point))
+            for ranked, point in zip(self.plan.ranked, self._points, strict=True)
         )
         return replace(self.plan, ranked=ranked)
 
 
 def _points_of(plan: Plan) -> list[Params]:
     """Each candidate's parameters; of several kernels also which one, and nothing for others'."""
-    kernels = {_kernel(each.configuration) for each in plan.ranked}
+    kernels = {_kernel(ranked.configuration) for ranked in plan.ranked}
     if len(kernels) < 2:
-        return [each.configuration.params for each in plan.ranked]
-    names = dict.fromkeys(name for each in plan.ranked for name in each.configuration.params)
+        return [ranked.configuration.params for ranked in plan.ranked]
+    names = dict.fromkeys(name for ranked in plan.ranked for name in ranked.configuration.params)
     return [
         {
-            _KERNEL: _kernel(each.configuration),
-            **{name: each.configuration.params.get(name) for name in names},
+            _KERNEL: _kernel(ranked.configuration),
+            **{name: ranked.configuration.params.get(name) for name in names},
         }
-        for each in plan.ranked
+        for ranked in plan.ranked
     ]
 
 

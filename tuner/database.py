@@ -177,9 +177,9 @@ class _Folder:
 
         pl, store = polars_module(), self._store()
         frame = store.scan()
-        for name, wanted in (("kernel_id", kernel_id), ("device", device)):
-            if wanted is not None:
-                frame = frame.filter(pl.col(name) == wanted)
+        for name, value in (("kernel_id", kernel_id), ("device", device)):
+            if value is not None:
+                frame = frame.filter(pl.col(name) == value)
         yield from store.rows(frame)
 
     def _store(self) -> Store:

@@ -129,12 +129,12 @@ class _Drive:
             if room <= 0 or not going:
                 break
             task = self._choose(going)
-            wanted = task.ask(room if len(going) == 1 else 1)
-            if not wanted:
+            configurations = task.ask(room if len(going) == 1 else 1)
+            if not configurations:
                 closed.add(id(task))
-            for each in wanted:
-                self._asked[id(each)] = task, each
-                self._bench.submit([each])
+            for configuration in configurations:
+                self._asked[id(configuration)] = task, configuration
+                self._bench.submit([configuration])
         return len(self._asked) > before
 
     def _left_s(self) -> float:
@@ -193,18 +193,18 @@ def race(
     budget_s += spent_s
     for _ in range(rounds):
         rivals = task.contenders()
-        before = sum(each.samples for each in rivals)
+        before = sum(rival.samples for rival in rivals)
         if len(rivals) < 2 or spent.gpu_s >= budget_s:
             return
         left_s = budget_s - spent.gpu_s
         until_s = bench.clock.now_s() + left_s / _gpus(bench) if math.isfinite(left_s) else None
-        ours = [replace(each.configuration, chosen_by=REPEAT) for each in rivals]
+        ours = [replace(rival.configuration, chosen_by=REPEAT) for rival in rivals]
         bench.submit(ours)
         for configuration, outcome in bench.outcomes(until_s):
-            if not any(configuration is each for each in ours):
+            if not any(configuration is own for own in ours):
                 continue  # left from before the bench failed
             task.tell(configuration, outcome, spent.gpu_s)
             heard(task, configuration, outcome, spent.gpu_s)
         bench.discard()
-        if sum(each.samples for each in rivals) == before:
+        if sum(rival.samples for rival in rivals) == before:
             return

@@ -59,7 +59,7 @@ def final(task: Task, judge: Judge) -> Final | None:
         task: its search is over.
         judge: compares two.
     """
-    return finals([task], lambda pairs: [judge(*each) for each in pairs])[0]
+    return finals([task], lambda pairs: [judge(*pair) for pair in pairs])[0]
 
 
 def finals(tasks: Sequence[Task], judge: JudgeAll) -> list[Final | None]:
@@ -69,20 +69,20 @@ def finals(tasks: Sequence[Task], judge: JudgeAll) -> list[Final | None]:
         tasks: their searches are over.
         judge: compares pairs.
     """
-    found: list[Final | None] = [None] * len(tasks)
+    results: list[Final | None] = [None] * len(tasks)
     rivals = [_rivals(task) for task in tasks]
     for turn in range(FINALISTS):
-        asked = [
+        pending = [
             n
-            for n, each in enumerate(rivals)
-            if turn < len(each) and (not turn or _is_open(found[n]))
+            for n, own_rivals in enumerate(rivals)
+            if turn < len(own_rivals) and (not turn or _is_open(results[n]))
         ]
-        if not asked:
+        if not pending:
             break
-        judged = judge([(tasks[n].default, rivals[n][turn]) for n in asked])
-        for n, each in zip(asked, judged, strict=True):
-            found[n] = each
-    return found
+        judged = judge([(tasks[n].default, rivals[n][turn]) for n in pending])
+        for n, outcome in zip(pending, judged, strict=True):
+            results[n] = outcome
+    return results
 
 
 def _rivals(task: Task) -> list[Configuration]:
@@ -91,12 +91,12 @@ def _rivals(task: Task) -> list[Configuration]:
     if incumbent is None or incumbent.time_ms is None:
         return []
     ranked = task.ranked()[:FINALISTS]
-    better = itertools.takewhile(lambda each: each is not incumbent, ranked)
-    return [each.configuration for each in better]
+    better = itertools.takewhile(lambda standing: standing is not incumbent, ranked)
+    return [standing.configuration for standing in better]
 
 
-def _is_open(found: Final | None) -> bool:
-    return found is not None and found.difference is Difference.NOT_COMPARED
+def _is_open(outcome: Final | None) -> bool:
+    return outcome is not None and outcome.difference is Difference.NOT_COMPARED
 
 
 @dataclass(frozen=True)
@@ -158,29 +158,36 @@ def heads_to_heads(
     submitted = []  # ids are unique as long as these live
     for which, pair in enumerate(pairs):
         for number in range(rounds):
-            both = [replace(each, chosen_by=REPEAT) for each in pair]
+            both = [replace(configuration, chosen_by=REPEAT) for configuration in pair]
             submitted.append(both)
-            places.update({id(each): (which, number, each is both[1]) for each in both})
+            places.update(
+                {
+                    id(configuration): (which, number, configuration is both[1])
+                    for configuration in both
+                }
+            )
             bench.submit(both)
-    found: list[dict[tuple[int, bool], Outcome]] = [{} for _ in pairs]
+    outcomes: list[dict[tuple[int, bool], Outcome]] = [{} for _ in pairs]
     for configuration, outcome in bench.outcomes():
         if id(configuration) in places:  # others are left from before the bench failed
             which, number, is_rival = places[id(configuration)]
-            found[which][number, is_rival] = outcome
+            outcomes[which][number, is_rival] = outcome
     return [
-        _final_of(each, rival, rounds, how) for each, (_, rival) in zip(found, pairs, strict=True)
+        _final_of(own, rival, rounds, how) for own, (_, rival) in zip(outcomes, pairs, strict=True)
     ]
 
 
 def _final_of(
-    found: Mapping[tuple[int, bool], Outcome], rival: Configuration, rounds: int, how: str
+    outcomes: Mapping[tuple[int, bool], Outcome], rival: Configuration, rounds: int, how: str
 ) -> Final:
     """What the outcomes of a pair say, by round and whether they are the challenger's."""
-    wrong = [each for each in found.values() if each.verdict.is_failure]
+    wrong = [outcome for outcome in outcomes.values() if outcome.verdict.is_failure]
     if wrong:
         why = wrong[0].message or wrong[0].verdict.value
         return Final(rival.params, Difference.NOT_COMPARED, None, how, (why,))
-    pairs = [_Pair(found[n, False], found[n, True]) for n in range(rounds) if (n, True) in found]
+    pairs = [
+        _Pair(outcomes[n, False], outcomes[n, True]) for n in range(rounds) if (n, True) in outcomes
+    ]
     return _judged(_distinct(pairs), rival, how)
 
 
@@ -220,7 +227,7 @@ def _exact(base_ms: float, rival_ms: float) -> Ratio:
 
 def _doubts(pair: _Pair) -> list[str]:
     return [
-        each.message or each.verdict.value
-        for each in (pair.base, pair.rival)
-        if not each.verdict.is_right
+        outcome.message or outcome.verdict.value
+        for outcome in (pair.base, pair.rival)
+        if not outcome.verdict.is_right
     ]

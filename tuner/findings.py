@@ -172,7 +172,7 @@ def decision(
         *(incumbent.kernel_id, incumbent.params, final.difference, incumbent.entry_point),
         *(incumbent.source_sha256, incumbent.path, final.ratio, tuple(base_samples_ms)),
     )
-    told = {"how": final.how, "evidence": list(final.evidence)}
+    basis = {"how": final.how, "evidence": list(final.evidence)}
     return replace(
         winner,
         **dict.fromkeys(_OF_A_TIMING),  # type: ignore[arg-type]  # all of them may be None
@@ -181,7 +181,7 @@ def decision(
         reference_samples_ms=(),
         samples_ms=tuple(samples_ms),
         comparison=base,
-        extra={**winner.extra, DECISION: told},
+        extra={**winner.extra, DECISION: basis},
     )
 
 
@@ -203,36 +203,36 @@ def findings(rows: Iterable[Outcome]) -> tuple[Finding, ...]:
     runs: dict[tuple[Key, str], list[Outcome]] = {}
     for row in sorted(rows, key=lambda row: row.created):
         runs.setdefault((_key(row), row.run_id), []).append(row)
-    found = (each for (key, run), held in runs.items() for each in _split(key, run, held))
-    return tuple(sorted(found, key=lambda each: each.ended))
+    results = (finding for (key, run), held in runs.items() for finding in _split(key, run, held))
+    return tuple(sorted(results, key=lambda finding: finding.ended))
 
 
-def by_key(found: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
+def by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
     """Findings of one key together, oldest first. Their winners may differ: all are kept."""
     keys: dict[Key, list[Finding]] = {}
-    for each in found:
-        keys.setdefault(each.key, []).append(each)
-    return {key: tuple(each) for key, each in keys.items()}
+    for finding in findings:
+        keys.setdefault(finding.key, []).append(finding)
+    return {key: tuple(group) for key, group in keys.items()}
 
 
-def agreed(found: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def agreed(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """One finding for each kernel, shape and GPU, and a sentence where confirmed ones disagree.
 
     The newest versions count: those of the last run there. Of several runs with them a confirmed
     one goes before an unconfirmed one, and among these the fastest choice is taken.
     """
     places: dict[tuple[str, str, str], list[Finding]] = {}
-    for each in sorted(found, key=lambda each: each.ended):
-        if each.chosen is not None:
-            key = each.key
-            places.setdefault((key.kernel_id, key.problem_id, key.device), []).append(each)
+    for finding in sorted(findings, key=lambda finding: finding.ended):
+        if finding.chosen is not None:
+            key = finding.key
+            places.setdefault((key.kernel_id, key.problem_id, key.device), []).append(finding)
     taken, notes = [], []
     for held in places.values():
-        newest = [each for each in held if each.key == held[-1].key]
-        best = min(newest, key=lambda each: (not each.confirmed, _time_ms(each)))
+        newest = [finding for finding in held if finding.key == held[-1].key]
+        best = min(newest, key=lambda finding: (not finding.confirmed, _time_ms(finding)))
         taken.append(best)
-        confirmed = [each for each in newest if each.confirmed]
-        if len({_text(each) for each in confirmed}) > 1:
+        confirmed = [finding for finding in newest if finding.confirmed]
+        if len({_text(finding) for finding in confirmed}) > 1:
             notes.append(_disagreement(confirmed, best))
     return tuple(taken), tuple(notes)
 
@@ -246,11 +246,13 @@ def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> Finding:
     """
     mine = [r for r in rows if (r.kernel_id, r.problem_id) == (tuned.kernel_id, tuned.problem_id)]
     times = _times(mine)
-    row = next((each for each in reversed(mine) if counts(each)), None)
+    row = next((row for row in reversed(mine) if counts(row)), None)
     now = datetime.now(timezone.utc)
     versions = {f"{name}_version": tuned.environment.get(name) for name in _VERSIONS}
     protocol = None if row is None else row.protocol
-    known = {canonical(each.params): each for each in (tuned.default, tuned.best) if each}
+    measured = {
+        canonical(choice.params): choice for choice in (tuned.default, tuned.best) if choice
+    }
     return Finding(
         Key(tuned.kernel_id, tuned.problem_id, tuned.device, protocol, **versions),
         tuned.kernel,
@@ -262,7 +264,10 @@ def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> Finding:
         confirmed=tuned.final is not None and tuned.final.difference is not Difference.NOT_COMPARED,
         ratio=None if tuned.final is None else tuned.final.ratio,
         why=" ".join(tuned.final.evidence) if tuned.final else "",
-        times={**times, **{text: each for text, each in known.items() if each.time_ms is not None}},
+        times={
+            **times,
+            **{text: choice for text, choice in measured.items() if choice.time_ms is not None},
+        },
         measured=tuned.measured,
         gpu_s=tuned.gpu_s,
         begun=mine[0].created if mine else now,
@@ -289,16 +294,16 @@ def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[Finding]:
     for protocol in protocols:
         also = {None} if protocol == usual else set()
         same = [row for row in rows if row.protocol in {protocol} | also]
-        found = _finding(replace(key, protocol=protocol), run_id, same)
-        if found is not None:
-            yield found
+        finding = _finding(replace(key, protocol=protocol), run_id, same)
+        if finding is not None:
+            yield finding
 
 
 def _times(rows: Iterable[Outcome]) -> dict[str, TimedParams]:
     configurations: dict[str, list[Outcome]] = {}
     for row in rows:
         configurations.setdefault(canonical(row.params), []).append(row)
-    return {text: found for text, held in configurations.items() if (found := timed(held))}
+    return {text: timing for text, held in configurations.items() if (timing := timed(held))}
 
 
 def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
@@ -306,8 +311,10 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
     first = next((row for row in rows if row.chosen_by == "default" and not row.comparison), None)
     last = next((row for row in reversed(rows) if row.comparison is not None), None)
     incumbent = None if first is None else times.get(canonical(first.params))
-    told = next((TimedParams(dict(row.params)) for row in reversed(rows) if _is_told(row)), None)
-    winner = min(times.values(), key=_ms, default=told)
+    reported = next(
+        (TimedParams(dict(row.params)) for row in reversed(rows) if _is_told(row)), None
+    )
+    winner = min(times.values(), key=_ms, default=reported)
     verdict, ratio = TuneVerdict.KEEP, None
     if last is not None and last.comparison is not None:
         base = last.comparison
@@ -351,32 +358,33 @@ def _compared(
     """A configuration with its time in the turns, else as measured before."""
     if not samples_ms:
         return times.get(canonical(params))
-    found = median_interval(samples_ms)
-    return TimedParams(dict(params), found.median, found.low, found.high)
+    interval = median_interval(samples_ms)
+    return TimedParams(dict(params), interval.median, interval.low, interval.high)
 
 
 def _why(row: Outcome) -> str:
-    told = row.extra.get(DECISION)
-    evidence = told.get("evidence", ()) if isinstance(told, Mapping) else row.evidence
+    basis = row.extra.get(DECISION)
+    evidence = basis.get("evidence", ()) if isinstance(basis, Mapping) else row.evidence
     return " ".join(map(str, evidence))
 
 
-def _ms(each: TimedParams) -> float:
-    return math.inf if each.time_ms is None else each.time_ms
+def _ms(choice: TimedParams) -> float:
+    return math.inf if choice.time_ms is None else choice.time_ms
 
 
-def _time_ms(found: Finding) -> float:
-    return math.inf if found.chosen is None else _ms(found.chosen)
+def _time_ms(finding: Finding) -> float:
+    return math.inf if finding.chosen is None else _ms(finding.chosen)
 
 
-def _text(found: Finding) -> str:
-    return "" if found.chosen is None else canonical(found.chosen.params)
+def _text(finding: Finding) -> str:
+    return "" if finding.chosen is None else canonical(finding.chosen.params)
 
 
-def _disagreement(found: Sequence[Finding], taken: Finding) -> str:
-    told = "; ".join(
-        f"run {each.run_id} of {each.ended:%Y-%m-%d} {_text(each)} at {_time_ms(each):.6g} ms"
-        for each in found
+def _disagreement(findings: Sequence[Finding], taken: Finding) -> str:
+    listed = "; ".join(
+        f"run {finding.run_id} of {finding.ended:%Y-%m-%d} {_text(finding)} at "
+        f"{_time_ms(finding):.6g} ms"
+        for finding in findings
     )
     where = f"{taken.kernel}, {taken.key.problem_id} on {taken.key.device}"
-    return f"{where}: runs chose different parameters: {told}. That of {taken.run_id} is taken."
+    return f"{where}: runs chose different parameters: {listed}. That of {taken.run_id} is taken."

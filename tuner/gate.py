@@ -60,7 +60,7 @@ def gate(
         SolkitError: the bench failed.
     """
     winner = Winner(base, rival, held_out)
-    return gates([winner], lambda pairs: [judge(*each) for each in pairs])[0]
+    return gates([winner], lambda pairs: [judge(*pair) for pair in pairs])[0]
 
 
 def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
@@ -74,30 +74,30 @@ def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...
         SolkitError: the bench failed.
     """
     pairs = [
-        (replace(each.base, shape=shape), replace(each.rival, shape=shape))
-        for each in winners
-        for shape, _ in each.held_out
+        (replace(winner.base, shape=shape), replace(winner.rival, shape=shape))
+        for winner in winners
+        for shape, _ in winner.held_out
     ]
-    found = iter(judge(pairs) if pairs else [])
+    outcomes = iter(judge(pairs) if pairs else [])
     return [
-        tuple(_held(next(found), shape, strict) for shape, strict in each.held_out)
-        for each in winners
+        tuple(_held(next(outcomes), shape, strict) for shape, strict in winner.held_out)
+        for winner in winners
     ]
 
 
-def _held(found: Final, shape: Mapping[str, Value], strict: bool) -> HeldOut:
-    passed, why = _verdict(found, strict)
-    return HeldOut(shape, passed, found.difference, found.ratio, why)
+def _held(outcome: Final, shape: Mapping[str, Value], strict: bool) -> HeldOut:
+    passed, why = _verdict(outcome, strict)
+    return HeldOut(shape, passed, outcome.difference, outcome.ratio, why)
 
 
-def _verdict(found: Final, strict: bool) -> tuple[bool, str]:
-    if found.difference is Difference.NOT_COMPARED or found.ratio is None:
-        return False, " ".join(found.evidence) or "It could not be compared."
-    times = f"{found.ratio.value:.3f} times what is in use takes"
+def _verdict(outcome: Final, strict: bool) -> tuple[bool, str]:
+    if outcome.difference is Difference.NOT_COMPARED or outcome.ratio is None:
+        return False, " ".join(outcome.evidence) or "It could not be compared."
+    times = f"{outcome.ratio.value:.3f} times what is in use takes"
     if not strict:
         return True, f"It takes {times}; another winner is nearer."
-    is_slower = found.difference is Difference.SLOWER or found.ratio.value > 1 + SLACK
-    if found.difference in _PASSES and not is_slower:
+    is_slower = outcome.difference is Difference.SLOWER or outcome.ratio.value > 1 + SLACK
+    if outcome.difference in _PASSES and not is_slower:
         return True, f"It takes {times}."
-    doubt = "" if found.difference in _PASSES else f" ({found.difference.value})"
+    doubt = "" if outcome.difference in _PASSES else f" ({outcome.difference.value})"
     return not is_slower and not doubt, f"It takes {times}{doubt}."

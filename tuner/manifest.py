@@ -134,28 +134,32 @@ class Manifest:
         Raises:
             InputError: there are none.
         """
-        found = tuple(_with_shapes(each) for each in self.kernels if each.path and _has_sizes(each))
-        if not found:
+        entries = tuple(
+            _with_shapes(entry) for entry in self.kernels if entry.path and _has_sizes(entry)
+        )
+        if not entries:
             left_out = " ".join(self.left_out())
             raise InputError(f"{self.path}: no kernel can be tuned. {left_out}")
-        return found
+        return entries
 
     def left_out(self) -> Iterator[str]:
         """What a batch cannot work on yet, a sentence each."""
-        for each in self.kernels:
-            place = f"{self.path}:{each.line}" if each.line else self.path
-            unsized = sum(shape.sizes is None for shape in each.shapes)
-            if not each.path:
-                yield f"{place}: {each.title} is left out: its path is empty; name its kernel file."
+        for entry in self.kernels:
+            place = f"{self.path}:{entry.line}" if entry.line else self.path
+            unsized = sum(shape.sizes is None for shape in entry.shapes)
+            if not entry.path:
+                yield (
+                    f"{place}: {entry.title} is left out: its path is empty; name its kernel file."
+                )
             elif unsized:
                 yield (
-                    f"{place}: {each.title}: {unsized} of {len(each.shapes)} shapes are left out: "
-                    "they have no sizes."
+                    f"{place}: {entry.title}: {unsized} of {len(entry.shapes)} shapes are left "
+                    "out: they have no sizes."
                 )
 
 
 def _has_sizes(entry: Entry) -> bool:
-    return not entry.shapes or any(each.sizes is not None for each in entry.shapes)
+    return not entry.shapes or any(shape.sizes is not None for shape in entry.shapes)
 
 
 def _with_shapes(entry: Entry) -> Entry:
@@ -223,36 +227,36 @@ def read(path: str | os.PathLike[str]) -> Manifest:
 def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
     """The manifest in a text; see `read`."""
     try:
-        told = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(_syntax(path, str(error))) from error
     places = _places(text)
     try:
-        found = _File.model_validate(told)
+        file = _File.model_validate(document)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        raise InputError(_misfit(path, first["loc"], first["msg"], told, places)) from error
-    kernels = [_entry(each, n, folder, places) for n, each in enumerate(found.kernels)]
+        first = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
+        raise InputError(_misfit(path, first["loc"], first["msg"], document, places)) from error
+    kernels = [_entry(kernel, n, folder, places) for n, kernel in enumerate(file.kernels)]
     _check_distinct(kernels, path)
-    limits = Limits(**found.limits.model_dump())
-    return Manifest(path, tuple(kernels), limits, found.device)
+    limits = Limits(**file.limits.model_dump())
+    return Manifest(path, tuple(kernels), limits, file.device)
 
 
 _Place = tuple[Union[str, int], ...]
 
 
-def _entry(told: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]) -> Entry:
+def _entry(kernel: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]) -> Entry:
     return Entry(
-        path=_resolved(told.path, folder),
-        name=told.name,
-        entry_point=told.entry_point,
-        reference=None if told.reference is None else _resolved(told.reference, folder),
+        path=_resolved(kernel.path, folder),
+        name=kernel.name,
+        entry_point=kernel.entry_point,
+        reference=None if kernel.reference is None else _resolved(kernel.reference, folder),
         shapes=tuple(
-            Workload(each.sizes, each.calls, tuple(each.tensors), each.time_ms)
-            for each in told.shapes
+            Workload(shape.sizes, shape.calls, tuple(shape.tensors), shape.time_ms)
+            for shape in kernel.shapes
         ),
-        held_out=None if told.held_out is None else tuple(told.held_out),
-        emit=tuple(told.emit),
+        held_out=None if kernel.held_out is None else tuple(kernel.held_out),
+        emit=tuple(kernel.emit),
         line=_line(("kernels", number), places),
     )
 
@@ -266,47 +270,51 @@ def _resolved(path: str, folder: Path) -> str:
 def _check_distinct(kernels: Sequence[Entry], path: str) -> None:
     """Raise `InputError` if a kernel has one shape twice, or two entries are alike."""
     seen: dict[tuple[str, str, str], int] = {}
-    for each in kernels:
-        for shape in each.shapes or (Workload({}),):
-            if not each.path or shape.sizes is None:
+    for kernel in kernels:
+        for shape in kernel.shapes or (Workload({}),):
+            if not kernel.path or shape.sizes is None:
                 continue
             sizes = json.dumps(shape.sizes, sort_keys=True)
-            key = each.path, each.entry_point, sizes
+            key = kernel.path, kernel.entry_point, sizes
             if key in seen:
                 raise InputError(
-                    f"{path}:{each.line}: {each.title} at {sizes} is listed twice, first at line "
-                    f"{seen[key]}: add up the calls"
+                    f"{path}:{kernel.line}: {kernel.title} at {sizes} is listed twice, first at "
+                    f"line {seen[key]}: add up the calls"
                 )
-            seen[key] = each.line
+            seen[key] = kernel.line
 
 
 def _syntax(path: str, message: str) -> str:
     """A parser's message with the line in front."""
-    found = re.search(r"\s*\(at line (\d+), column \d+\)", message)
-    if found is None:
+    match = re.search(r"\s*\(at line (\d+), column \d+\)", message)
+    if match is None:
         return f"{path}: this is not TOML: {message}"
-    return f"{path}:{found[1]}: this is not TOML: {message.replace(found[0], '')}"
+    return f"{path}:{match[1]}: this is not TOML: {message.replace(match[0], '')}"
 
 
 def _misfit(
-    path: str, place: _Place, message: str, told: Mapping[str, Any], places: Mapping[_Place, int]
+    path: str,
+    place: _Place,
+    message: str,
+    document: Mapping[str, Any],
+    places: Mapping[_Place, int],
 ) -> str:
-    place = _in_file(place, told)
+    place = _in_file(place, document)
     line = _line(place, places)
-    known = _known(place, message)
-    return f"{path}:{line or 1}: {_spelled(place)}: {_lowered(message)}{known}"
+    hint = _known(place, message)
+    return f"{path}:{line or 1}: {_spelled(place)}: {_lowered(message)}{hint}"
 
 
-def _in_file(place: _Place, told: Any) -> _Place:
+def _in_file(place: _Place, value: Any) -> _Place:
     """The part of pydantic's place that the file has: it also names the branches of unions."""
     kept: list[str | int] = []
-    for each in place:
-        if isinstance(told, Mapping):
-            kept.append(each)
-            told = told.get(str(each))
-        elif isinstance(told, list) and isinstance(each, int):
-            kept.append(each)
-            told = told[each]
+    for step in place:
+        if isinstance(value, Mapping):
+            kept.append(step)
+            value = value.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int):
+            kept.append(step)
+            value = value[step]
     return tuple(kept)
 
 
@@ -315,15 +323,15 @@ def _known(place: _Place, message: str) -> str:
     if not message.startswith("Extra inputs"):
         return ""
     tables: dict[Any, type[_Record]] = {"limits": _Limits, "kernels": _Kernel, "shapes": _Shape}
-    around = next((each for each in place[-2::-1] if isinstance(each, str)), None)
+    around = next((step for step in place[-2::-1] if isinstance(step, str)), None)
     record = tables.get(around, _File)
     return f"; the keys here are: {', '.join(record.model_fields)}"
 
 
 def _spelled(place: _Place) -> str:
     text = ""
-    for each in place:
-        text += f"[{each}]" if isinstance(each, int) else f".{each}"
+    for step in place:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
     return text.removeprefix(".") or "the file"
 
 
@@ -337,16 +345,16 @@ _KEY = re.compile(r"\s*([\w-]+)(?:\s*\.\s*[\w-]+)*\s*=")
 
 def _places(text: str) -> dict[_Place, int]:
     """Line numbers by place, as far as lines begin with a table's header or a key."""
-    found: dict[_Place, int] = {}
+    lines: dict[_Place, int] = {}
     table: _Place = ()
     counts: dict[_Place, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.match(line):
             table = _opened(header[2].split("."), bool(header[1]), counts)
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
         elif key := _KEY.match(line):
-            found.setdefault((*table, key[1]), number)
-    return found
+            lines.setdefault((*table, key[1]), number)
+    return lines
 
 
 def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _Place:
@@ -384,8 +392,8 @@ def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
     }
     if limits:
         lines += ["", "[limits]", *(f"{name} = {_toml(value)}" for name, value in limits.items())]
-    for each in manifest.kernels:
-        lines += ["", "[[kernels]]", *_entry_lines(each)]
+    for entry in manifest.kernels:
+        lines += ["", "[[kernels]]", *_entry_lines(entry)]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -403,20 +411,20 @@ def _entry_lines(entry: Entry) -> Iterator[str]:
         yield f"held_out = {_toml(list(entry.held_out))}"
     if entry.shapes:
         yield "shapes = ["
-        yield from (f"  {_toml(_told(each))}," for each in entry.shapes)
+        yield from (f"  {_toml(_told(shape))}," for shape in entry.shapes)
         yield "]"
 
 
 def _told(shape: Workload) -> dict[str, Any]:
-    told: dict[str, Any] = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
-    told["tensors"] = list(shape.tensors) or None
-    return {name: value for name, value in told.items() if value is not None}
+    values: dict[str, Any] = {"sizes": shape.sizes, "calls": shape.calls, "time_ms": shape.time_ms}
+    values["tensors"] = list(shape.tensors) or None
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _toml(value: Any) -> str:
     """A value as TOML; JSON's strings are TOML's, but for the character DEL."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(name)} = {_toml(each)}" for name, each in value.items())
+        inside = ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"

@@ -32,14 +32,14 @@ class Planned:
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
         """Mean and standard deviation of log2(time / ms), each (points,); nan where unknown."""
-        known = [_log2(self._of.get(canonical(point))) for point in points]
-        mean, sd = np.array(known, float).reshape(-1, 2).T
+        pairs = [_log2(self._of.get(canonical(point))) for point in points]
+        mean, sd = np.array(pairs, float).reshape(-1, 2).T
         return mean, sd
 
     def fails(self, points: Sequence[Params]) -> Array:
         """The chance that each fails, (points,); 0 where unknown."""
-        found = [self._of.get(canonical(point)) for point in points]
-        return np.array([0.0 if each is None else each.p_fail for each in found])
+        forecasts = [self._of.get(canonical(point)) for point in points]
+        return np.array([0.0 if forecast is None else forecast.p_fail for forecast in forecasts])
 
 
 def _log2(forecast: Forecast | None) -> tuple[float, float]:

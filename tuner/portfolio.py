@@ -92,8 +92,8 @@ def chosen(tasks: Sequence[T], settings: PortfolioSettings) -> T:
     if settings.turn and total % settings.turn == 0:
         return fewest
     costs_s = [_cost_s(task, settings.cores) for task in tasks]
-    known = [each for each in costs_s if each > 0]
-    usual_s = median(known) if known else 1.0
+    positive = [cost_s for cost_s in costs_s if cost_s > 0]
+    usual_s = median(positive) if positive else 1.0
     rates = [_rate(task, cost_s or usual_s) for task, cost_s in zip(tasks, costs_s, strict=True)]
     best = max(range(len(tasks)), key=rates.__getitem__)
     return tasks[best] if rates[best] > 0 else fewest

@@ -47,10 +47,10 @@ def _workload(op: ProfiledOp) -> Workload:
 
 def _of_kernels(profile: Profile) -> Iterator[Entry]:
     """An entry for each kernel without a bound, such as one's own: its tensors are not recorded."""
-    for each in profile.unbounded:
-        if each.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(each):
-            shape = Workload(None, each.calls, (), _rounded(each.time_ms / each.calls))
-            yield Entry("", each.name, shapes=(shape,))
+    for kernel in profile.unbounded:
+        if kernel.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(kernel):
+            shape = Workload(None, kernel.calls, (), _rounded(kernel.time_ms / kernel.calls))
+            yield Entry("", kernel.name, shapes=(shape,))
 
 
 def _is_kernel(kernel: ProfiledKernel) -> bool:

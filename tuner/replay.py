@@ -97,7 +97,7 @@ class Replay:
 
     def medians(self) -> dict[int, float]:
         """By budget, the median over seeds."""
-        return {budget: statistics.median(each) for budget, each in self.fractions.items()}
+        return {budget: statistics.median(values) for budget, values in self.fractions.items()}
 
     def to_json(self) -> dict[str, Any]:
         """As `solkit.replay/1`."""
@@ -123,8 +123,8 @@ class _Random:
 
     def ask(self, number: int = 1) -> list[Params]:
         """The next points."""
-        asked, self._points = self._points[:number], self._points[number:]
-        return asked
+        points, self._points = self._points[:number], self._points[number:]
+        return points
 
     def tell(self, params: Params, time_ms: float | None) -> None:
         """Nothing is learned."""
@@ -197,17 +197,17 @@ def replay(
 def _curve(space: RecordedSpace, asks: Asks, budget: int) -> list[float]:
     """The score after each measurement of another configuration."""
     seen: set[PointKey] = set()
-    found: list[float] = []
+    curve: list[float] = []
     best = math.inf
-    while len(found) < min(budget, len(space.points)) and (asked := asks.ask()):
-        for params in asked:
+    while len(curve) < min(budget, len(space.points)) and (batch := asks.ask()):
+        for params in batch:
             time_ms = space.time_ms(params)
             asks.tell(params, time_ms)
             if (key := point_key(params)) not in seen:
                 seen.add(key)
                 best = min(best, math.inf if time_ms is None else time_ms)
-                found.append(space.best_ms / best)
-    return found or [0.0]
+                curve.append(space.best_ms / best)
+    return curve or [0.0]
 
 
 # -------------------------------------------------------------------------------------- reading
@@ -227,20 +227,20 @@ def read(
         InputError: it cannot be read, or has no such space.
     """
     store = _is_store(path)
-    found = _of_store(path, where) if store else _of_file(path, where)
+    recorded = _of_store(path, where) if store else _of_file(path, where)
     least = least or (LEAST if store else 1)
     spaces = [
         RecordedSpace(kernel, device, times, tuple(points[key] for key in times))
-        for (kernel, device), (times, points) in found.items()
+        for (kernel, device), (times, points) in recorded.items()
         if len(times) >= least and any(time is not None for time in times.values())
     ]
     if not spaces:
-        rows = sum(len(times) for times, _ in found.values())
+        rows = sum(len(times) for times, _ in recorded.values())
         raise InputError(
-            f"{path} has no recorded space: {rows} configurations of {len(found)} kernels, shapes "
-            f"and GPUs; a space has at least {least}, one of which ran"
+            f"{path} has no recorded space: {rows} configurations of {len(recorded)} kernels, "
+            f"shapes and GPUs; a space has at least {least}, one of which ran"
         )
-    return sorted(spaces, key=lambda each: (-len(each.points), each.name))
+    return sorted(spaces, key=lambda space: (-len(space.points), space.name))
 
 
 _Times = dict[PointKey, float | None]
@@ -258,19 +258,19 @@ def _of_file(path: str | os.PathLike[str], where: str | None) -> _Found:
     if where is not None:
         raise InputError(f"{path} is a file: only a store can be filtered")
     labels = Labels() if is_log(path) else Labels(device=_UNNAMED)
-    found: dict[tuple[str, str], dict[PointKey, list[Outcome]]] = defaultdict(dict)
+    groups: dict[tuple[str, str], dict[PointKey, list[Outcome]]] = defaultdict(dict)
     for row in read(path, labels=labels).rows:
         if row.comparison is None and (row.verdict is not Verdict.NOT_MEASURED or row.time_ms):
             device = row.device_name or row.device
             named = Path(path).name if device == _UNNAMED else device
-            group = found[_kernel(row.family, row.problem_id, row.shape), named]
+            group = groups[_kernel(row.family, row.problem_id, row.shape), named]
             group.setdefault(point_key(row.params), []).append(row)
     return {
         name: (
             {key: _median(row.time_ms for row in rows if _counts(row)) for key, rows in g.items()},
             {key: rows[0].params for key, rows in g.items()},
         )
-        for name, g in found.items()
+        for name, g in groups.items()
     }
 
 
@@ -287,8 +287,8 @@ def _counts(row: Outcome) -> bool:
 
 
 def _median(times_ms: Iterable[float | None]) -> float | None:
-    known = [time for time in times_ms if time is not None]
-    return statistics.median(known) if known else None
+    timed_ms = [time for time in times_ms if time is not None]
+    return statistics.median(timed_ms) if timed_ms else None
 
 
 def _of_store(path: str | os.PathLike[str], where: str | None) -> _Found:
@@ -296,14 +296,14 @@ def _of_store(path: str | os.PathLike[str], where: str | None) -> _Found:
 
     store = Store(path) if Path(path).is_dir() else shipped(str(path))
     rows = configurations(store.where(where)).sort("kernel_id", "problem_id", "device", "params")
-    wanted = ("kernel_id", "problem_id", "device", "params", "time_ms")
-    found: _Found = {}
-    for kernel, problem, device, told, time_ms in rows.select(wanted).collect().iter_rows():
-        params = json.loads(told)
-        times, points = found.setdefault((f"{problem} {kernel[:8]}", device), ({}, {}))
+    columns = ("kernel_id", "problem_id", "device", "params", "time_ms")
+    spaces: _Found = {}
+    for kernel, problem, device, text, time_ms in rows.select(columns).collect().iter_rows():
+        params = json.loads(text)
+        times, points = spaces.setdefault((f"{problem} {kernel[:8]}", device), ({}, {}))
         key = point_key(params)
         times[key], points[key] = time_ms, params
-    return found
+    return spaces
 
 
 def prior_of(space: RecordedSpace, paths: Sequence[str | os.PathLike[str]]) -> Recordings | None:
@@ -317,12 +317,12 @@ def prior_of(space: RecordedSpace, paths: Sequence[str | os.PathLike[str]]) -> R
     recordings = []
     for path in paths:
         spaces = read(path)
-        same = [each for each in spaces if each.kernel == space.kernel]
-        alike = [each for each in same or spaces if each.times_ms.keys() & space.times_ms.keys()]
+        same = [other for other in spaces if other.kernel == space.kernel]
+        alike = [other for other in same or spaces if other.times_ms.keys() & space.times_ms.keys()]
         if not alike or (len(alike) > 1 and not same):
             names = ", ".join(space.space.values)
             raise InputError(
                 f"{path} has no recording of {space.kernel} with the parameters {names}"
             )
-        recordings += [each.times_ms for each in alike]
+        recordings += [other.times_ms for other in alike]
     return Recordings(recordings) if recordings else None

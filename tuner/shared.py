@@ -66,14 +66,14 @@ class SharedPlace:
                 raise InputError("a row has no run_id: an OutcomeLog numbers rows")
             cells[row.kernel_id, row.device].append(row)
         new = {cell: self._new(cell, of_cell) for cell, of_cell in cells.items()}
-        files = {each.sha256: each for each in sources}
-        known_facts = {each.id: each for each in facts}
-        counts = [self._write(*each, files, known_facts) for each in new.items()]
+        files = {source.sha256: source for source in sources}
+        known_facts = {fact.id: fact for fact in facts}
+        counts = [self._write(*cell, files, known_facts) for cell in new.items()]
         added = sum(map(len, new.values()))
-        given = sum(map(len, cells.values()))
+        total = sum(map(len, cells.values()))
         return Added(
             added,
-            given - added,
+            total - added,
             sum(count for count, _ in counts),
             facts=sum(count for _, count in counts),
         )
@@ -89,9 +89,9 @@ class SharedPlace:
                 yield from self._held(cell).values()
 
     def _cells(self) -> list[_Cell]:
-        names = [each.study_name for each in self._storage.get_all_studies()]
-        found = [each.split("\t") for each in names if each.startswith(f"{_PREFIX}\t")]
-        return sorted((kernel, device) for _, kernel, device in found)
+        names = [study.study_name for study in self._storage.get_all_studies()]
+        parts = [name.split("\t") for name in names if name.startswith(f"{_PREFIX}\t")]
+        return sorted((kernel, device) for _, kernel, device in parts)
 
     def _study(self, cell: _Cell) -> optuna.Study:
         if cell not in self._studies:
@@ -104,12 +104,12 @@ class SharedPlace:
 
     def _held(self, cell: _Cell) -> dict[_Key, Outcome]:
         """The rows of a study."""
-        found: dict[_Key, Outcome] = {}
+        held: dict[_Key, Outcome] = {}
         for trial in self._study(cell).get_trials(deepcopy=False):
             if _ROW in trial.user_attrs:
                 row = self._read(trial)
-                found.setdefault((row.run_id, row.sequence), row)
-        return found
+                held.setdefault((row.run_id, row.sequence), row)
+        return held
 
     def _read(self, trial: FrozenTrial) -> Outcome:
         try:
@@ -125,14 +125,14 @@ class SharedPlace:
         Raises:
             InputError: one differs from a row of the same run and place.
         """
-        found = dict(self._held(cell))
+        held = dict(self._held(cell))
         new = []
         for row in rows:
             key = row.run_id, row.sequence
-            known = found.setdefault(key, row)
-            if known is row:
+            earlier = held.setdefault(key, row)
+            if earlier is row:
                 new.append(row)
-            elif _text(known) != _text(row):
+            elif _text(earlier) != _text(row):
                 raise InputError(
                     f"the row of run {key[0]}, sequence {key[1]} differs from the one in "
                     f"{self._storage.place}: copies of one log were continued separately. Nothing "
@@ -149,12 +149,14 @@ class SharedPlace:
     ) -> tuple[int, int]:
         """Write the rows of a study; the number of files and facts that it got."""
         study = self._study(cell)
-        wanted = {each for row in rows for each in (row.source_sha256, row.problem_sha256) if each}
-        missing = [files[each] for each in sorted(wanted & files.keys())]
-        known = study.user_attrs if missing else {}
-        missing = [each for each in missing if f"{_SOURCE} {each.sha256}" not in known]
-        for each in missing:
-            study.set_user_attr(f"{_SOURCE} {each.sha256}", to_json(each))
+        hashes = {
+            sha256 for row in rows for sha256 in (row.source_sha256, row.problem_sha256) if sha256
+        }
+        missing = [files[sha256] for sha256 in sorted(hashes & files.keys())]
+        attributes = study.user_attrs if missing else {}
+        missing = [source for source in missing if f"{_SOURCE} {source.sha256}" not in attributes]
+        for source in missing:
+            study.set_user_attr(f"{_SOURCE} {source.sha256}", to_json(source))
         for row in rows:
             study.add_trial(_trial(row, facts.get(row.facts_id or "")))
         return len(missing), len({row.facts_id for row in rows} & facts.keys())
@@ -166,12 +168,12 @@ def _text(row: Outcome) -> str:
 
 def _trial(row: Outcome, facts: StoredFacts | None) -> FrozenTrial:
     """A finished trial: it failed if the row has no time."""
-    told: dict[str, Any] = {_ROW: json.dumps(to_json(row)), "params": dict(row.params)}
+    attributes: dict[str, Any] = {_ROW: json.dumps(to_json(row)), "params": dict(row.params)}
     if facts is not None:
-        told[_FACTS] = facts.text
+        attributes[_FACTS] = facts.text
     states = optuna.trial.TrialState
     state = states.FAIL if row.time_ms is None else states.COMPLETE
-    return optuna.create_trial(state=state, value=row.time_ms, user_attrs=told)
+    return optuna.create_trial(state=state, value=row.time_ms, user_attrs=attributes)
 
 
 class _quiet:  # noqa: N801 - used as a statement

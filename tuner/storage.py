@@ -173,7 +173,7 @@ class PatientStorage(RDBStorage):
         """Raise what waiting does not mend."""
         fault = error if isinstance(error, SQLAlchemyError) else error.__cause__ or error
         said = " ".join(str(getattr(fault, "orig", None) or fault).split())
-        if any(each in said for each in _REFUSALS):
+        if any(refusal in said for refusal in _REFUSALS):
             raise InputError(f"{self.place} refuses: {said}") from error
         faults = sqlalchemy.exc.OperationalError, sqlalchemy.exc.InterfaceError
         is_lost = isinstance(fault, faults) or getattr(fault, "connection_invalidated", False)
@@ -215,9 +215,9 @@ class PatientStorage(RDBStorage):
             try:
                 return tell(trial_id, state, values)
             except optuna.exceptions.UpdateFinishedTrialError:
-                found = RDBStorage.get_trial(self, trial_id)
-                told = None if values is None else list(values)
-                if (found.state, found.values) != (state, told):
+                trial = RDBStorage.get_trial(self, trial_id)
+                expected = None if values is None else list(values)
+                if (trial.state, trial.values) != (state, expected):
                     raise
                 return True
 

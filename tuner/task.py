@@ -63,7 +63,7 @@ class Standing:
     @property
     def timed(self) -> list[Outcome]:
         """The outcomes whose time counts; none if it ever was found wrong."""
-        if any(each.verdict is Verdict.WRONG for each in self.outcomes):
+        if any(outcome.verdict is Verdict.WRONG for outcome in self.outcomes):
             return []
         return [e for e in self.outcomes if e.verdict.is_right and e.time_ms is not None]
 
@@ -75,7 +75,7 @@ class Standing:
     @property
     def samples(self) -> int:
         """How many calls were timed."""
-        return sum(len(each.samples_ms) for each in self.timed)
+        return sum(len(outcome.samples_ms) for outcome in self.timed)
 
     @property
     def cost(self) -> Cost:
@@ -100,11 +100,11 @@ class Standing:
         timed = self.timed
         if len(timed) < 2:
             return (timed[0].time_ms, timed[0].low_ms, timed[0].high_ms) if timed else (None,) * 3
-        samples = [sample for each in timed for sample in each.samples_ms]
-        if any(not each.samples_ms for each in timed):
+        samples = [sample for outcome in timed for sample in outcome.samples_ms]
+        if any(not outcome.samples_ms for outcome in timed):
             return median(e.time_ms for e in timed if e.time_ms is not None), None, None
-        found = median_interval(samples)
-        return found.median, found.low, found.high
+        interval = median_interval(samples)
+        return interval.median, interval.low, interval.high
 
 
 class Task:
@@ -143,9 +143,9 @@ class Task:
         self.settings = settings or TaskSettings()
         self._sol_ms = sol_ms
         self._in_space = default.params in space
-        wanted = [default.params, *first] if self._in_space else list(first)
+        seeds = [default.params, *first] if self._in_space else list(first)
         seed = self.settings.seed
-        self._search = search or Search(space, prior=prior, first=wanted, seed=seed)
+        self._search = search or Search(space, prior=prior, first=seeds, seed=seed)
         self._own = canonical(default.params)
         self._standings: dict[str, Standing] = {}
         self._seen: set[tuple[object, ...]] = set()
@@ -161,17 +161,21 @@ class Task:
 
     def ask(self, number: int = 1) -> list[Configuration]:
         """What to measure next; the default first. Fewer, or none, if no more are left."""
-        found: list[Configuration] = []
+        configurations: list[Configuration] = []
         if not self._asked_default:
             self._asked_default = True
             if not self._in_space:
-                found.append(replace(self.default, chosen_by=DEFAULT))
-        while self._again and len(found) < number:
-            found.append(self._again.popleft())
-        if len(found) < number:
-            found += [self._configured(each) for each in self._search.ask(number - len(found))]
-        self._pending.update({canonical(each.params): each for each in found})
-        return found
+                configurations.append(replace(self.default, chosen_by=DEFAULT))
+        while self._again and len(configurations) < number:
+            configurations.append(self._again.popleft())
+        if len(configurations) < number:
+            configurations += [
+                self._configured(point) for point in self._search.ask(number - len(configurations))
+            ]
+        self._pending.update(
+            {canonical(configuration.params): configuration for configuration in configurations}
+        )
+        return configurations
 
     def tell(self, configuration: Configuration, outcome: Outcome, gpu_s: float = 0.0) -> None:
         """Record an outcome, whether it was asked for or not; one that was told before is ignored.
@@ -233,9 +237,9 @@ class Task:
 
     def ranked(self) -> list[Standing]:
         """All that are correct, fastest first."""
-        timed = [(each.time_ms, each) for each in self._standings.values()]
-        known = [(time_ms, each) for time_ms, each in timed if time_ms is not None]
-        return [each for _, each in sorted(known, key=lambda pair: pair[0])]
+        timed = [(standing.time_ms, standing) for standing in self._standings.values()]
+        finished = [(time_ms, standing) for time_ms, standing in timed if time_ms is not None]
+        return [standing for _, standing in sorted(finished, key=lambda pair: pair[0])]
 
     def contenders(self, most: int = HANDFUL) -> list[Standing]:
         """Those that may be the fastest: their intervals meet the best's. The best is the first."""
@@ -256,7 +260,7 @@ class Task:
     @property
     def failed(self) -> int:
         """Those of them that have no valid time."""
-        return sum(each.time_ms is None for each in self._standings.values())
+        return sum(standing.time_ms is None for standing in self._standings.values())
 
     @property
     def pending(self) -> int:
@@ -266,7 +270,7 @@ class Task:
     @property
     def cost(self) -> Cost | None:
         """What a measurement cost in the mean; ``None`` before the first."""
-        costs = [each.cost for each in self._standings.values()]
+        costs = [standing.cost for standing in self._standings.values()]
         if not costs:
             return None
         number = len(costs)
@@ -350,6 +354,6 @@ def identity_of(outcome: Outcome) -> tuple[object, ...]:
 
 
 def _low_ms(standing: Standing) -> float:
-    told = standing.told()
-    assert told.time_ms is not None
-    return told.time_ms if told.low_ms is None else told.low_ms
+    timed = standing.told()
+    assert timed.time_ms is not None
+    return timed.time_ms if timed.low_ms is None else timed.low_ms

@@ -42,7 +42,7 @@ class Known:
 
 
 def triaged(
-    kernel: str, shape: Mapping[str, Value], calls: float, known: Known, stop_at: float = 0.95
+    kernel: str, shape: Mapping[str, Value], calls: float, evidence: Known, stop_at: float = 0.95
 ) -> Triaged:
     """What to think of a kernel at a shape.
 
@@ -50,55 +50,55 @@ def triaged(
         kernel: its name.
         shape: its sizes.
         calls: how often it is called.
-        known: what is known of it.
+        evidence: what is known of it.
         stop_at: the share of the speed of light that is enough.
     """
-    now_ms, source = _now(known)
-    reachable_ms = _reachable(known, now_ms, source)
+    now_ms, source = _now(evidence)
+    reachable_ms = _reachable(evidence, now_ms, source)
     saving_ms = None
     if now_ms is not None and reachable_ms is not None:
         saving_ms = calls * max(now_ms - reachable_ms, 0.0)
-    worth, why = _worth(known, now_ms, source, reachable_ms, stop_at)
+    worth, why = _worth(evidence, now_ms, source, reachable_ms, stop_at)
     return Triaged(
-        kernel, shape, calls, worth, why, known.sol_ms, now_ms, source, reachable_ms, saving_ms
+        kernel, shape, calls, worth, why, evidence.sol_ms, now_ms, source, reachable_ms, saving_ms
     )
 
 
-def _now(known: Known) -> tuple[float | None, str | None]:
+def _now(evidence: Known) -> tuple[float | None, str | None]:
     """The time with the parameters in use, and where it is from."""
-    if known.measured_ms is not None:
-        return known.measured_ms, "measured"
-    if known.profiled_ms is not None:
-        return known.profiled_ms, "profile"
-    forecast = _own_forecast(known)
+    if evidence.measured_ms is not None:
+        return evidence.measured_ms, "measured"
+    if evidence.profiled_ms is not None:
+        return evidence.profiled_ms, "profile"
+    forecast = _own_forecast(evidence)
     if forecast is None or forecast.time_ms is None:
         return None, None
     return forecast.time_ms, "kernel model" if forecast.abstains else "surrogate"
 
 
-def _own_forecast(known: Known) -> Forecast | None:
-    if known.plan is None:
+def _own_forecast(evidence: Known) -> Forecast | None:
+    if evidence.plan is None:
         return None
-    own = canonical(known.own)
-    ranked = known.plan.ranked
+    own = canonical(evidence.own)
+    ranked = evidence.plan.ranked
     return next((e.forecast for e in ranked if canonical(e.configuration.params) == own), None)
 
 
-def _reachable(known: Known, now_ms: float | None, source: str | None) -> float | None:
+def _reachable(evidence: Known, now_ms: float | None, source: str | None) -> float | None:
     """The best forecast, on the level of `now_ms`; never below the speed of light.
 
     A forecast's level errs more than its order, so a measured time is multiplied by the ratio of
     the best forecast to that of the parameters in use.
     """
-    found = [] if known.least_ms is None else [known.least_ms]
-    best_ms = _best_forecast_ms(known.plan)
-    own = _own_forecast(known)
+    candidates_ms = [] if evidence.least_ms is None else [evidence.least_ms]
+    best_ms = _best_forecast_ms(evidence.plan)
+    own = _own_forecast(evidence)
     if best_ms is not None and own is not None and own.time_ms and now_ms is not None:
         forecast = source in ("surrogate", "kernel model")
-        found.append(best_ms if forecast else now_ms * best_ms / own.time_ms)
-    if not found:
+        candidates_ms.append(best_ms if forecast else now_ms * best_ms / own.time_ms)
+    if not candidates_ms:
         return None
-    return max(min(found), known.sol_ms or 0.0)
+    return max(min(candidates_ms), evidence.sol_ms or 0.0)
 
 
 def _best_forecast_ms(plan: Plan | None) -> float | None:
@@ -111,25 +111,29 @@ def _best_forecast_ms(plan: Plan | None) -> float | None:
 
 
 def _worth(
-    known: Known,
+    evidence: Known,
     now_ms: float | None,
     source: str | None,
     reachable_ms: float | None,
     stop_at: float,
 ) -> tuple[Worth, str]:
-    if known.choices < 2:
+    if evidence.choices < 2:
         return Worth.UNKNOWN, "It has no SPACE, so there is nothing to choose."
     if now_ms is None:
         return Worth.UNKNOWN, "Nothing is known of its time."
-    if known.sol_ms and known.sol_ms >= stop_at * now_ms:
+    if evidence.sol_ms and evidence.sol_ms >= stop_at * now_ms:
         is_guess = source in ("surrogate", "kernel model")
         runs = "By forecast it runs" if is_guess else "It runs"
-        return Worth.NEAR_SOL, f"{runs} at {known.sol_ms / now_ms:.0%} of the speed of light."
-    gap = f"{now_ms / known.sol_ms:.2f} times the speed of light" if known.sol_ms else "no bound"
+        return Worth.NEAR_SOL, f"{runs} at {evidence.sol_ms / now_ms:.0%} of the speed of light."
+    gap = (
+        f"{now_ms / evidence.sol_ms:.2f} times the speed of light"
+        if evidence.sol_ms
+        else "no bound"
+    )
     if reachable_ms is None:
         return Worth.UNKNOWN, f"Nothing is known of other parameters; it takes {gap}."
     share = 1 - reachable_ms / now_ms
-    if source == "kernel model" and known.least_ms is None:
+    if source == "kernel model" and evidence.least_ms is None:
         return Worth.UNKNOWN, f"The surrogate abstains; by the kernel model it takes {gap}."
     if share < LEAST_SHARE:
         return Worth.UNKNOWN, f"No faster parameters are foreseen, but it takes {gap}."

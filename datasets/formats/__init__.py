@@ -31,8 +31,8 @@ from solkit.errors import InputError, ParamsError
 __all__ = ["FORMATS", "Format", "Imported", "Labels", "numbered", "read", "read_space"]
 
 FORMATS: dict[str, Format] = {
-    each.name: each
-    for each in (
+    form.name: form
+    for form in (
         solkit_log.RUN,
         kernel_tuner.FORMAT,
         t4.FORMAT,
@@ -70,13 +70,13 @@ def read(
     document = Document(path)
     chosen = _find(document, name)
     try:
-        found = chosen.read(document, labels or Labels())
+        imported = chosen.read(document, labels or Labels())
     except (AttributeError, KeyError, TypeError, ValueError, csv.Error) as error:
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"{path} cannot be read as {chosen.about}: {what}") from error
-    if found.rows and found.rows[0].run_id:
-        return found
-    return replace(found, rows=numbered(chosen.name, found.rows, changed=document.changed))
+    if imported.rows and imported.rows[0].run_id:
+        return imported
+    return replace(imported, rows=numbered(chosen.name, imported.rows, changed=document.changed))
 
 
 def read_space(path: str | os.PathLike[str]) -> Space:
@@ -102,12 +102,12 @@ def read_space(path: str | os.PathLike[str]) -> Space:
 
 
 def _find(document: Document, name: str | None) -> Format:
-    known = ", ".join(FORMATS)
+    valid = ", ".join(FORMATS)
     if name is not None:
         if name not in FORMATS:
-            raise InputError(f"unknown format {name!r}; choose one of: {known}")
+            raise InputError(f"unknown format {name!r}; choose one of: {valid}")
         return FORMATS[name]
-    for each in FORMATS.values():
-        if each.recognises(document):
-            return each
-    raise InputError(f"{document.path} has no known format; with --format, choose one of: {known}")
+    for form in FORMATS.values():
+        if form.recognises(document):
+            return form
+    raise InputError(f"{document.path} has no known format; with --format, choose one of: {valid}")

@@ -128,16 +128,16 @@ class Document:
             if line.strip():
                 yield f"line {number}", _json(line)
 
-    def device(self, labels: Labels, told: str | None = None) -> str:
+    def device(self, labels: Labels, recorded: str | None = None) -> str:
         """The GPU that the user names, else the file.
 
         Raises:
             InputError: neither names one.
         """
-        found = labels.device or told
-        if not found:
+        device = labels.device or recorded
+        if not device:
             raise InputError(f"{self.path} does not say which GPU it is about: give --device")
-        return found
+        return device
 
 
 def _json(text: str) -> Any:
@@ -179,7 +179,7 @@ def imported_row(
     family: str,
     shape: Mapping[str, Any],
     entry_point: str,
-    **told: Any,
+    **fields: Any,
 ) -> Outcome:
     """A row of a file that says little about the kernel.
 
@@ -189,8 +189,8 @@ def imported_row(
         family: what the kernel computes, unless the user says it.
         shape: the problem's sizes.
         entry_point: the kernel's name.
-        **told: other fields of `Outcome`. Without `source_sha256`, format, implementation and name
-            identify the kernel.
+        **fields: other fields of `Outcome`. Without `source_sha256`, format, implementation and
+            name identify the kernel.
     """
     named = labels.family or family
     values = {
@@ -201,13 +201,13 @@ def imported_row(
         "shape": dict(shape),
         "entry_point": entry_point,
         "kernel_id": kernel_id(
-            told.get("source_sha256") or f"{origin}:{told.get('implementation') or ''}",
-            told.get("problem_sha256") or named,
+            fields.get("source_sha256") or f"{origin}:{fields.get('implementation') or ''}",
+            fields.get("problem_sha256") or named,
             entry_point,
         ),
         "verdict": Verdict.NOT_MEASURED,
         "chosen_by": "search",
-        **told,
+        **fields,
     }
     return from_json(Outcome, to_json(Outcome(**values)))
 
@@ -218,8 +218,8 @@ def instant(text: str) -> datetime:
     Raises:
         ValueError: it is not a time.
     """
-    found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 _NAMING = frozenset(
@@ -253,8 +253,8 @@ def numbered(
     named = []
     for place, row in enumerate(rows):
         dated = row.created != changed
-        told = {k: v for k, v in to_json(row).items() if k in _NAMING - _unnamed(row, dated)}
-        content = canonical({**told, **(asides[place] if asides else {})})
+        values = {k: v for k, v in to_json(row).items() if k in _NAMING - _unnamed(row, dated)}
+        content = canonical({**values, **(asides[place] if asides else {})})
         digest = hashlib.sha256(f"{name} {seen[content]} {content}".encode()).digest()
         seen[content] += 1  # equal rows are separate attempts
         run_id = f"{name}-{row.created.astimezone(timezone.utc):%Y%m%d}" if dated else name

@@ -46,24 +46,24 @@ def is_trace(record: Any) -> bool:
 def read(document: Document, labels: Labels, origin: str) -> Imported:
     """The rows of a file of traces; workloads without a run are skipped."""
 
-    def row(told: dict[str, Any]) -> Outcome | None:
-        if told is None:
+    def row(record: dict[str, Any]) -> Outcome | None:
+        if record is None:
             raise ValueError("is not JSON")
-        evaluation = told.get("evaluation")
-        return _row(told, evaluation, document, labels, origin) if evaluation else None
+        evaluation = record.get("evaluation")
+        return _row(record, evaluation, document, labels, origin) if evaluation else None
 
     return converted(document.path, document.lines(), row)
 
 
 def _row(
-    told: dict[str, Any],
+    record: dict[str, Any],
     evaluation: dict[str, Any],
     document: Document,
     labels: Labels,
     origin: str,
 ) -> Outcome:
     status, environment = evaluation["status"], evaluation["environment"]
-    performance, correctness = (evaluation.get(each) or {} for each in _RESULTS)
+    performance, correctness = (evaluation.get(key) or {} for key in _RESULTS)
     hardware = environment.get("hardware") or environment.get("device")
     libraries = environment.get("libs") or {}
     failed = status != "PASSED"
@@ -71,10 +71,10 @@ def _row(
     return imported_row(
         origin,
         labels,
-        told["definition"],
-        told["workload"]["axes"],
-        told["solution"],
-        implementation=told["solution"],
+        record["definition"],
+        record["workload"]["axes"],
+        record["solution"],
+        implementation=record["solution"],
         params={},
         device=document.device(labels, hardware),
         device_name=hardware,
@@ -85,7 +85,7 @@ def _row(
         reference_ms=performance.get("reference_latency_ms"),
         max_error=None if error is None else float(error),
         extra={
-            "workload": told["workload"].get("uuid"),
+            "workload": record["workload"].get("uuid"),
             "max_relative_error": correctness.get("max_relative_error"),
         },
         **{field: libraries.get(name) for name, field in LIBRARIES.items()},

@@ -120,8 +120,8 @@ def _family(document: Document, shape: Mapping[str, Value]) -> str:
 
 def _folder_version(document: Document) -> str | None:
     """The version in the folder's name, if it is one of `folder_name`."""
-    found = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
-    return found[1].replace("_", ".") if found else None
+    match = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
+    return match[1].replace("_", ".") if match else None
 
 
 def _value(text: str) -> Value:

@@ -32,20 +32,20 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    told = document.json
-    device = document.device(labels, told.get("device"))
+    table = document.json
+    device = document.device(labels, table.get("device"))
 
     def row(values: list[Any]) -> Outcome:
-        params = dict(zip(told["columns"], values, strict=True))
+        params = dict(zip(table["columns"], values, strict=True))
         time_ms = params.pop(_TIME)
         return imported_row(
             "columns",
             labels,
-            told["kernel"],
+            table["kernel"],
             {},
-            told["kernel"],
+            table["kernel"],
             device=device,
-            device_name=told.get("device") or None,
+            device_name=table.get("device") or None,
             params=params,
             verdict=Verdict.CRASHED if time_ms is None else Verdict.CORRECT,
             message="It failed to compile or to run." if time_ms is None else None,
@@ -54,7 +54,7 @@ def _read(document: Document, labels: Labels) -> Imported:
             created=document.changed,
         )
 
-    rows = ((f"row {number}", each) for number, each in enumerate(told["rows"]))
+    rows = ((f"row {number}", row) for number, row in enumerate(table["rows"]))
     return converted(document.path, rows, row)
 
 

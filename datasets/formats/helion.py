@@ -41,19 +41,19 @@ def _recognises(document: Document) -> bool:
 
 def _read(document: Document, labels: Labels) -> Imported:
     about, cut = _metadata(document)
-    if not (labels.device or any(_gpu(each) for each in about.values())):
+    if not (labels.device or any(_gpu(meta) for meta in about.values())):
         raise InputError("\n".join((*cut, f"{document.path} {_NO_GPU}")))
     sources: dict[str, Source] = {}
 
-    def row(told: dict[str, str]) -> Outcome | None:
-        if told["status"] == "started":
+    def row(record: dict[str, str]) -> Outcome | None:
+        if record["status"] == "started":
             return None
-        return _row(told, about.get(told.get("run_id") or "", {}), document, labels, sources)
+        return _row(record, about.get(record.get("run_id") or "", {}), document, labels, sources)
 
     lines = csv.DictReader(io.StringIO(document.text))
     records = ((f"line {lines.line_num}", line) for line in lines)
-    found = converted(document.path, records, row)
-    return replace(found, sources=tuple(sources.values()), faults=cut + found.faults)
+    imported = converted(document.path, records, row)
+    return replace(imported, sources=tuple(sources.values()), faults=cut + imported.faults)
 
 
 def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
@@ -65,13 +65,13 @@ def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[s
     path = document.path.with_name(document.name.removesuffix(".csv") + ".meta.jsonl")
     if not path.is_file():
         return {}, ()
-    told, faults = {}, []
+    by_run, faults = {}, []
     for place, record in Document(path).lines():
         if isinstance(record, dict):
-            told[record.get("run_id", "")] = record
+            by_run[record.get("run_id", "")] = record
         else:
             faults.append(f"{path}: {place}: is cut off or damaged")
-    return told, tuple(faults)
+    return by_run, tuple(faults)
 
 
 def _gpu(about: dict[str, Any]) -> str | None:
@@ -79,7 +79,7 @@ def _gpu(about: dict[str, Any]) -> str | None:
 
 
 def _row(
-    told: dict[str, str],
+    record: dict[str, str],
     about: dict[str, Any],
     document: Document,
     labels: Labels,
@@ -94,8 +94,8 @@ def _row(
     gpu, versions = _gpu(about), hardware.get("versions") or {}
     if not (labels.device or gpu):
         raise ValueError(_NO_GPU)
-    status, time = told["status"], told["perf_ms"]
-    compile_s = told.get("compile_time_s")
+    status, time = record["status"], record["perf_ms"]
+    compile_s = record.get("compile_time_s")
     return imported_row(
         "helion",
         labels,
@@ -105,7 +105,7 @@ def _row(
         source_sha256=digest,
         device=labels.device or gpu,
         device_name=gpu,
-        params=_config(told["config"]),
+        params=_config(record["config"]),
         created=document.changed,
         torch_version=versions.get("torch"),
         triton_version=versions.get("triton"),
@@ -114,7 +114,7 @@ def _row(
         message=None if status == "ok" else status,
         time_ms=float(time) if time and status == "ok" else None,
         compile_s=float(compile_s) if compile_s else None,
-        extra={name: told[name] for name in _EXTRA if told.get(name)},
+        extra={name: record[name] for name in _EXTRA if record.get(name)},
     )
 
 
@@ -127,7 +127,7 @@ def _config(text: str) -> dict[str, Any]:
     try:
         tree = syntax_tree(text.strip(), mode="eval").body
         if isinstance(tree, ast.Call) and not tree.args:
-            return {str(each.arg): ast.literal_eval(each.value) for each in tree.keywords}
+            return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in tree.keywords}
         return dict(ast.literal_eval(tree))
     except (SyntaxError, TypeError, ValueError):
         raise ValueError(f"no configuration: {text!r:.80}") from None

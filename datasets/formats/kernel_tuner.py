@@ -43,18 +43,18 @@ def _recognises(document: Document) -> bool:
 
 
 def _read(document: Document, labels: Labels) -> Imported:
-    told, lost = (document.json, []) if document.json is not None else _open_cache(document.text)
-    device = document.device(labels, told.get("device_name"))
+    cache, lost = (document.json, []) if document.json is not None else _open_cache(document.text)
+    device = document.device(labels, cache.get("device_name"))
 
     def row(entry: dict[str, Any]) -> Outcome:
-        return _row(told, entry, device, document, labels)
+        return _row(cache, entry, device, document, labels)
 
-    found = converted(document.path, told["cache"].items(), row)
+    imported = converted(document.path, cache["cache"].items(), row)
     damage = (
         f"{document.path}: {part[:40]!r}, {len(part)} characters: is cut off or damaged"
         for part in lost
     )
-    return replace(found, faults=(*found.faults, *damage))
+    return replace(imported, faults=(*imported.faults, *damage))
 
 
 def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
@@ -66,41 +66,41 @@ def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
     start = _CACHE.search(text)
     if start is None:
         raise ValueError("is cut off before its first entry")
-    told, end = json.loads(text[: start.end()] + "}}"), start.end()
-    params, lost, looked = set(told["tune_params_keys"]), [], end
+    cache, end = json.loads(text[: start.end()] + "}}"), start.end()
+    params, lost, looked = set(cache["tune_params_keys"]), [], end
     while name := _ENTRY.search(text, looked):
         looked = name.end()  # search inside a non-entry too: it may hold later entries
         with contextlib.suppress(ValueError):
             entry, after = _DECODER.raw_decode(text, looked)
             if _is_entry(entry, params):
                 lost.append(text[end : name.start()])
-                told["cache"][name[1]] = entry
+                cache["cache"][name[1]] = entry
                 end = looked = after
     lost.append(text[end:])
-    return told, [part for each in lost if (part := each.strip(" \n\r\t,}"))]
+    return cache, [part for piece in lost if (part := piece.strip(" \n\r\t,}"))]
 
 
-def _is_entry(told: Any, params: set[str]) -> bool:
+def _is_entry(value: Any, params: set[str]) -> bool:
     """Whether it is one configuration and holds no other entry."""
-    if not isinstance(told, dict) or not told.keys() >= params:
+    if not isinstance(value, dict) or not value.keys() >= params:
         return False
-    return not any(_is_entry(each, params) for each in told.values())
+    return not any(_is_entry(item, params) for item in value.values())
 
 
 def _row(
-    told: dict[str, Any], entry: dict[str, Any], device: str, document: Document, labels: Labels
+    cache: dict[str, Any], entry: dict[str, Any], device: str, document: Document, labels: Labels
 ) -> Outcome:
-    params = {name: entry[name] for name in told["tune_params_keys"]}
+    params = {name: entry[name] for name in cache["tune_params_keys"]}
     time = entry["time"]
     failed = isinstance(time, str) or time >= _FAILED_MS
     return imported_row(
         "kernel_tuner",
         labels,
-        told["kernel_name"],
-        _shape(told.get("problem_size")),
-        told["kernel_name"],
+        cache["kernel_name"],
+        _shape(cache.get("problem_size")),
+        cache["kernel_name"],
         device=device,
-        device_name=told.get("device_name") or None,
+        device_name=cache.get("device_name") or None,
         params=params,
         verdict=VERDICTS.get(time, Verdict.CRASHED) if failed else Verdict.CORRECT,
         message=str(time) if failed else None,

@@ -37,9 +37,9 @@ def _recognises(document: Document) -> bool:
     )
 
 
-def _samples(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _samples(by_problem: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Every sample with its problem's number; older files have one sample per problem."""
-    for problem, samples in told.items():
+    for problem, samples in by_problem.items():
         for sample in samples if isinstance(samples, list) else [samples]:
             yield problem, sample
 
@@ -47,11 +47,11 @@ def _samples(told: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _read(document: Document, labels: Labels) -> Imported:
     level = re.search(r"level[_-]?(\d)", str(document.path.resolve()))
 
-    def row(told: tuple[str, dict[str, Any]]) -> Outcome:
+    def row(sample: tuple[str, dict[str, Any]]) -> Outcome:
         shape = {"level": int(level[1])} if level else {}
-        return _row({**shape, "problem": int(told[0])}, told[1], document, labels)
+        return _row({**shape, "problem": int(sample[0])}, sample[1], document, labels)
 
-    records = ((f"problem {told[0]}", told) for told in _samples(document.json))
+    records = ((f"problem {sample[0]}", sample) for sample in _samples(document.json))
     return converted(document.path, records, row)
 
 
@@ -61,7 +61,7 @@ def _row(
     about, statistics = sample.get("metadata") or {}, sample.get("runtime_stats") or {}
     gpu = about.get("hardware") or statistics.get("hardware")
     verdict, time = _verdict(sample, about), sample["runtime"]
-    told = [f"{name}: {about[name]}" for name in _ERRORS if about.get(name)]
+    errors = [f"{name}: {about[name]}" for name in _ERRORS if about.get(name)]
     run = document.path.resolve().parent.name
     return imported_row(
         "kernelbench_results",
@@ -75,7 +75,7 @@ def _row(
         device_name=gpu,
         created=document.changed,
         verdict=verdict,
-        message="; ".join(told)[:MESSAGE_LIMIT] or None,
+        message="; ".join(errors)[:MESSAGE_LIMIT] or None,
         time_ms=float(time) if verdict is Verdict.CORRECT and time and time > 0 else None,
         extra={"runtime_stats": statistics} if statistics else {},
     )

@@ -20,7 +20,7 @@ def _recognises(document: Document) -> bool:
         ", " in named.get("block_shape", "")
         or "per_channel_quant" in named
         or document.name.endswith("_down.json")
-        or any(re.fullmatch(r"sglang|triton_\d[\d_]*", each) for each in document.path.parts)
+        or any(re.fullmatch(r"sglang|triton_\d[\d_]*", part) for part in document.path.parts)
     )
 
 

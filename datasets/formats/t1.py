@@ -39,14 +39,16 @@ def space(document: Document) -> Space:
     Raises:
         InputError: a parameter or condition is invalid; names it and what was expected.
     """
-    told = document.json["ConfigurationSpace"]
+    definition = document.json["ConfigurationSpace"]
     values: dict[str, Any] = {}
     try:
-        for parameter in told["TuningParameters"]:
+        for parameter in definition["TuningParameters"]:
             name, listed = parameter["Name"], _values(parameter)
             if values.setdefault(name, listed) != listed:
                 raise ValueError(f"{name} is listed twice, with other values")
-        conditions = [_condition(each, values) for each in told.get("Conditions") or ()]
+        conditions = [
+            _condition(condition, values) for condition in definition.get("Conditions") or ()
+        ]
         return Space(values, tuple(conditions))
     except (AttributeError, KeyError, TypeError, ValueError, ParamsError) as error:
         what = f"lacks {error}" if isinstance(error, KeyError) else str(error)

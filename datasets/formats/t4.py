@@ -56,7 +56,7 @@ def _recognises(document: Document) -> bool:
     if not document.has("results"):
         return False
     results = document.json["results"]
-    return isinstance(results, list) and all("configuration" in each for each in results[:1])
+    return isinstance(results, list) and all("configuration" in result for result in results[:1])
 
 
 def _read(document: Document, labels: Labels) -> Imported:
@@ -66,7 +66,7 @@ def _read(document: Document, labels: Labels) -> Imported:
     def row(result: dict[str, Any]) -> Outcome:
         return _row(result, device, document, labels, about)
 
-    results = ((f"result {i}", each) for i, each in enumerate(document.json["results"]))
+    results = ((f"result {i}", result) for i, result in enumerate(document.json["results"]))
     return converted(document.path, results, row)
 
 
@@ -80,10 +80,12 @@ def _row(
     times = dict(result["times"])
     samples, compilation = times.pop("runtimes", ()), times.pop("compilation", None)
     kernel = document.name.split(".")[0]
-    values = {each["name"]: each["value"] for each in result.get("measurements", ())}
+    values = {
+        measurement["name"]: measurement["value"] for measurement in result.get("measurements", ())
+    }
     time = values.get(_OBJECTIVE)
-    known = ("timestamp", "configuration", "times", "invalidity")
-    rest = {name: value for name, value in result.items() if name not in known}
+    handled = ("timestamp", "configuration", "times", "invalidity")
+    rest = {name: value for name, value in result.items() if name not in handled}
     return imported_row(
         "t4",
         labels,

@@ -57,9 +57,11 @@ def _cache(document: Document, labels: Labels) -> Imported:
     kernel = document.name.removesuffix(".autotune.json")
     shape, dtypes = _key(document.json.get("key", ()))
 
-    def row(told: Any) -> Outcome:
-        config, timings = told
-        quantiles = [float(each) for each in (timings if isinstance(timings, list) else [timings])]
+    def row(entry: Any) -> Outcome:
+        config, timings = entry
+        quantiles = [
+            float(timing) for timing in (timings if isinstance(timings, list) else [timings])
+        ]
         timed = math.isfinite(quantiles[0])
         return imported_row(
             "triton_autotune",
@@ -78,7 +80,7 @@ def _cache(document: Document, labels: Labels) -> Imported:
             extra={"quantiles_ms": quantiles} if timed and len(quantiles) > 1 else {},
         )
 
-    configs = ((f"config {i}", each) for i, each in enumerate(document.json["configs_timings"]))
+    configs = ((f"config {i}", config) for i, config in enumerate(document.json["configs_timings"]))
     return converted(document.path, configs, row)
 
 
@@ -88,9 +90,9 @@ def _options(config: dict[str, Any]) -> dict[str, Any]:
 
 def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The values by which the autotuner distinguishes problems, and the dtypes among them."""
-    dtypes = tuple(str(each)[6:] for each in key if str(each).startswith("torch."))
-    sizes = [each for each in key if not str(each).startswith("torch.")]
-    return {f"key{i}": each for i, each in enumerate(sizes)}, dtypes
+    dtypes = tuple(str(part)[6:] for part in key if str(part).startswith("torch."))
+    sizes = [part for part in key if not str(part).startswith("torch.")]
+    return {f"key{i}": size for i, size in enumerate(sizes)}, dtypes
 
 
 # -------------------------------------------------------------------------------------- the log
@@ -136,8 +138,8 @@ def _tunings(text: str) -> Iterator[_Tuning]:
     tried: dict[str, dict[str, str]] = {}
     last: tuple[str, str] | None = None
     marks = sorted(
-        (each for pattern in (_TRIED, _FAILED, _DONE) for each in pattern.finditer(text)),
-        key=lambda each: each.start(),
+        (match for pattern in (_TRIED, _FAILED, _DONE) for match in pattern.finditer(text)),
+        key=lambda match: match.start(),
     )
     for mark in marks:
         if mark.re is _TRIED:

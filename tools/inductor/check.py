@@ -63,35 +63,35 @@ def check_file(path: Path, programs: int = 8, configurations: int = 2) -> None:
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         launches = _Launches(programs, random.Random(path.name))
-        made = launches.module(path, Path(folder))
-        args = made.inputs(device="cpu")
-        want = made.reference(*args)
-        left = configurations
-        for params in itertools.islice(_drawn(made, random.Random(path.name)), _TRIES):
-            if not left:
+        module = launches.module(path, Path(folder))
+        args = module.inputs(device="cpu")
+        want = module.reference(*args)
+        remaining = configurations
+        for params in itertools.islice(_drawn(module, random.Random(path.name)), _TRIES):
+            if not remaining:
                 return
             try:
-                got = made.kernel(*args, **params)
+                got = module.kernel(*args, **params)
             except _TooManyError:
                 continue
-            _compare(got, want, made, params)
-            left -= 1
-    if left == configurations:
+            _compare(got, want, module, params)
+            remaining -= 1
+    if remaining == configurations:
         raise UncheckedError("no configuration is small enough")
 
 
-def _drawn(made: ModuleType, chance: random.Random) -> Iterator[dict[str, int]]:
+def _drawn(module: ModuleType, chance: random.Random) -> Iterator[dict[str, int]]:
     """Valid configurations in random order, those with small blocks, which take long, last."""
     every = [
-        dict(zip(made.SPACE, values, strict=True))
-        for values in itertools.product(*made.SPACE.values())
+        dict(zip(module.SPACE, values, strict=True))
+        for values in itertools.product(*module.SPACE.values())
     ]
     fit = [
         params
         for params in chance.sample(every, len(every))
         if params.get("RSPLIT", 1) == 1
         and _values(params) <= _MOST_VALUES
-        and made.valid(params, {})
+        and module.valid(params, {})
     ]
     most = max(map(_values, fit), default=0)
     yield from sorted(fit, key=lambda params: 8 * _values(params) < most)
@@ -102,7 +102,7 @@ def _values(params: Mapping[str, int]) -> int:
     return math.prod(sizes)
 
 
-def _compare(got: Any, want: Any, made: ModuleType, params: Mapping[str, int]) -> None:
+def _compare(got: Any, want: Any, module: ModuleType, params: Mapping[str, int]) -> None:
     """Compare what is written, by the file's own ``check`` where it has one."""
     outputs = got if isinstance(got, tuple) else (got,)
     rights = want if isinstance(want, tuple) else (want,)
@@ -113,13 +113,13 @@ def _compare(got: Any, want: Any, made: ModuleType, params: Mapping[str, int]) -
         written = _written(mine)
         assert written.any(), f"{where}: not written"
         pairs.append((mine[written], right[written]))
-        if hasattr(made, "check"):
+        if hasattr(module, "check"):
             continue
-        near = torch.isclose(*pairs[-1], equal_nan=True, **made.TOLERANCE)
+        near = torch.isclose(*pairs[-1], equal_nan=True, **module.TOLERANCE)
         assert near.all(), f"{where}: {int((~near).sum())} of {near.numel()} values are wrong"
-    if hasattr(made, "check"):
+    if hasattr(module, "check"):
         mine, right = pairs[0] if len(pairs) == 1 else zip(*pairs, strict=True)
-        assert made.check(mine, right) in (None, True), f"check() rejects it, {params}"
+        assert module.check(mine, right) in (None, True), f"check() rejects it, {params}"
 
 
 def _written(tensor: torch.Tensor) -> torch.Tensor:
@@ -158,9 +158,9 @@ class _Launches:
         if "elif pid <" in text or "NUM_STAGES" in text:  # few write each output
             self._programs = self._most = _MOST_WHOLE
         (folder / path.name).write_text(text, encoding="utf-8")
-        made = import_file(str(folder / path.name))
-        vars(made).update(skipped=self._skipped, poisoned=_poisoned, chosen=self._choose)
-        return made
+        module = import_file(str(folder / path.name))
+        vars(module).update(skipped=self._skipped, poisoned=_poisoned, chosen=self._choose)
+        return module
 
     def _choose(self, grid: tuple[int, ...]) -> tuple[int, ...]:
         count = math.prod(grid)

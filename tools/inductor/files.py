@@ -61,21 +61,21 @@ def write_kernel_files(folder: Path, names: Sequence[str] = ()) -> Counter[str]:
     counts: Counter[str] = Counter()
     seen: set[str] = set()
     for name in names or GRAPHS:
-        for found in kernel_files(name, GRAPHS[name]):
-            if isinstance(found, LeftOut):
-                counts[f"left out: {found}"] += 1
+        for file in kernel_files(name, GRAPHS[name]):
+            if isinstance(file, LeftOut):
+                counts[f"left out: {file}"] += 1
                 continue
-            body = re.sub(r"\d+", "0", found.text.split("@triton.jit", 1)[1])
+            body = re.sub(r"\d+", "0", file.text.split("@triton.jit", 1)[1])
             digest = hashlib.sha256(body.encode()).hexdigest()
             function = body.split("\ndef valid", 1)[0]
             if function in seen:  # alike but for numbers
                 counts["repeated"] += 1
                 continue
             seen.add(function)
-            counts[found.template] += 1
-            path = folder / found.template / f"{found.name}_{digest[:6]}.py"
+            counts[file.template] += 1
+            path = folder / file.template / f"{file.name}_{digest[:6]}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(found.text, encoding="utf-8")
+            path.write_text(file.text, encoding="utf-8")
         _LOG.info("%s: %s", name, dict(counts))
     return counts
 
@@ -104,8 +104,8 @@ def _files_of(
         yield LeftOut(f"Inductor raises {type(error).__name__}")
         return
     buffers = (b for kernel in lowered.kernels for b in (*kernel.inputs, *kernel.outputs))
-    wanted = {buffer.node.name for buffer in buffers if buffer.node}
-    samples = inductor.sampled_values(lowered.graph, args, frozenset(wanted))
+    names = {buffer.node.name for buffer in buffers if buffer.node}
+    samples = inductor.sampled_values(lowered.graph, args, frozenset(names))
     about = f"{name}, {str(dtype).removeprefix('torch.')}"
     for kernel in lowered.kernels:
         try:
@@ -134,8 +134,8 @@ def _with_gradient(function: Callable[..., Any]) -> Callable[..., list[torch.Ten
             leaves = [a.detach().requires_grad_(a.is_floating_point()) for a in args]
             out = function(*leaves)
             outputs = out if isinstance(out, tuple) else (out,)
-            wanted = [leaf for leaf in leaves if leaf.requires_grad]
-            gradients = torch.autograd.grad(outputs, wanted, outputs)
+            trainable = [leaf for leaf in leaves if leaf.requires_grad]
+            gradients = torch.autograd.grad(outputs, trainable, outputs)
         return [*(o.detach() for o in outputs), *gradients]
 
     return both
@@ -269,16 +269,16 @@ def _launcher_text(kernel: CaughtKernel, inputs: Sequence[Buffer]) -> str:
         f"({w.elements}, dtype={w.dtype}, device={names[0]}.device)"
         for w in kernel.workspaces
     ]
-    given = [b.name if b.is_output else _node(b).name for b in kernel.buffers]
-    given += [workspace.name for workspace in kernel.workspaces]
-    given += [str(size) for size in kernel.numels.values()]
-    given += [f"{name}={name}" for name in tuned]
-    given += ["launch_cooperative_grid=True"] if kernel.cooperative else []
+    arguments = [b.name if b.is_output else _node(b).name for b in kernel.buffers]
+    arguments += [workspace.name for workspace in kernel.workspaces]
+    arguments += [str(size) for size in kernel.numels.values()]
+    arguments += [f"{name}={name}" for name in tuned]
+    arguments += ["launch_cooperative_grid=True"] if kernel.cooperative else []
     if "make_tensor_descriptor" in kernel.source:
         lines.append(_ALLOCATES)
     lines += [
         f"    grid = ({', '.join(kernel.grid)},)",
-        f"    fused_kernel[grid]({', '.join(given)})",
+        f"    fused_kernel[grid]({', '.join(arguments)})",
         *_partial_lines(kernel),
         f"    return {', '.join(b.name for b in kernel.outputs)}",
     ]
@@ -296,6 +296,6 @@ def _partial_lines(kernel: CaughtKernel) -> list[str]:
     ]
     for place, partial in enumerate(kernel.partials):
         reduction = {"min": "amin", "max": "amax"}.get(partial.reduction, partial.reduction)
-        made = f"parts[{place}].{reduction}(0).view({partial.buffer.size})"
-        lines.append(f"    {partial.buffer.name} = {made}.to({partial.buffer.dtype})")
+        expression = f"parts[{place}].{reduction}(0).view({partial.buffer.size})"
+        lines.append(f"    {partial.buffer.name} = {expression}.to({partial.buffer.dtype})")
     return lines

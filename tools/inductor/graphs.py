@@ -485,8 +485,8 @@ def column_argmin(x: Tensor) -> Tensor:
 
 @add(*_ROWS)
 def max_with_index(x: Tensor) -> tuple[Tensor, ...]:
-    found = torch.max(x, dim=1)
-    return found.values, found.indices
+    maxima = torch.max(x, dim=1)
+    return maxima.values, maxima.indices
 
 
 @add(((64, 128, 256),), ((17, 300, 333),))

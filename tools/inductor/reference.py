@@ -61,10 +61,10 @@ class Reference:
     """
 
     def __init__(
-        self, lowered: Lowered, given: Sequence[torch.fx.Node], wanted: Sequence[torch.fx.Node]
+        self, lowered: Lowered, inputs: Sequence[torch.fx.Node], outputs: Sequence[torch.fx.Node]
     ) -> None:
-        self._given, self._wanted = given, wanted
-        needed = _needed(wanted, frozenset(given))
+        self._given, self._wanted = inputs, outputs
+        needed = _needed(outputs, frozenset(inputs))
         self.calls = tuple(node for node in lowered.graph.graph.nodes if node in needed)
 
     @property
@@ -119,9 +119,11 @@ class Reference:
         return _value(source).is_floating_point() and source in self.calls
 
 
-def _needed(wanted: Sequence[torch.fx.Node], given: frozenset[torch.fx.Node]) -> set[torch.fx.Node]:
+def _needed(
+    outputs: Sequence[torch.fx.Node], inputs: frozenset[torch.fx.Node]
+) -> set[torch.fx.Node]:
     needed: set[torch.fx.Node] = set()
-    open_nodes = [node for node in wanted if node not in given]
+    open_nodes = [node for node in outputs if node not in inputs]
     while open_nodes:
         node = open_nodes.pop()
         if node in needed:
@@ -129,7 +131,7 @@ def _needed(wanted: Sequence[torch.fx.Node], given: frozenset[torch.fx.Node]) ->
         if node.op != "call_function":
             raise LeftOut("needs what it does not read")
         needed.add(node)
-        open_nodes += [n for n in node.all_input_nodes if n not in given]
+        open_nodes += [n for n in node.all_input_nodes if n not in inputs]
     return needed
 
 
@@ -284,7 +286,7 @@ class _Wide(_Lines):
 def _in_float32(value: Any) -> Any:
     """Arguments that name no narrow dtype."""
     if isinstance(value, dict):
-        return {name: _in_float32(each) for name, each in value.items()}
+        return {name: _in_float32(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(map(_in_float32, value))
     return torch.float32 if value in _NARROW else value

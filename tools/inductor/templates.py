@@ -30,7 +30,7 @@ _PRODUCT = (
 )
 _PLAIN = _PRODUCT[:3]
 _MM = (((2048, 1024), (1024, 2048)), ((1000, 712), (712, 1500)))
-_LINEAR = tuple((*each, (each[1][1],)) for each in _MM)
+_LINEAR = tuple((*shapes, (shapes[1][1],)) for shapes in _MM)
 
 # ------------------------------------------------------------------------------- one product
 
@@ -40,12 +40,12 @@ def product(x: Tensor, w: Tensor) -> Tensor:
     return x @ w
 
 
-@add(*((each[0], each[1][::-1]) for each in _MM), variants=_PRODUCT)
+@add(*((shapes[0], shapes[1][::-1]) for shapes in _MM), variants=_PRODUCT)
 def product_transposed(x: Tensor, w: Tensor) -> Tensor:
     return x @ w.t()
 
 
-@add(*((each[0][::-1], each[1]) for each in _MM), variants=_PRODUCT)
+@add(*((shapes[0][::-1], shapes[1]) for shapes in _MM), variants=_PRODUCT)
 def product_of_columns(x: Tensor, w: Tensor) -> Tensor:
     return x.t() @ w
 
@@ -75,12 +75,12 @@ def product_silu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.silu(x @ w) * b
 
 
-@add(*((*each, (each[0][0], each[1][1])) for each in _MM), variants=_PRODUCT)
+@add(*((*shapes, (shapes[0][0], shapes[1][1])) for shapes in _MM), variants=_PRODUCT)
 def product_residual(x: Tensor, w: Tensor, r: Tensor) -> Tensor:
     return x @ w + r
 
 
-@add(*((*each, (each[0][0], each[1][1])) for each in _MM), variants=_PLAIN)
+@add(*((*shapes, (shapes[0][0], shapes[1][1])) for shapes in _MM), variants=_PLAIN)
 def product_gate(x: Tensor, w: Tensor, gate: Tensor) -> Tensor:
     return (x @ w) * F.silu(gate)
 
@@ -96,7 +96,7 @@ def product_tanh_twice(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
     return y, torch.tanh(y * 0.1)
 
 
-@add(*((*each, (each[0][0], 1), (each[1][1],)) for each in _MM), variants=_PLAIN)
+@add(*((*shapes, (shapes[0][0], 1), (shapes[1][1],)) for shapes in _MM), variants=_PLAIN)
 def product_scaled_rows_columns(x: Tensor, w: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return (x @ w) * rows * columns
 
@@ -106,7 +106,7 @@ def product_of_relu(x: Tensor, w: Tensor) -> Tensor:
     return F.relu(x) @ w
 
 
-@add(*((*each, (each[0][1],)) for each in _MM), variants=_PLAIN)
+@add(*((*shapes, (shapes[0][1],)) for shapes in _MM), variants=_PLAIN)
 def product_of_scaled(x: Tensor, w: Tensor, s: Tensor) -> Tensor:
     return (x * s) @ w
 
@@ -128,7 +128,7 @@ _INT8 = (
 _MIXED = (((2048, 1024), _bytes(1024, 2048), (2048,)), ((1000, 712), _bytes(712, 1500), (1500,)))
 
 
-@add(*(each[:2] for each in _INT8), variants=_PLAIN[:2])
+@add(*(shapes[:2] for shapes in _INT8), variants=_PLAIN[:2])
 def product_int8(x: Tensor, w: Tensor) -> Tensor:
     return torch._int_mm(x, w)
 
@@ -138,7 +138,7 @@ def product_int8_scaled(x: Tensor, w: Tensor, s: Tensor) -> Tensor:
     return (torch._int_mm(x, w) * (s.float() * 1e-3)).to(s.dtype)
 
 
-@add(*(each[:2] for each in _MIXED), variants=_PLAIN)
+@add(*(shapes[:2] for shapes in _MIXED), variants=_PLAIN)
 def product_of_int8_weights(x: Tensor, w: Tensor) -> Tensor:
     return x @ w.to(x.dtype)
 
@@ -273,7 +273,7 @@ def _convolution(height: int, width: int) -> tuple[tuple[Given | tuple[int, ...]
     )
 
 
-@add(*(each[:2] for each in _convolution(3, 3)), variants=_CONVOLUTION)
+@add(*(shapes[:2] for shapes in _convolution(3, 3)), variants=_CONVOLUTION)
 def convolution(x: Tensor, w: Tensor) -> Tensor:
     return F.conv2d(x, w, padding=1)
 
@@ -288,7 +288,7 @@ def convolution_strided_silu(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return F.silu(F.conv2d(x, w, stride=2, padding=1) * b[:, None, None])
 
 
-@add(*(each[:2] for each in _convolution(5, 5)), variants=_CONVOLUTION)
+@add(*(shapes[:2] for shapes in _convolution(5, 5)), variants=_CONVOLUTION)
 def convolution_wide(x: Tensor, w: Tensor) -> Tensor:
     return F.conv2d(x, w, padding=2)
 

@@ -120,47 +120,47 @@ def permitted(
         rtol = max(rtol, _TF32_ROUNDING)
     scale = max(float(o.double().abs().mean()) for o in samples)
     atol = rtol * max(scale, 1e-6)
-    made = _workload(problem)
+    workload = _workload(problem)
     if uses_tf32 and reference.contracts_float32:
-        atol = max(atol, 2 * _tf32_error(made, rtol))
-    rounding = {} if kernel.template == "pointwise" else _rounding(made, rtol)
+        atol = max(atol, 2 * _tf32_error(workload, rtol))
+    rounding = {} if kernel.template == "pointwise" else _rounding(workload, rtol)
     vanishing = {p: own for p, (own, level) in rounding.items() if own > _SIGNAL_SHARE * level > 0}
     kept = [own for place, (own, _) in rounding.items() if place not in vanishing]
     return Permitted(rtol, max([atol, *kept]), vanishing)
 
 
 def _workload(problem: str) -> Workload:
-    made: dict[str, Any] = {"torch": torch, "aten": torch.ops.aten}
-    exec(problem, made)
+    namespace: dict[str, Any] = {"torch": torch, "aten": torch.ops.aten}
+    exec(problem, namespace)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return Workload(made["inputs"](device="cpu"), {}, made["reference"], None)
+        return Workload(namespace["inputs"](device="cpu"), {}, namespace["reference"], None)
 
 
-def _rounding(made: Workload, rtol: float) -> dict[int, tuple[float, float]]:
+def _rounding(workload: Workload, rtol: float) -> dict[int, tuple[float, float]]:
     """By place of an output in floats: the `atol` that it needs, and its root mean square."""
     with torch.random.fork_rng(devices=[]):
-        rounded, exact = reference_in(made, torch.float32), exact_reference(made)
-    found = {}
-    for place, want in enumerate(made.run_reference()):
+        rounded, exact = reference_in(workload, torch.float32), exact_reference(workload)
+    by_place = {}
+    for place, want in enumerate(workload.run_reference()):
         mine, right = rounded[place], exact[place].value
         finite = want.isfinite() & mine.isfinite() & right.isfinite()
         if not want.is_floating_point() or not finite.any():
             continue
         y32, y = mine[finite].double(), right[finite].double()
         needed = _MARGIN * (y32 - y).abs() - rtol * y.abs()
-        found[place] = float(needed.max()), float(want[finite].double().square().mean().sqrt())
-    return found
+        by_place[place] = float(needed.max()), float(want[finite].double().square().mean().sqrt())
+    return by_place
 
 
-def _tf32_error(made: Workload, rtol: float) -> float:
+def _tf32_error(workload: Workload, rtol: float) -> float:
     """How far outputs move, beyond `rtol`, where tensor cores cut operands down to tf32.
 
     What follows a product may widen its error, and its columns may be of unlike scale.
     """
-    want = made.run_reference()
+    want = workload.run_reference()
     with _Tf32Operands():  # type: ignore[no-untyped-call]
-        moved = made.run_reference()
+        moved = workload.run_reference()
     return max(
         float(((m.double() - w.double()).abs() - rtol * w.double().abs()).max())
         for m, w in zip(moved, want, strict=True)

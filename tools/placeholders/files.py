@@ -53,9 +53,9 @@ def _measured(folder: Path) -> None:
     from solkit.core.outcomes import StoredFacts
 
     whole = shipped("h100")
-    asked = [_RECORDED, *(f"family = '{family}'" for family in _BESIDE)]
-    known = "verdict = 'correct' and facts_id is not null"
-    frames = [whole.where(f"{known} and {which}").head(_ROWS) for which in asked]
+    filters = [_RECORDED, *(f"family = '{family}'" for family in _BESIDE)]
+    correct = "verdict = 'correct' and facts_id is not null"
+    frames = [whole.where(f"{correct} and {which}").head(_ROWS) for which in filters]
     rows = [row for frame in frames for row in whole.rows(frame)]
     ids = {row.facts_id for row in rows}
     stored = whole.facts().filter(pl.col("id").is_in(list(ids))).collect()
@@ -69,8 +69,8 @@ def _measured(folder: Path) -> None:
 def _recorded_space(path: Path) -> None:
     """Times of 64 configurations, as columns."""
     rows = [[x, y, 1 + abs(x - 5) + abs(y - 3) / 4] for x in range(8) for y in range(8)]
-    told = {"kernel": "conv", "device": "A100", "params": {}, "columns": ["X", "Y", "time_ms"]}
-    path.write_bytes(gzip.compress(json.dumps({**told, "rows": rows}).encode()))
+    header = {"kernel": "conv", "device": "A100", "params": {}, "columns": ["X", "Y", "time_ms"]}
+    path.write_bytes(gzip.compress(json.dumps({**header, "rows": rows}).encode()))
 
 
 def _trace(path: Path) -> None:

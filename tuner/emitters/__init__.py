@@ -22,8 +22,8 @@ from solkit.tuner.findings import Finding, agreed, finding_of
 __all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter", "parse_target"]
 
 EMITTERS: dict[str, Emitter] = {
-    each.name: each
-    for each in (
+    form.name: form
+    for form in (
         vllm.MOE,
         vllm.FP8,
         sglang.MOE,
@@ -63,10 +63,10 @@ def emitter(form: str) -> Emitter:
     Raises:
         InputError: there is no such form.
     """
-    found = EMITTERS.get(form.replace("_", "-"))
-    if found is None:
+    match = EMITTERS.get(form.replace("_", "-"))
+    if match is None:
         raise InputError(f"unknown format {form!r}; choose one of: {', '.join(EMITTERS)}")
-    return found
+    return match
 
 
 def parse_target(text: str) -> Target:
@@ -85,7 +85,7 @@ def parse_target(text: str) -> Target:
 
 
 def emit(
-    found: Iterable[Finding | Tuned],
+    results: Iterable[Finding | Tuned],
     form: str,
     out: str | os.PathLike[str],
     *,
@@ -100,7 +100,7 @@ def emit(
     (`solkit.tuner.findings.agreed`) and `Emitted.notes` tells the others.
 
     Args:
-        found: findings of a database, or results of `solkit.tune`.
+        results: findings of a database, or results of `solkit.tune`.
         form: one of `EMITTERS`.
         out: a file, or a folder for the files of vLLM and SGLang, whose names their readers expect;
             ``*.json`` there names the only file, and its reader has to be told. An existing file is
@@ -115,24 +115,24 @@ def emit(
             file cannot be written. No file is written then, or not all.
     """
     chosen, form_of = emitter(form), Request(names or {}, constants or {}, frozenset(drop), thin)
-    held, notes = agreed(_findings(found))
+    held, notes = agreed(_findings(results))
     if not held:
         raise InputError(f"{chosen.name}: there are no parameters to write")
-    kernels = {each.key.kernel_id: each.kernel for each in held}
+    kernels = {finding.key.kernel_id: finding.kernel for finding in held}
     if chosen.one_kernel and len(kernels) > 1:
         listed = ", ".join(f"{name} ({which})" for which, name in kernels.items())
         raise InputError(f"{chosen.name} holds one kernel, and there are {len(kernels)}: {listed}")
-    made = chosen.files(held, form_of)
-    paths = [(_place(Path(out), each, made.files), each.text) for each in made.files]
+    rendered = chosen.files(held, form_of)
+    paths = [(_place(Path(out), file, rendered.files), file.text) for file in rendered.files]
     for path, text in paths:
         _write(path, text)
-    notes = (*notes, *made.notes, *_renamed(Path(out), made.files))
+    notes = (*notes, *rendered.notes, *_renamed(Path(out), rendered.files))
     return Emitted(tuple(path for path, _ in paths), notes)
 
 
-def _findings(found: Iterable[Finding | Tuned]) -> Iterable[Finding]:
-    for each in found:
-        yield each if isinstance(each, Finding) else finding_of(each, logged(each))
+def _findings(results: Iterable[Finding | Tuned]) -> Iterable[Finding]:
+    for result in results:
+        yield result if isinstance(result, Finding) else finding_of(result, logged(result))
 
 
 def _place(out: Path, file: File, files: Sequence[File]) -> Path:
@@ -144,7 +144,7 @@ def _place(out: Path, file: File, files: Sequence[File]) -> Path:
     if out.suffix != ".json" or out.is_dir():
         return out / file.path
     if len(files) > 1:
-        listed = ", ".join(each.path for each in files)
+        listed = ", ".join(file.path for file in files)
         raise InputError(f"{out} is one file, and {len(files)} are needed: {listed}; name a folder")
     return out
 

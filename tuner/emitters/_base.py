@@ -39,15 +39,15 @@ class Request:
     drop: frozenset[str] = frozenset()
     thin: bool = True
 
-    def check(self, form: str, known: Sequence[str]) -> None:
+    def check(self, form: str, valid: Sequence[str]) -> None:
         """Refuse names that the format does not have; an empty list knows all.
 
         Raises:
             InputError: one is unknown.
         """
         for name in (*self.names, *self.constants):
-            if known and name not in known:
-                raise InputError(f"{form} has no {name!r}; it has: {', '.join(known)}")
+            if valid and name not in valid:
+                raise InputError(f"{form} has no {name!r}; it has: {', '.join(valid)}")
 
 
 @dataclass(frozen=True)
@@ -88,48 +88,48 @@ class Emitter:
     one_kernel: bool = True
 
 
-def chosen_of(found: Finding) -> TimedParams:
+def chosen_of(finding: Finding) -> TimedParams:
     """The parameters to use, which every finding that an emitter gets has."""
-    assert found.chosen is not None
-    return found.chosen
+    assert finding.chosen is not None
+    return finding.chosen
 
 
-def shape_text(found: Finding) -> str:
+def shape_text(finding: Finding) -> str:
     """A shape in words: ``M=4096, dtype=bfloat16``."""
-    return ", ".join(f"{name}={value}" for name, value in found.shape.items()) or "its only shape"
+    return ", ".join(f"{name}={value}" for name, value in finding.shape.items()) or "its only shape"
 
 
-def gpu_name(found: Finding) -> str:
+def gpu_name(finding: Finding) -> str:
     """The GPU's name from its driver, if it is recorded, else from the catalogue."""
-    if found.row is not None and found.row.device_name:
-        return found.row.device_name
+    if finding.row is not None and finding.row.device_name:
+        return finding.row.device_name
     from solkit.roofline.devices import aliases, find
 
     try:
-        device = find(found.key.device)
+        device = find(finding.key.device)
     except UnknownDeviceError:
-        return found.key.device
-    drivers = [each for each in aliases(device.key) if each.startswith("NVIDIA ")]
+        return finding.key.device
+    drivers = [alias for alias in aliases(device.key) if alias.startswith("NVIDIA ")]
     return drivers[0] if drivers else re.sub(r" SXM\d .*", "", device.name)
 
 
 def source_of(
-    found: Finding, name: str, request: Request, others: Sequence[str] = ()
+    finding: Finding, name: str, request: Request, others: Sequence[str] = ()
 ) -> str | None:
     """The kernel's name for what a format calls `name`; ``None`` if it has none."""
     candidates = (request.names[name],) if name in request.names else (name, *others)
-    held = {**found.shape, **chosen_of(found).params}
-    return next((each for each in candidates if each in held), None)
+    held = {**finding.shape, **chosen_of(finding).params}
+    return next((candidate for candidate in candidates if candidate in held), None)
 
 
 def looked_up(
-    form: str, found: Finding, name: str, request: Request, others: Sequence[str] = ()
+    form: str, finding: Finding, name: str, request: Request, others: Sequence[str] = ()
 ) -> Value:
     """A size or parameter by the format's name.
 
     Args:
         form: the format, for messages.
-        found: whose sizes and parameters are looked up.
+        finding: whose sizes and parameters are looked up.
         name: the format's name for it.
         request: what the user says; it comes first.
         others: names that kernels commonly have for it.
@@ -139,17 +139,17 @@ def looked_up(
     """
     if name in request.constants:
         return request.constants[name]
-    source = source_of(found, name, request, others)
+    source = source_of(finding, name, request, others)
     if source is not None:
-        return {**found.shape, **chosen_of(found).params}[source]
-    sizes = ", ".join(found.shape) or "no sizes"
-    params = ", ".join(chosen_of(found).params) or "no parameters"
+        return {**finding.shape, **chosen_of(finding).params}[source]
+    sizes = ", ".join(finding.shape) or "no sizes"
+    params = ", ".join(chosen_of(finding).params) or "no parameters"
     if name in request.names:
         raise InputError(
-            f"{form}: {found.kernel} has no {request.names[name]!r}, which --map {name}=... names; "
-            f"its sizes are {sizes}; its parameters are {params}"
+            f"{form}: {finding.kernel} has no {request.names[name]!r}, which --map {name}=... "
+            f"names; its sizes are {sizes}; its parameters are {params}"
         )
     raise InputError(
-        f"{form} needs {name}; the sizes of {found.kernel} are {sizes}, its parameters {params}: "
+        f"{form} needs {name}; the sizes of {finding.kernel} are {sizes}, its parameters {params}: "
         f"say which one it is (--map {name}=NAME), or give its value (--set {name}=VALUE)"
     )

@@ -23,13 +23,13 @@ __all__ = ["nearest", "needed", "serves"]
 
 def nearest(size: int, sizes: Sequence[int]) -> int:
     """The batch size that a lookup finds; `sizes` in the file's order."""
-    return min(sizes, key=lambda each: abs(each - size))
+    return min(sizes, key=lambda other: abs(other - size))
 
 
-def serves(other: Finding, found: Finding) -> bool:
+def serves(other: Finding, finding: Finding) -> bool:
     """Whether the parameters of another batch size are as good at this one, as far as is known."""
-    own, offered = (canonical(chosen_of(each).params) for each in (found, other))
-    best, taken = (found.times.get(each) for each in (own, offered))
+    own, offered = (canonical(chosen_of(item).params) for item in (finding, other))
+    best, taken = (finding.times.get(params) for params in (own, offered))
     if best is None or best.time_ms is None or taken is None or taken.time_ms is None:
         return False
     noise_ms = best.time_ms * (1 + LIKENESS)
@@ -44,12 +44,12 @@ def needed(tuned: Mapping[int, Finding]) -> list[int]:
     """
     sizes = sorted(tuned)
     for size in sizes[1:-1]:
-        fewer = [each for each in sizes if each != size]
+        fewer = [other for other in sizes if other != size]
         if _serve_all(fewer, tuned):
             sizes = fewer
     return sizes
 
 
 def _serve_all(sizes: Sequence[int], tuned: Mapping[int, Finding]) -> bool:
-    served = ((each, nearest(each, sizes)) for each in tuned)
-    return all(each == by or serves(tuned[by], tuned[each]) for each, by in served)
+    served = ((size, nearest(size, sizes)) for size in tuned)
+    return all(size == by or serves(tuned[by], tuned[size]) for size, by in served)

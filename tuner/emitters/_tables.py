@@ -60,13 +60,13 @@ class Table:
 
 
 def tables(
-    form: str, found: Sequence[Finding], request: Request, place: Callable[[Finding], Table]
+    form: str, findings: Sequence[Finding], request: Request, place: Callable[[Finding], Table]
 ) -> Files:
     """The files of some findings: those of a name together, a configuration for each batch size.
 
     Args:
         form: the format, for messages.
-        found: what to write.
+        findings: what to write.
         request: how names belong together.
         place: which file a finding belongs to.
 
@@ -75,83 +75,86 @@ def tables(
             parameter, or two shapes have the same batch size in one file.
     """
     held: dict[Table, list[Finding]] = {}
-    for each in found:
-        held.setdefault(place(each), []).append(each)
+    for finding in findings:
+        held.setdefault(place(finding), []).append(finding)
     files, notes = [], []
     for table, among in held.items():
-        newest, left = _one_version(among)
+        newest, older = _one_version(among)
         sizes = _by_size(form, newest, table, request)
         kept = needed(sizes) if request.thin else sorted(sizes)
         configs = {size: _config(form, sizes[size], request) for size in kept}
         version = request.constants.get("triton_version", newest[0].key.triton_version)
         files.append(File(table.path, _text(table, configs, version)))
-        notes += _notes(table, left, sizes, kept, configs)
+        notes += _notes(table, older, sizes, kept, configs)
     return Files(tuple(files), tuple(notes))
 
 
-def _one_version(found: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+def _one_version(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Findings of the newest version of Triton, and the others: a file holds for one."""
-    last = max(found, key=lambda each: each.ended).key.triton_version
+    last = max(findings, key=lambda finding: finding.ended).key.triton_version
     return (
-        [each for each in found if each.key.triton_version == last],
-        [each for each in found if each.key.triton_version != last],
+        [finding for finding in findings if finding.key.triton_version == last],
+        [finding for finding in findings if finding.key.triton_version != last],
     )
 
 
 def _by_size(
-    form: str, found: Sequence[Finding], table: Table, request: Request
+    form: str, findings: Sequence[Finding], table: Table, request: Request
 ) -> dict[int, Finding]:
     sizes: dict[int, Finding] = {}
-    for each in found:
-        size = _integer(form, each, "M", request)
+    for finding in findings:
+        size = _integer(form, finding, "M", request)
         if size in sizes:
             raise InputError(
                 f"{form}: two shapes are M={size} in {table.path}: {shape_text(sizes[size])} and "
-                f"{shape_text(each)}; choose one with --shape"
+                f"{shape_text(finding)}; choose one with --shape"
             )
-        sizes[size] = each
+        sizes[size] = finding
     return sizes
 
 
-def _config(form: str, found: Finding, request: Request) -> dict[str, int]:
+def _config(form: str, finding: Finding, request: Request) -> dict[str, int]:
     """The configuration under the format's names."""
-    config = {name: _integer(form, found, name, request) for name in _tuned_files.PARAMS}
-    used = {source_of(found, name, request, _OTHERS.get(name, ())) for name in config}
-    left = [n for n in chosen_of(found).params if n not in used and n not in request.drop]
-    if left:
+    config = {name: _integer(form, finding, name, request) for name in _tuned_files.PARAMS}
+    used = {source_of(finding, name, request, _OTHERS.get(name, ())) for name in config}
+    unused = [n for n in chosen_of(finding).params if n not in used and n not in request.drop]
+    if unused:
         raise InputError(
-            f"{form} has no place for {', '.join(left)} of {found.kernel}: its kernel takes "
-            f"{', '.join(_tuned_files.PARAMS)}; leave out what it does not need (--drop {left[0]})"
+            f"{form} has no place for {', '.join(unused)} of {finding.kernel}: its kernel takes "
+            f"{', '.join(_tuned_files.PARAMS)}; leave out what it does not need "
+            f"(--drop {unused[0]})"
         )
     return config
 
 
-def _integer(form: str, found: Finding, name: str, request: Request) -> int:
-    value = looked_up(form, found, name, request, _OTHERS.get(name, ()))
+def _integer(form: str, finding: Finding, name: str, request: Request) -> int:
+    value = looked_up(form, finding, name, request, _OTHERS.get(name, ()))
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{form}: {name} is {value!r} at {shape_text(found)}; expected an integer")
+        raise InputError(
+            f"{form}: {name} is {value!r} at {shape_text(finding)}; expected an integer"
+        )
     return value
 
 
 def _text(table: Table, configs: Mapping[int, Mapping[str, int]], version: Value) -> str:
-    told: dict[str, object] = {}
+    head: dict[str, object] = {}
     if table.version and version is not None:
-        told["triton_version"] = version
-    return json.dumps({**told, **{str(size): c for size, c in configs.items()}}, indent=4) + "\n"
+        head["triton_version"] = version
+    return json.dumps({**head, **{str(size): c for size, c in configs.items()}}, indent=4) + "\n"
 
 
 def _notes(
     table: Table,
-    left: Sequence[Finding],
+    older: Sequence[Finding],
     sizes: Mapping[int, Finding],
     kept: Sequence[int],
     configs: Mapping[int, Mapping[str, int]],
 ) -> list[str]:
     notes = []
-    if left:
-        versions = sorted({str(each.key.triton_version) for each in left})
+    if older:
+        versions = sorted({str(finding.key.triton_version) for finding in older})
         notes.append(
-            f"{table.path}: results of Triton {', '.join(versions)} are left out ({len(left)})"
+            f"{table.path}: results of Triton {', '.join(versions)} are left out ({len(older)})"
         )
     served = [str(size) for size in sorted(sizes) if size not in kept]
     if served:
@@ -170,9 +173,9 @@ def _notes(
     return notes
 
 
-def size_text(form: str, found: Finding, name: str, request: Request) -> str:
+def size_text(form: str, finding: Finding, name: str, request: Request) -> str:
     """A size in a file's name."""
-    return str(_integer(form, found, name, request))
+    return str(_integer(form, finding, name, request))
 
 
 def device_word(name: str) -> str:
@@ -180,35 +183,35 @@ def device_word(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def dtype_word(form: str, found: Finding, request: Request) -> str | None:
+def dtype_word(form: str, finding: Finding, request: Request) -> str | None:
     """What a file's name says of the dtype; ``None`` for 16-bit floats, which are not named.
 
     Raises:
         InputError: the dtype has no word there.
     """
-    told = request.constants.get("dtype")
-    if told is None:
-        told = found.shape.get(request.names.get("dtype", "dtype"))
-    if told is None or told in _DTYPES:
-        return None if told is None else _DTYPES[str(told)]
-    if isinstance(told, str) and re.fullmatch(r"\w+_w\d+a\d+\w*", told):
-        return told
-    known = ", ".join((*_DTYPES, "or a word such as fp8_w8a8"))
-    raise InputError(f"{form}: no file is named after dtype {told!r}; expected {known}")
+    value = request.constants.get("dtype")
+    if value is None:
+        value = finding.shape.get(request.names.get("dtype", "dtype"))
+    if value is None or value in _DTYPES:
+        return None if value is None else _DTYPES[str(value)]
+    if isinstance(value, str) and re.fullmatch(r"\w+_w\d+a\d+\w*", value):
+        return value
+    valid = ", ".join((*_DTYPES, "or a word such as fp8_w8a8"))
+    raise InputError(f"{form}: no file is named after dtype {value!r}; expected {valid}")
 
 
-def block_shape(found: Finding, request: Request) -> tuple[int, int] | None:
+def block_shape(finding: Finding, request: Request) -> tuple[int, int] | None:
     """The block of weights that shares a scale; ``None`` if there is none.
 
     Raises:
         InputError: it is not two integers.
     """
-    told: Value = request.constants.get("block_shape")
-    if told is None:
-        told = found.shape.get(request.names.get("block_shape", "block_shape"))
-    if told is None:
+    value: Value = request.constants.get("block_shape")
+    if value is None:
+        value = finding.shape.get(request.names.get("block_shape", "block_shape"))
+    if value is None:
         return None
-    numbers = re.fullmatch(r"\s*[\[(]?\s*(\d+)\s*[,x]\s*(\d+)\s*[\])]?\s*", str(told))
+    numbers = re.fullmatch(r"\s*[\[(]?\s*(\d+)\s*[,x]\s*(\d+)\s*[\])]?\s*", str(value))
     if numbers is None:
-        raise InputError(f"block_shape is {told!r}; expected two integers, as in [128,128]")
+        raise InputError(f"block_shape is {value!r}; expected two integers, as in [128,128]")
     return int(numbers[1]), int(numbers[2])

@@ -27,36 +27,36 @@ __all__ = ["BEST_CONFIG", "SCHEMA", "read"]
 SCHEMA = "solkit.best_config/1"
 
 
-def _files(found: Sequence[Finding], request: Request) -> Files:
+def _files(findings: Sequence[Finding], request: Request) -> Files:
     if request.names or request.constants or request.drop:
         raise InputError(
             f"{BEST_CONFIG.name} keeps the kernel's own names: it takes no --map, --set or --drop"
         )
-    told = {
+    document = {
         "schema": SCHEMA,
-        "kernel": found[0].kernel,
-        "kernel_id": found[0].key.kernel_id,
-        "configs": [_entry(each) for each in found],
+        "kernel": findings[0].kernel,
+        "kernel_id": findings[0].key.kernel_id,
+        "configs": [_entry(finding) for finding in findings],
     }
-    return Files((File("", json.dumps(told, indent=2, allow_nan=False) + "\n"),))
+    return Files((File("", json.dumps(document, indent=2, allow_nan=False) + "\n"),))
 
 
-def _entry(found: Finding) -> dict[str, Any]:
+def _entry(finding: Finding) -> dict[str, Any]:
     """One configuration; times in ms."""
-    key, row = found.key, found.row
+    key, row = finding.key, finding.row
     return {
-        "shape": plain(dict(found.shape)),
-        "params": plain(dict(chosen_of(found).params)),
+        "shape": plain(dict(finding.shape)),
+        "params": plain(dict(chosen_of(finding).params)),
         "device": key.device,
-        "device_name": gpu_name(found),
-        **_time(chosen_of(found)),
-        "verdict": found.verdict.value if found.confirmed else "unconfirmed",
-        "ratio": None if found.ratio is None else plain(found.ratio),
-        "in_use": None if found.incumbent is None else _in_use(found.incumbent),
-        "measured": found.measured,
-        "gpu_s": None if found.gpu_s is None else round(found.gpu_s, 3),
-        "date": found.ended.isoformat(timespec="seconds"),
-        "run_id": found.run_id,
+        "device_name": gpu_name(finding),
+        **_time(chosen_of(finding)),
+        "verdict": finding.verdict.value if finding.confirmed else "unconfirmed",
+        "ratio": None if finding.ratio is None else plain(finding.ratio),
+        "in_use": None if finding.incumbent is None else _in_use(finding.incumbent),
+        "measured": finding.measured,
+        "gpu_s": None if finding.gpu_s is None else round(finding.gpu_s, 3),
+        "date": finding.ended.isoformat(timespec="seconds"),
+        "run_id": finding.run_id,
         "protocol": key.protocol,
         "clock_mhz": row.clock_mhz if row else None,
         "versions": {
@@ -69,12 +69,12 @@ def _entry(found: Finding) -> dict[str, Any]:
     }
 
 
-def _time(each: TimedParams) -> dict[str, float | None]:
-    return {"time_ms": each.time_ms, "low_ms": each.low_ms, "high_ms": each.high_ms}
+def _time(timed: TimedParams) -> dict[str, float | None]:
+    return {"time_ms": timed.time_ms, "low_ms": timed.low_ms, "high_ms": timed.high_ms}
 
 
-def _in_use(each: TimedParams) -> dict[str, Any]:
-    return {"params": plain(dict(each.params)), **_time(each)}
+def _in_use(timed: TimedParams) -> dict[str, Any]:
+    return {"params": plain(dict(timed.params)), **_time(timed)}
 
 
 def read(
@@ -93,12 +93,14 @@ def read(
         InputError: the file cannot be read, lacks a shape, or has different parameters for them.
     """
     entries = _entries(Path(path))
-    mine = [each for each in entries if each["device"] == device] or entries
-    wanted = [{}] if shapes is None else shapes
-    found = [each["params"] for shape in wanted for each in _at(path, mine, shape)]
-    chosen = {canonical(each): each for each in found}
+    mine = [entry for entry in entries if entry["device"] == device] or entries
+    queries = [{}] if shapes is None else shapes
+    matches = [entry["params"] for shape in queries for entry in _at(path, mine, shape)]
+    chosen = {canonical(params): params for params in matches}
     if len(chosen) != 1:
-        listed = "; ".join(f"{_told(each['shape'])}: {canonical(each['params'])}" for each in mine)
+        listed = "; ".join(
+            f"{_told(entry['shape'])}: {canonical(entry['params'])}" for entry in mine
+        )
         raise InputError(
             f"{path} has {len(chosen)} choices of parameters: give --shape, one of: {listed}"
         )
@@ -109,11 +111,11 @@ def _at(
     path: object, entries: Sequence[Mapping[str, Any]], shape: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
     """Entries whose shape has these sizes."""
-    found = [each for each in entries if shape.items() <= each["shape"].items()]
-    if not found:
-        known = "; ".join(_told(each["shape"]) for each in entries)
-        raise InputError(f"{path} has no parameters for {_told(shape)}; it has: {known}")
-    return found
+    matches = [entry for entry in entries if shape.items() <= entry["shape"].items()]
+    if not matches:
+        valid = "; ".join(_told(entry["shape"]) for entry in entries)
+        raise InputError(f"{path} has no parameters for {_told(shape)}; it has: {valid}")
+    return matches
 
 
 def _told(shape: Mapping[str, Value]) -> str:
@@ -122,20 +124,20 @@ def _told(shape: Mapping[str, Value]) -> str:
 
 def _entries(path: Path) -> list[Mapping[str, Any]]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}") from error
-    schema = told.get("schema") if isinstance(told, dict) else None
+    schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise InputError(f"{path} is not a best_config.json: schema is {schema!r}, not {SCHEMA!r}")
-    entries = told.get("configs")
+    entries = document.get("configs")
     fields = ("shape", "params", "device")
     if not isinstance(entries, list) or not entries:
         raise InputError(f"{path} holds no configs")
-    for number, each in enumerate(entries):
-        if not isinstance(each, dict) or not all(name in each for name in fields):
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not all(name in entry for name in fields):
             raise InputError(f"{path}: configs[{number}] lacks one of: {', '.join(fields)}")
-        if not isinstance(each["shape"], dict) or not isinstance(each["params"], dict):
+        if not isinstance(entry["shape"], dict) or not isinstance(entry["params"], dict):
             raise InputError(f"{path}: configs[{number}]: shape and params must be objects")
     return entries
 

@@ -33,46 +33,46 @@ from solkit.tuner.findings import Finding
 __all__ = ["TRACES"]
 
 
-def _files(found: Sequence[Finding], request: Request) -> Files:
-    untimed = [each for each in found if chosen_of(each).time_ms is None]
+def _files(findings: Sequence[Finding], request: Request) -> Files:
+    untimed = [finding for finding in findings if chosen_of(finding).time_ms is None]
     if untimed:
         raise InputError(
             f"{TRACES.name}: {untimed[0].kernel} at {shape_text(untimed[0])} has no time, and a "
             "trace tells one"
         )
-    lines = [json.dumps(_trace(each, request), separators=(",", ":")) for each in found]
+    lines = [json.dumps(_trace(finding, request), separators=(",", ":")) for finding in findings]
     return Files((File("", "\n".join(lines) + "\n"),))
 
 
-def _trace(found: Finding, request: Request) -> dict[str, Any]:
+def _trace(finding: Finding, request: Request) -> dict[str, Any]:
     return {
-        "definition": str(request.constants.get("definition", _family(found))),
-        "workload": {"axes": _axes(found, request), "inputs": {}, "uuid": _uuid(found)},
-        "solution": str(request.constants.get("solution", _solution(found))),
+        "definition": str(request.constants.get("definition", _family(finding))),
+        "workload": {"axes": _axes(finding, request), "inputs": {}, "uuid": _uuid(finding)},
+        "solution": str(request.constants.get("solution", _solution(finding))),
         "evaluation": {
             "status": "PASSED",
-            "environment": {"hardware": gpu_name(found), "libs": _libraries(found)},
-            "timestamp": found.ended.isoformat(),
+            "environment": {"hardware": gpu_name(finding), "libs": _libraries(finding)},
+            "timestamp": finding.ended.isoformat(),
             "log": "",
-            "correctness": _correctness(found),
-            "performance": _performance(found),
+            "correctness": _correctness(finding),
+            "performance": _performance(finding),
         },
     }
 
 
-def _family(found: Finding) -> str:
-    return found.key.problem_id.split("/", 1)[0] if found.row is None else found.row.family
+def _family(finding: Finding) -> str:
+    return finding.key.problem_id.split("/", 1)[0] if finding.row is None else finding.row.family
 
 
-def _axes(found: Finding, request: Request) -> dict[str, int]:
+def _axes(finding: Finding, request: Request) -> dict[str, int]:
     named = {source: name for name, source in request.names.items()}
     for name, source in request.names.items():
-        if not _is_axis(found.shape.get(source)):
+        if not _is_axis(finding.shape.get(source)):
             raise InputError(
-                f"{TRACES.name}: --map {name}={source}: {found.kernel} has no integer size "
-                f"{source!r}; its shape is {shape_text(found)}"
+                f"{TRACES.name}: --map {name}={source}: {finding.kernel} has no integer size "
+                f"{source!r}; its shape is {shape_text(finding)}"
             )
-    sizes = {n: v for n, v in found.shape.items() if _is_axis(v) and n not in request.drop}
+    sizes = {n: v for n, v in finding.shape.items() if _is_axis(v) and n not in request.drop}
     return {named.get(name, name): int(value) for name, value in sizes.items() if _is_axis(value)}  # type: ignore[arg-type]
 
 
@@ -80,34 +80,34 @@ def _is_axis(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _uuid(found: Finding) -> str:
-    told = None if found.row is None else found.row.extra.get("workload")
-    return str(told or uuid.uuid5(uuid.NAMESPACE_URL, f"solkit:{found.key.problem_id}"))
+def _uuid(finding: Finding) -> str:
+    workload = None if finding.row is None else finding.row.extra.get("workload")
+    return str(workload or uuid.uuid5(uuid.NAMESPACE_URL, f"solkit:{finding.key.problem_id}"))
 
 
-def _solution(found: Finding) -> str:
-    params = ",".join(f"{name}={value}" for name, value in chosen_of(found).params.items())
-    return f"{found.kernel}[{params}]" if params else found.kernel
+def _solution(finding: Finding) -> str:
+    params = ",".join(f"{name}={value}" for name, value in chosen_of(finding).params.items())
+    return f"{finding.kernel}[{params}]" if params else finding.kernel
 
 
-def _libraries(found: Finding) -> dict[str, str]:
-    told = {name: getattr(found.key, field) for name, field in LIBRARIES.items()}
-    return {name: version for name, version in told.items() if version is not None}
+def _libraries(finding: Finding) -> dict[str, str]:
+    versions = {name: getattr(finding.key, field) for name, field in LIBRARIES.items()}
+    return {name: version for name, version in versions.items() if version is not None}
 
 
-def _correctness(found: Finding) -> dict[str, Any]:
-    error = None if found.row is None else found.row.max_error
+def _correctness(finding: Finding) -> dict[str, Any]:
+    error = None if finding.row is None else finding.row.max_error
     return {
         "max_relative_error": "NaN",
         "max_absolute_error": "NaN" if error is None else error,
     }
 
 
-def _performance(found: Finding) -> dict[str, float]:
+def _performance(finding: Finding) -> dict[str, float]:
     """Times in ms; a reference that was not timed is 0, the schema's default."""
-    time_ms = chosen_of(found).time_ms
+    time_ms = chosen_of(finding).time_ms
     assert time_ms is not None
-    reference_ms = (found.row.reference_ms if found.row else None) or 0.0
+    reference_ms = (finding.row.reference_ms if finding.row else None) or 0.0
     return {
         "latency_ms": time_ms,
         "reference_latency_ms": reference_ms,

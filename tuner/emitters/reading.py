@@ -49,10 +49,10 @@ def read(
     path = Path(path)
     if path.is_dir():
         return findings(_stored(path, device, kernel))
-    told = _json(path) if path.suffix == ".json" else None
-    if isinstance(told, Mapping) and told.get("schema") == TUNE_SCHEMA:
+    document = _json(path) if path.suffix == ".json" else None
+    if isinstance(document, Mapping) and document.get("schema") == TUNE_SCHEMA:
         try:
-            tuned = tuned_of(told)
+            tuned = tuned_of(document)
         except (KeyError, TypeError, ValueError) as error:
             why = f"{error} is missing" if isinstance(error, KeyError) else error
             raise InputError(f"{path} cannot be read as {TUNE_SCHEMA}: {why}") from error
@@ -89,24 +89,24 @@ def logged(tuned: Tuned) -> tuple[Outcome, ...]:
     return outcomelog.read(tuned.log).rows
 
 
-def tuned_of(told: Mapping[str, Any]) -> Tuned:
+def tuned_of(document: Mapping[str, Any]) -> Tuned:
     """The result in the JSON of `solkit tune`.
 
     Args:
-        told: an object whose schema is ``solkit.tune/1``.
+        document: an object whose schema is ``solkit.tune/1``.
 
     Raises:
         KeyError, TypeError, ValueError: a field is missing or invalid.
     """
-    final, speedup = told["final"], told["speedup"]
+    final, speedup = document["final"], document["speedup"]
     return Tuned(
-        **{name: told[name] for name in _SAME},
-        default=_timed(told["default"]),
-        best=None if told["best"] is None else _timed(told["best"]),
-        verdict=TuneVerdict(told["verdict"]),
+        **{name: document[name] for name in _SAME},
+        default=_timed(document["default"]),
+        best=None if document["best"] is None else _timed(document["best"]),
+        verdict=TuneVerdict(document["verdict"]),
         final=None if final is None else _final(final, speedup),
-        stopped=Stopped(told["stopped"]),
-        environment=told.get("versions", {}),
+        stopped=Stopped(document["stopped"]),
+        environment=document.get("versions", {}),
     )
 
 
@@ -116,26 +116,28 @@ _SAME = (
 )
 
 
-def _timed(told: Mapping[str, Any]) -> TimedParams:
+def _timed(document: Mapping[str, Any]) -> TimedParams:
     return from_json(
         TimedParams,
         {
-            "params": told["params"],
-            "time_ms": told["time_ms"],
-            "low_ms": told.get("low"),
-            "high_ms": told.get("high"),
+            "params": document["params"],
+            "time_ms": document["time_ms"],
+            "low_ms": document.get("low"),
+            "high_ms": document.get("high"),
         },
     )
 
 
-def _final(told: Mapping[str, Any], speedup: Mapping[str, Any] | None) -> Final:
+def _final(document: Mapping[str, Any], speedup: Mapping[str, Any] | None) -> Final:
     """The head-to-head; the JSON has the ratio inverted, and not its resolution."""
     ratio = None
     if speedup is not None and speedup["high"] is not None:
         value, low, high = 1 / speedup["value"], 1 / speedup["high"], 1 / speedup["low"]
-        ratio = Ratio(value, low, high, resolution=0.0, turns=told["turns"])
-    difference = Difference(told["difference"])
-    return Final(told["params"], difference, ratio, told["how"], tuple(told["evidence"]))
+        ratio = Ratio(value, low, high, resolution=0.0, turns=document["turns"])
+    difference = Difference(document["difference"])
+    return Final(
+        document["params"], difference, ratio, document["how"], tuple(document["evidence"])
+    )
 
 
 def _json(path: Path) -> Any:

@@ -40,55 +40,55 @@ _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 _FLAGS = ("per_channel_quant", "projection")
 
 
-def _moe(found: Sequence[Finding], request: Request) -> Files:
+def _moe(findings: Sequence[Finding], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES, *_FLAGS))
 
-    def place(each: Finding) -> Table:
+    def place(finding: Finding) -> Table:
         settings = {
-            "E": size_text(MOE.name, each, "E", request),
-            "N": size_text(MOE.name, each, "N", request),
-            "device_name": _device(each, request),
+            "E": size_text(MOE.name, finding, "E", request),
+            "N": size_text(MOE.name, finding, "N", request),
+            "device_name": _device(finding, request),
         }
-        if dtype := dtype_word(MOE.name, each, request):
+        if dtype := dtype_word(MOE.name, finding, request):
             settings["dtype"] = dtype
-        if blocks := block_shape(each, request):
+        if blocks := block_shape(finding, request):
             settings["block_shape"] = f"[{blocks[0]}, {blocks[1]}]"
-        flags = {**each.shape, **request.constants}
+        flags = {**finding.shape, **request.constants}
         if flags.get("per_channel_quant") is True:
             settings["per_channel_quant"] = "True"
         name = file_name(settings, down=flags.get("projection") == "down")
-        return Table(f"configs/{folder_name(_version(each, request))}/{name}")
+        return Table(f"configs/{folder_name(_version(finding, request))}/{name}")
 
-    return tables(MOE.name, found, request, place)
+    return tables(MOE.name, findings, request, place)
 
 
-def _fp8(found: Sequence[Finding], request: Request) -> Files:
+def _fp8(findings: Sequence[Finding], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(each: Finding) -> Table:
-        blocks = block_shape(each, request) or _BLOCK
+    def place(finding: Finding) -> Table:
+        blocks = block_shape(finding, request) or _BLOCK
         settings = {
-            "N": size_text(FP8.name, each, "N", request),
-            "K": size_text(FP8.name, each, "K", request),
-            "device_name": _device(each, request),
+            "N": size_text(FP8.name, finding, "N", request),
+            "K": size_text(FP8.name, finding, "K", request),
+            "device_name": _device(finding, request),
             "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
             "block_shape": f"[{blocks[0]}, {blocks[1]}]",
         }
         return Table(f"configs/{file_name(settings)}")
 
-    return tables(FP8.name, found, request, place)
+    return tables(FP8.name, findings, request, place)
 
 
-def _device(found: Finding, request: Request) -> str:
-    return device_word(str(request.constants.get("device_name", gpu_name(found))))
+def _device(finding: Finding, request: Request) -> str:
+    return device_word(str(request.constants.get("device_name", gpu_name(finding))))
 
 
-def _version(found: Finding, request: Request) -> str:
-    version = request.constants.get("triton_version", found.key.triton_version)
+def _version(finding: Finding, request: Request) -> str:
+    version = request.constants.get("triton_version", finding.key.triton_version)
     if version is None:
         raise InputError(
             f"{MOE.name}: SGLang looks in a folder named after Triton's version, which is not "
-            f"recorded for {shape_text(found)}: give it (--set triton_version=3.6.0)"
+            f"recorded for {shape_text(finding)}: give it (--set triton_version=3.6.0)"
         )
     return str(version)
 

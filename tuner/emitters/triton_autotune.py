@@ -33,15 +33,15 @@ from solkit.tuner.findings import Finding
 __all__ = ["AUTOTUNE"]
 
 
-def _files(found: Sequence[Finding], request: Request) -> Files:
+def _files(findings: Sequence[Finding], request: Request) -> Files:
     listed: dict[str, tuple[dict[str, Value], list[Finding]]] = {}
-    for each in found:
-        params = _renamed(each, request)
-        listed.setdefault(canonical(params), (params, []))[1].append(each)
+    for finding in findings:
+        params = _renamed(finding, request)
+        listed.setdefault(canonical(params), (params, []))[1].append(finding)
     lines = [line for params, chosen in listed.values() for line in _lines(params, chosen)]
     text = "\n".join(
         [
-            f'"""Configurations of {_word(found[0].kernel)} that SolKit tuned."""',
+            f'"""Configurations of {_word(findings[0].kernel)} that SolKit tuned."""',
             "",
             "import triton",
             "",
@@ -49,20 +49,20 @@ def _files(found: Sequence[Finding], request: Request) -> Files:
             *lines,
             "]",
             "",
-            f"KEY = {_key(found)!r}",
+            f"KEY = {_key(findings)!r}",
             "",
         ]
     )
     return Files((File("", text),))
 
 
-def _renamed(found: Finding, request: Request) -> dict[str, Value]:
+def _renamed(finding: Finding, request: Request) -> dict[str, Value]:
     """The parameters under the names of the user's `--map NAME=KERNEL'S`."""
-    params = chosen_of(found).params
+    params = chosen_of(finding).params
     for name, source in request.names.items():
         if source not in params:
             raise InputError(
-                f"{AUTOTUNE.name}: {found.kernel} has no parameter {source!r}, which --map "
+                f"{AUTOTUNE.name}: {finding.kernel} has no parameter {source!r}, which --map "
                 f"{name}={source} names; it has: {', '.join(params)}"
             )
     named = {source: name for name, source in request.names.items()}
@@ -74,15 +74,15 @@ def _lines(params: dict[str, Value], chosen: Sequence[Finding]) -> list[str]:
     constants = {name: value for name, value in params.items() if name not in OPTIONS}
     options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]
     return [
-        *(f"    # {_word(_told(each))}" for each in chosen),
+        *(f"    # {_word(_told(finding))}" for finding in chosen),
         f"    triton.Config({', '.join([repr(constants), *options])}),",
     ]
 
 
-def _told(found: Finding) -> str:
-    time_ms = chosen_of(found).time_ms
+def _told(finding: Finding) -> str:
+    time_ms = chosen_of(finding).time_ms
     timed = "" if time_ms is None else f": {time_ms:.6g} ms"
-    return f"{shape_text(found)} on {gpu_name(found)}{timed}"
+    return f"{shape_text(finding)} on {gpu_name(finding)}{timed}"
 
 
 def _word(text: str) -> str:
@@ -90,15 +90,15 @@ def _word(text: str) -> str:
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
-def _key(found: Sequence[Finding]) -> list[str]:
+def _key(findings: Sequence[Finding]) -> list[str]:
     """The sizes that differ; all numbers if there is one shape."""
-    shapes = [each.shape for each in found]
+    shapes = [finding.shape for finding in findings]
     sizes = [
         name
         for name, value in shapes[0].items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     ]
-    differing = [n for n in sizes if len({canonical([each.get(n)]) for each in shapes}) > 1]
+    differing = [n for n in sizes if len({canonical([shape.get(n)]) for shape in shapes}) > 1]
     return differing or sizes
 
 

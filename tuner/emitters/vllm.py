@@ -41,41 +41,41 @@ _BLOCK = (128, 128)
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 
 
-def _moe(found: Sequence[Finding], request: Request) -> Files:
+def _moe(findings: Sequence[Finding], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES))
 
-    def place(each: Finding) -> Table:
-        device = device_word(str(request.constants.get("device_name", gpu_name(each))))
+    def place(finding: Finding) -> Table:
+        device = device_word(str(request.constants.get("device_name", gpu_name(finding))))
         settings = {
-            "E": size_text(MOE.name, each, "E", request),
-            "N": size_text(MOE.name, each, "N", request),
+            "E": size_text(MOE.name, finding, "E", request),
+            "N": size_text(MOE.name, finding, "N", request),
             "device_name": f"NVIDIA_{_FAMILY}" if _FAMILY in device.split("_") else device,
         }
-        if dtype := dtype_word(MOE.name, each, request):
+        if dtype := dtype_word(MOE.name, finding, request):
             settings["dtype"] = dtype
-        if blocks := block_shape(each, request):
+        if blocks := block_shape(finding, request):
             settings["block_shape"] = f"[{blocks[0]},{blocks[1]}]"
         return Table(file_name(settings), version=True)
 
-    return tables(MOE.name, found, request, place)
+    return tables(MOE.name, findings, request, place)
 
 
-def _fp8(found: Sequence[Finding], request: Request) -> Files:
+def _fp8(findings: Sequence[Finding], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(each: Finding) -> Table:
-        blocks = block_shape(each, request) or _BLOCK
-        device = str(request.constants.get("device_name", gpu_name(each)))
+    def place(finding: Finding) -> Table:
+        blocks = block_shape(finding, request) or _BLOCK
+        device = str(request.constants.get("device_name", gpu_name(finding)))
         settings = {
-            "N": size_text(FP8.name, each, "N", request),
-            "K": size_text(FP8.name, each, "K", request),
+            "N": size_text(FP8.name, finding, "N", request),
+            "K": size_text(FP8.name, finding, "K", request),
             "device_name": device_word(device),
             "dtype": str(request.constants.get("dtype", "fp8_w8a8")),
             "block_shape": f"[{blocks[0]},{blocks[1]}]",
         }
         return Table(file_name(settings))
 
-    return tables(FP8.name, found, request, place)
+    return tables(FP8.name, findings, request, place)
 
 
 MOE = Emitter("vllm-moe", "vLLM's fused MoE: a folder of E=..,N=..,device_name=...json", _moe)

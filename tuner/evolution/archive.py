@@ -72,32 +72,32 @@ class Archive:
     @property
     def best(self) -> Bred:
         """The fastest; the original before anything was timed."""
-        timed = [each for each in self if each.time_ms is not None]
+        timed = [bred for bred in self if bred.time_ms is not None]
         return min(timed, key=_time_ms, default=self._bred[self.original])
 
     def elites(self) -> list[Bred]:
         """The fastest of each behaviour, the fastest first; the original if nothing was timed."""
         best: dict[tuple[str, ...], Bred] = {}
-        for each in self:
-            known = best.get(each.behaviour)
-            if each.time_ms is not None and (known is None or _time_ms(each) < _time_ms(known)):
-                best[each.behaviour] = each
+        for bred in self:
+            elite = best.get(bred.behaviour)
+            if bred.time_ms is not None and (elite is None or _time_ms(bred) < _time_ms(elite)):
+                best[bred.behaviour] = bred
         return sorted(best.values(), key=_time_ms) or [self._bred[self.original]]
 
     @property
     def parent_is_open(self) -> bool:
         """Whether something may come of an elite."""
-        return any(each.variant.id not in self._dry for each in self.elites())
+        return any(elite.variant.id not in self._dry for elite in self.elites())
 
     def parent(self) -> Bred | None:
         """The next one to build on; ``None`` if nothing comes of any elite.
 
         A cheat, or what is wrong, is no parent: it has no time.
         """
-        open_ = [each for each in self.elites() if each.variant.id not in self._dry]
+        open_ = [elite for elite in self.elites() if elite.variant.id not in self._dry]
         if not open_:
             return None
-        weights = [self._weight(each) for each in open_]
+        weights = [self._weight(elite) for elite in open_]
         chosen = self._random.choices(open_, weights)[0]
         self._rounds[chosen.variant.id] += 1
         return chosen
@@ -108,7 +108,7 @@ class Archive:
 
     def children(self, name: str) -> list[Bred]:
         """What was made of a variant, oldest first."""
-        return [each for each in self if each.variant.parent == name]
+        return [bred for bred in self if bred.variant.parent == name]
 
     def gain(self, bred: Bred) -> float | None:
         """Its parent's time over its own; ``None`` if either has none."""

@@ -174,10 +174,10 @@ class Breeding:
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
 
-    def known(self, variant: Variant, point: Point, found: Found) -> None:
+    def known(self, variant: Variant, point: Point, result: Found) -> None:
         """Take over what an earlier run measured."""
         self.archive.add(variant)
-        self._told(point, variant, found)
+        self._told(point, variant, result)
 
     # --------------------------------------------------------------------------------- the course
 
@@ -202,7 +202,7 @@ class Breeding:
             self.tell("original")
             self._measure(self._first)
         if (time_ms := self.archive[self.archive.original].time_ms) is not None:
-            timed = [each.variant for each in self.archive if each.time_ms is not None]
+            timed = [bred.variant for bred in self.archive if bred.time_ms is not None]
             self._rank(timed, time_ms)
 
     def _over(self) -> Stopped | None:
@@ -245,29 +245,29 @@ class Breeding:
         name = parent.variant.id
         brief = self._world.brief(parent, self.results.get(name), self._tried(parent))
         self._briefs[name] = brief
-        new = [each for each in self._asked(brief, name) if each.id not in self.archive]
+        new = [variant for variant in self._asked(brief, name) if variant.id not in self.archive]
         if not new:
             self.archive.dry(name)
-        for each in new:
-            self.archive.add(each)
-        self._rank([each for each in new if not self._refused(each)], parent.time_ms)
+        for variant in new:
+            self.archive.add(variant)
+        self._rank([variant for variant in new if not self._refused(variant)], parent.time_ms)
 
     def _asked(self, brief: Brief, parent: str) -> Iterator[Variant]:
         """What proposers make of a brief."""
         for proposer in list(self._open):
             try:
                 most = _LOOKED_AT * self._how.proposals
-                told = list(itertools.islice(proposer.propose(brief), most))
+                proposals = list(itertools.islice(proposer.propose(brief), most))
             except SolkitError as error:
                 self.notes.append(f"{proposer.name} was not asked again: {error}")
                 self._open.remove(proposer)
                 continue
-            for each in self._bandit.chosen(self._new(told), self._how.proposals):
-                yield _variant(each, parent, proposer.name)
+            for proposal in self._bandit.chosen(self._new(proposals), self._how.proposals):
+                yield _variant(proposal, parent, proposer.name)
 
     def _new(self, proposals: Sequence[Proposal]) -> list[Proposal]:
-        distinct = {variant_id(each.source): each for each in proposals}
-        return [each for name, each in distinct.items() if name not in self.archive]
+        distinct = {variant_id(proposal.source): proposal for proposal in proposals}
+        return [proposal for name, proposal in distinct.items() if name not in self.archive]
 
     def _refused(self, variant: Variant) -> bool:
         """Whether a variant is known to be wrong before it is measured."""
@@ -287,23 +287,23 @@ class Breeding:
             self.archive.note(name, why=why)
             self._bandit.tell(self.archive[name].variant.kind, None)
         best_of: dict[str, Point] = {}
-        for point in sorted(ranking.points, key=lambda each: (each.p_fail, each.mean)):
+        for point in sorted(ranking.points, key=lambda point: (point.p_fail, point.mean)):
             best_of.setdefault(point.variant, point)
         for name, best in best_of.items():
             changes = {"forecast_ms": 2.0**best.mean}
             if self.archive[name].measured == 0:
                 changes["params"] = best.configuration.params
             self.archive.note(name, **changes)
-        told = [self.archive[name].variant for name in best_of]
-        self._world.expect([(v, b) for v in told if (b := self._unchecked(v)) is not None])
+        ranked = [self.archive[name].variant for name in best_of]
+        self._world.expect([(v, b) for v in ranked if (b := self._unchecked(v)) is not None])
 
     def _tried(self, parent: Bred) -> list[Tried]:
         """What was made of a parent, and what led to it, oldest first."""
-        made = self.archive.children(parent.variant.id)
+        children = self.archive.children(parent.variant.id)
         while parent.variant.parent is not None:
-            made.insert(0, parent)
+            children.insert(0, parent)
             parent = self.archive[parent.variant.parent]
-        return [self._attempt(each) for each in made][-_MOST_TOLD:]
+        return [self._attempt(bred) for bred in children][-_MOST_TOLD:]
 
     def _attempt(self, bred: Bred) -> Tried:
         verdict = None if bred.measured == 0 else bred.verdict
@@ -344,43 +344,43 @@ class Breeding:
             return None
         return None if variant.parent is None else self._briefs.get(variant.parent)
 
-    def _told(self, point: Point, variant: Variant, found: Found) -> None:
+    def _told(self, point: Point, variant: Variant, result: Found) -> None:
         """Learn from a measurement."""
         self.measured += 1
-        self.failed += found.time_ms is None
+        self.failed += result.time_ms is None
         if point.key == self._first.key:
-            self.first_ms = found.time_ms
-        self._frontier.tell(point, found.time_ms)
-        if found.verdict in _BLAMED:
+            self.first_ms = result.time_ms
+        self._frontier.tell(point, result.time_ms)
+        if result.verdict in _BLAMED:
             self._frontier.drop(variant.id)
         before = self.archive[variant.id]
-        self._keep(before, point, found)
+        self._keep(before, point, result)
         after = self.archive[variant.id]
         if before.measured == 0 and variant.parent is not None:
             self._bandit.tell(variant.kind, self.archive.gain(after))
 
-    def _keep(self, before: Bred, point: Point, found: Found) -> None:
+    def _keep(self, before: Bred, point: Point, result: Found) -> None:
         name, best_ms = before.variant.id, self.archive.best.time_ms
         self.archive.note(name, measured=before.measured + 1)
-        is_better = found.time_ms is not None and (
-            before.time_ms is None or found.time_ms < before.time_ms
+        is_better = result.time_ms is not None and (
+            before.time_ms is None or result.time_ms < before.time_ms
         )
         if not is_better and (before.measured > 0 and before.time_ms is not None):
             return
-        gap = None if found.time_ms is None or not self._sol_ms else found.time_ms / self._sol_ms
+        gap = None if result.time_ms is None or not self._sol_ms else result.time_ms / self._sol_ms
         self.archive.note(
             name,
-            verdict=found.verdict,
+            verdict=result.verdict,
             params=point.configuration.params,
-            time_ms=found.time_ms,
+            time_ms=result.time_ms,
             gap=gap,
-            behaviour=found.behaviour,
-            why=found.why,
+            behaviour=result.behaviour,
+            why=result.why,
         )
-        if found.result is not None:
-            self.results[name] = found.result
-        if found.time_ms is not None and (best_ms is None or found.time_ms < best_ms):
-            self.trajectory.append(TuneProgress(self._world.spent_s(), found.time_ms))
+        if result.result is not None:
+            self.results[name] = result.result
+        if result.time_ms is not None and (best_ms is None or result.time_ms < best_ms):
+            self.trajectory.append(TuneProgress(self._world.spent_s(), result.time_ms))
 
     def tell(self, stage: str) -> None:
         """Show how far the search is."""

@@ -61,12 +61,12 @@ def shapes_like(shape: Shape) -> list[Shape]:
         {name: every[name] // 2 for name in sizes},
         *({name: every[name] // 2} for name in sizes),
     ]
-    found: list[Shape] = []
-    for each in changes:
-        made = {**shape, **each}
-        if min(each.values()) > 0 and made != shape and made not in found:
-            found.append(made)
-    return found
+    shapes: list[Shape] = []
+    for change in changes:
+        varied = {**shape, **change}
+        if min(change.values()) > 0 and varied != shape and varied not in shapes:
+            shapes.append(varied)
+    return shapes
 
 
 def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
@@ -79,11 +79,11 @@ def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
         archive: of the search.
         first_ms: what the original takes with the parameters in use; ``None`` if it fails.
     """
-    timed = sorted((each for each in archive if each.time_ms is not None), key=_time_ms)
+    timed = sorted((bred for bred in archive if bred.time_ms is not None), key=_time_ms)
     faster = [e for e in timed if first_ms is None or _time_ms(e) * (1 + _SLACK) < first_ms]
-    elites = {each.variant.id for each in archive.elites()}
-    faster.sort(key=lambda each: each.variant.id not in elites)
-    distinct = {each.variant.id: each for each in (*timed[:1], *faster)}
+    elites = {elite.variant.id for elite in archive.elites()}
+    faster.sort(key=lambda bred: bred.variant.id not in elites)
+    distinct = {bred.variant.id: bred for bred in (*timed[:1], *faster)}
     return sorted(list(distinct.values())[:_MOST_FINALISTS], key=_time_ms)
 
 
@@ -105,26 +105,26 @@ def practise(
         Those that were tried; one of them is taken.
     """
     order = list(shapes)
-    found: list[Finalist] = []
+    finalists: list[Finalist] = []
     for rival in rivals:
         tried = _tried(original, rival, order, measure)
-        found.append(tried)
+        finalists.append(tried)
         if not _is_slower(tried.loss):
             break
         worst = tried.practised[-1].shape  # the next one may well be slower there, too
         order.sort(key=lambda shape: shape is not worst)
-    taken = min(found, key=lambda each: each.loss)
-    return tuple(replace(each, taken=each is taken) for each in found)
+    taken = min(finalists, key=lambda finalist: finalist.loss)
+    return tuple(replace(finalist, taken=finalist is taken) for finalist in finalists)
 
 
 def _tried(original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure) -> Finalist:
     """A finalist at practice shapes, up to the first at which it is slower."""
     practised: list[Practised] = []
     for shape in shapes:
-        if (found := _beside(original, rival, shape, measure)) is None:
+        if (outcome := _beside(original, rival, shape, measure)) is None:
             continue
-        practised.append(found)
-        if _is_slower(found.loss):
+        practised.append(outcome)
+        if _is_slower(outcome.loss):
             break
     return Finalist(rival.variant.id, rival.params, _time_ms(rival), tuple(practised))
 
@@ -134,17 +134,17 @@ def _beside(original: Bred, rival: Bred, shape: Shape, measure: Measure) -> Prac
     base_ms = measure(original, shape, 0).time_ms
     if base_ms is None:
         return None
-    found = measure(rival, shape, 0)
-    if found.verdict in _SAYS_NOTHING:
+    outcome = measure(rival, shape, 0)
+    if outcome.verdict in _SAYS_NOTHING:
         return None
-    if found.time_ms is None:
-        return Practised(shape, found.verdict, None)
-    ratio = found.time_ms / base_ms
+    if outcome.time_ms is None:
+        return Practised(shape, outcome.verdict, None)
+    ratio = outcome.time_ms / base_ms
     if 1 + _SLACK < ratio < 1 + _CLEAR:
         again_ms, base_again_ms = (measure(e, shape, 1).time_ms for e in (rival, original))
         if again_ms is not None and base_again_ms is not None:  # what disturbs only adds time
-            ratio = min(found.time_ms, again_ms) / min(base_ms, base_again_ms)
-    return Practised(shape, found.verdict, ratio)
+            ratio = min(outcome.time_ms, again_ms) / min(base_ms, base_again_ms)
+    return Practised(shape, outcome.verdict, ratio)
 
 
 def _is_slower(loss: float) -> bool:

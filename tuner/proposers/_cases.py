@@ -63,10 +63,10 @@ def sizes_to_try(
     shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
 ) -> tuple[Sized, ...]:
     """The sizes to try for a problem measured at `shape`, no two alike."""
-    found: dict[tuple[tuple[tuple[str, Value], ...], float], Sized] = {}
-    for each in _all(shape, list(held_out)):
-        found.setdefault((tuple(each.shape.items()), each.offset), each)
-    return tuple(found.values())
+    distinct: dict[tuple[tuple[tuple[str, Value], ...], float], Sized] = {}
+    for sized in _all(shape, list(held_out)):
+        distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
+    return tuple(distinct.values())
 
 
 def even_sizes(
@@ -77,16 +77,16 @@ def even_sizes(
     The last two keep the largest sizes as they are, one at a time.
     """
     small = _halved(shape)
-    found = [Sized(small, "scaled down")]
+    sizes = [Sized(small, "scaled down")]
     for name in sorted(_sizes(shape), key=lambda name: -_sizes(shape)[name])[:2]:
-        found.append(Sized({**small, name: shape[name]}, f"with {name} as it is"))
-    found += [
+        sizes.append(Sized({**small, name: shape[name]}, f"with {name} as it is"))
+    sizes += [
         Sized(_halved({**shape, **other}), "at a held-out shape, scaled down")
         for other in list(held_out)[:1]
     ]
     unlike: dict[tuple[tuple[str, Value], ...], Sized] = {}
-    for each in found:
-        unlike.setdefault(tuple(each.shape.items()), each)
+    for sized in sizes:
+        unlike.setdefault(tuple(sized.shape.items()), sized)
     return tuple(unlike.values())
 
 

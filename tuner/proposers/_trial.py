@@ -110,18 +110,18 @@ def prepare(
     _arrange()
     loaded = load(kernel, problem if problem != kernel else None)
     held_out = loaded.description.problem.held_out_shapes
-    found: list[_Case] = []
+    cases: list[_Case] = []
     failures: list[str] = []
     for sized in sizes_to_try(loaded.full_shape(shape), held_out):
         for narrow in (False, True):
             try:
-                found.append(_case(loaded, dict(params), sized, narrow))
+                cases.append(_case(loaded, dict(params), sized, narrow))
                 break
             except Exception as error:  # user code in an interpreter that lacks some operations
                 failures.append(f"{sized.describe()}: {_said(error)}")
     saved = io.BytesIO()
-    torch.save([asdict(case) for case in found], saved)
-    return "" if found else failures[0], saved.getvalue()
+    torch.save([asdict(case) for case in cases], saved)
+    return "" if cases else failures[0], saved.getvalue()
 
 
 def _case(loaded: LoadedKernel, params: dict[str, Value], sized: Sized, narrow: bool) -> _Case:
@@ -146,7 +146,7 @@ def judge(problem: str, variant: str, saved: bytes) -> tuple[str, str]:
         ``"right"``, ``"wrong"`` or ``"unchecked"``, and the reason.
     """
     _arrange()
-    cases = [_Case(**each) for each in torch.load(io.BytesIO(saved), weights_only=True)]
+    cases = [_Case(**fields) for fields in torch.load(io.BytesIO(saved), weights_only=True)]
     loaded = load(variant, problem)
     judged, whole = 0, 0
     for case in cases:
@@ -213,8 +213,8 @@ def _workload(
 ) -> Workload:
     seed_everything(_SEED)
     workload = loaded.workload(sized.shape, params, "cpu")
-    wanted = (workload.args, dict(workload.kwargs))
-    args, kwargs = tree_map(lambda leaf: _input(leaf, sized.offset, narrow), wanted)
+    arguments = (workload.args, dict(workload.kwargs))
+    args, kwargs = tree_map(lambda leaf: _input(leaf, sized.offset, narrow), arguments)
     return replace(workload, args=args, kwargs=kwargs)
 
 

@@ -112,7 +112,7 @@ class Reader:
         kernels = jitted(kept.tree)
         if not kernels:
             raise RefusedError(Reason.NO_JIT, "the file has no function with @triton.jit")
-        used = set().union(*(used_by(each) for each in kept.tree.body))
+        used = set().union(*(used_by(statement) for statement in kept.tree.body))
         if not kernels & used and self.entry in ("def kernel", "class ModelNew"):
             text = f"nothing launches {', '.join(sorted(kernels))}"
             raise RefusedError(Reason.NO_JIT, text)
@@ -133,15 +133,15 @@ def _block(text: str) -> tuple[str, list[str]]:
     rest: list[str] = []
     fence = ""
     for line in text.split("\n"):
-        found = _FENCE.match(line) if len(line) < 100 else None
+        match = _FENCE.match(line) if len(line) < 100 else None
         if fence:
-            closes = found and not found[2].strip() and found[1].startswith(fence)
+            closes = match and not match[2].strip() and match[1].startswith(fence)
             fence = "" if closes else fence
             if not closes:
                 blocks[-1][1].append(line)
-        elif found:
-            fence = found[1]
-            blocks.append((found[2].strip().lower(), []))
+        elif match:
+            fence = match[1]
+            blocks.append((match[2].strip().lower(), []))
         else:
             rest.append(line)
     return _only(blocks, bool(fence)), rest
@@ -165,12 +165,12 @@ def _only(blocks: list[tuple[str, list[str]]], is_open: bool) -> str:
 
 
 def _intent(lines: list[str]) -> str:
-    found = [line.strip() for line in lines if line.strip().startswith("INTENT:")]
-    if len(found) != 1:
-        text = f"the answer has {len(found)} lines that start with INTENT:; one is expected"
+    intents = [line.strip() for line in lines if line.strip().startswith("INTENT:")]
+    if len(intents) != 1:
+        text = f"the answer has {len(intents)} lines that start with INTENT:; one is expected"
         raise RefusedError(Reason.NO_INTENT, text)
-    text = " ".join(found[0].removeprefix("INTENT:").split())
-    text = "".join(each for each in text if each.isprintable())[:_MOST_INTENT]
+    text = " ".join(intents[0].removeprefix("INTENT:").split())
+    text = "".join(character for character in text if character.isprintable())[:_MOST_INTENT]
     if not text.strip():
         raise RefusedError(Reason.NO_INTENT, "the intent is empty")
     return text.strip()

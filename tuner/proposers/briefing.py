@@ -52,9 +52,9 @@ def messages_for(brief: Brief, entry: str, version: str = PROMPT_VERSION) -> tup
 @lru_cache
 def _prompt(version: str, name: str) -> Template:
     folder = resources.files("solkit.tuner.proposers").joinpath("prompts")
-    known = sorted(each.name for each in folder.iterdir() if each.is_dir())
-    if version not in known:
-        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(known)}")
+    versions = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    if version not in versions:
+        raise InputError(f"no prompts of version {version!r}; there are: {', '.join(versions)}")
     return Template((folder / version / name).read_text(encoding="utf-8"))
 
 
@@ -80,7 +80,7 @@ def _reference(source: str | None) -> str:
 
 def _fenced(source: str) -> str:
     """Code in a fence that nothing in it can close."""
-    longest = max((len(each) for each in re.findall("`+", source)), default=0)
+    longest = max((len(run) for run in re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{source.rstrip()}\n{fence}"
 
@@ -97,11 +97,12 @@ def _device(device: Device) -> Iterable[str]:
         f"may have {binary_bytes(limits.shared_per_block_bytes)}."
     )
     yield "Ceilings:"
-    for name, each in device.ceilings.items():
-        clock = f" at {each.clock_mhz:g} MHz" if each.clock_mhz else ""
-        yield f"- {name}: {amount(each.value, each.unit)}{clock} ({each.source[:_MOST_SOURCE]})"
-    for name, each in device.calibrated.items():
-        yield f"- {name}, measured on this GPU: {amount(each.value, each.unit)}"
+    for name, ceiling in device.ceilings.items():
+        clock = f" at {ceiling.clock_mhz:g} MHz" if ceiling.clock_mhz else ""
+        source = ceiling.source[:_MOST_SOURCE]
+        yield f"- {name}: {amount(ceiling.value, ceiling.unit)}{clock} ({source})"
+    for name, ceiling in device.calibrated.items():
+        yield f"- {name}, measured on this GPU: {amount(ceiling.value, ceiling.unit)}"
 
 
 def _measured(brief: Brief) -> Iterable[str]:
@@ -116,27 +117,27 @@ def _measured(brief: Brief) -> Iterable[str]:
     if result.measurement is not None:
         seen = result.measurement
         yield f"Measured: {duration(seen.median_ms)} ({seen.method})."
-    yield from (f"Error: {_short(each)}" for each in result.errors)
+    yield from (f"Error: {_short(error)}" for error in result.errors)
 
 
 def _bound(bound: Bound) -> Iterable[str]:
     yield f"{duration(bound.time_ms)}, limited by {bound.limiter}, inputs {bound.protocol}."
-    for each in bound.resources:
+    for resource in bound.resources:
         yield (
-            f"- {each.name}: {amount(each.amount, each.unit)} at "
-            f"{amount(each.ceiling, f'{each.unit}/s')}: {duration(each.time_ms)}"
+            f"- {resource.name}: {amount(resource.amount, resource.unit)} at "
+            f"{amount(resource.ceiling, f'{resource.unit}/s')}: {duration(resource.time_ms)}"
         )
-    yield from (f"- Assumed: {_short(each)}" for each in bound.assumptions)
+    yield from (f"- Assumed: {_short(assumption)}" for assumption in bound.assumptions)
 
 
 def _gap(gap: Gap) -> Iterable[str]:
     kind = "measured" if gap.measured else "modelled"
     times = f"{gap.time_ms / gap.sol_ms:.2f} times" if gap.sol_ms else "more than"
     yield f"The {kind} time, {duration(gap.time_ms)}, is {times} the least time. Its factors:"
-    free = [each.name for each in gap.factors if abs(each.factor - 1) < _TELLING]
-    for each in gap.factors:
-        if each.name not in free:
-            yield f"- {each.name}: {each.factor:.3f}. {_short(each.evidence)}{_cause(each)}"
+    free = [factor.name for factor in gap.factors if abs(factor.factor - 1) < _TELLING]
+    for factor in gap.factors:
+        if factor.name not in free:
+            yield f"- {factor.name}: {factor.factor:.3f}. {_short(factor.evidence)}{_cause(factor)}"
     if free:
         yield f"- Without cost: {', '.join(free)}."
 
@@ -149,11 +150,11 @@ def _cause(factor: GapFactor) -> str:
 def _launches(result: Result) -> Iterable[str]:
     kernels = result.analysis.kernels
     yield f"Distinct launches in one call: {len(kernels)}."
-    for each in kernels[:_MOST_LAUNCHES]:
-        yield from _launch(each)
+    for kernel in kernels[:_MOST_LAUNCHES]:
+        yield from _launch(kernel)
     for output in result.analysis.written:
         yield f"Output: {output.bytes} B, of which {output.written_bytes} B are written."
-    yield from (f"Note: {_short(each)}" for each in result.analysis.notes)
+    yield from (f"Note: {_short(note)}" for note in result.analysis.notes)
 
 
 def _launch(kernel: KernelAnalysis) -> Iterable[str]:
@@ -196,12 +197,12 @@ def _demand(kernel: KernelAnalysis) -> Iterable[str]:
         f"{amount(demand.dram_write_bytes, 'B')}; L2: reads {amount(demand.l2_read_bytes, 'B')}, "
         f"writes {amount(demand.l2_write_bytes, 'B')}"
     )
-    largest = sorted(demand.accesses, key=lambda each: -each.sectors)[:_MOST_ACCESSES]
-    for each in largest:
+    largest = sorted(demand.accesses, key=lambda access: -access.sectors)[:_MOST_ACCESSES]
+    for access in largest:
         yield (
-            f"{each.kind} of {each.argument or 'unknown'} at {each.line or 'unknown'}: moves "
-            f"{amount(each.sector_bytes, 'B')}, needs {amount(each.requested_bytes, 'B')}, "
-            f"distinct {amount(each.unique_bytes, 'B')}, {each.vector_bytes} B an instruction"
+            f"{access.kind} of {access.argument or 'unknown'} at {access.line or 'unknown'}: moves "
+            f"{amount(access.sector_bytes, 'B')}, needs {amount(access.requested_bytes, 'B')}, "
+            f"distinct {amount(access.unique_bytes, 'B')}, {access.vector_bytes} B an instruction"
         )
 
 
@@ -217,7 +218,7 @@ def _tried(tried: Tried) -> str:
 
 
 def _listed(sentences: Iterable[str]) -> str:
-    return "\n".join(f"- {_short(each)}" for each in sentences)
+    return "\n".join(f"- {_short(sentence)}" for sentence in sentences)
 
 
 def _short(text: str) -> str:

@@ -90,18 +90,18 @@ class InductorSettings:
         """One further decision the other way; none for files that others wrote."""
         if (own := self._settings.get(brief.source)) is None:
             return
-        open_to = [each for each in CHOICES if not each.settings.keys() <= own.keys()]
-        open_to = [each for each in open_to if each.least_sms <= self.sm_count]
-        asked = [{**own, **each.settings} for each in open_to]
+        open_to = [choice for choice in CHOICES if not choice.settings.keys() <= own.keys()]
+        open_to = [choice for choice in open_to if choice.least_sms <= self.sm_count]
+        all_settings = [{**own, **choice.settings} for choice in open_to]
         pool = ThreadPoolExecutor(len(CHOICES))  # each thread waits for a process of its own
         try:
-            made = list(pool.map(self._compiled, asked))
+            texts = list(pool.map(self._compiled, all_settings))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-        found: set[str] = {brief.source, self.first}
-        for choice, settings, text in zip(open_to, asked, made, strict=True):
-            if text is not None and text not in found:
-                found.add(text)
+        seen: set[str] = {brief.source, self.first}
+        for choice, settings, text in zip(open_to, all_settings, texts, strict=True):
+            if text is not None and text not in seen:
+                seen.add(text)
                 self._settings.setdefault(text, settings)
                 yield Proposal(text, choice.kind, choice.intent)
 

@@ -123,8 +123,8 @@ class LanguageModel:
                 yield self._proposal(answer, request)
 
     def _proposal(self, answer: Answer, request: Request) -> Proposal:
-        made = f"prompt {self._prompt}, exchange {request.digest[:12]}"
-        why = f"Written by {self.name} ({made}); nothing has run it."
+        origin = f"prompt {self._prompt}, exchange {request.digest[:12]}"
+        why = f"Written by {self.name} ({origin}); nothing has run it."
         return Proposal(answer.source, "llm", answer.intent, why=why)
 
 
@@ -136,7 +136,7 @@ def _reader(brief: Brief) -> Reader:
 
 
 def _read(reader: Reader, text: str) -> ParsedAnswer[Answer] | Unread:
-    found = reader.read(text)
-    if isinstance(found, Answer):
-        return ParsedAnswer(found)
-    return Unread(found.reason.value, found.why)
+    answer = reader.read(text)
+    if isinstance(answer, Answer):
+        return ParsedAnswer(answer)
+    return Unread(answer.reason.value, answer.why)

@@ -77,7 +77,7 @@ class Original:
         used = set().union(*(used_by(s) for n in self._protected for s, _ in self._bound[n]), ())
         self._builtins = {name for name in used - self._bound.keys() if hasattr(builtins, name)}
         self._private = (NAMES - _MAY_BE_USED) & self.names
-        self._texts = {ast.dump(each) for each in self.tree.body}
+        self._texts = {ast.dump(statement) for statement in self.tree.body}
 
     def keep(self, source: str) -> Kept:
         """The answer with what it lacks of the problem.
@@ -89,37 +89,37 @@ class Original:
         self._compare(tree)
         whole = self._spliced(source, tree)
         tree = tree if whole is source else parsed(whole)
-        own = tuple(each for each in tree.body if ast.dump(each) not in self._texts)
+        own = tuple(statement for statement in tree.body if ast.dump(statement) not in self._texts)
         for statement in own:
             self._check_use(statement)
         return Kept(whole, tree, own)
 
     def is_unchanged(self, tree: ast.Module) -> bool:
         """Whether an answer has the parent's code."""
-        mine = [ast.dump(each) for each in self.tree.body if not is_main_guard(each)]
+        mine = [ast.dump(statement) for statement in self.tree.body if not is_main_guard(statement)]
         return sorted(mine) == sorted(map(ast.dump, tree.body))
 
     def _closure(self) -> dict[str, list[str]]:
         """The protected names with what binds them."""
-        found: dict[str, list[str]] = {}
+        closure: dict[str, list[str]] = {}
         todo = [name for name in NAMES if name in self._bound]
         for statement in self._actions():
             todo += used_by(statement) & self._bound.keys()
         while todo:
             name = todo.pop()
-            if name not in found:
-                found[name] = _texts(self._bound[name])
+            if name not in closure:
+                closure[name] = _texts(self._bound[name])
                 for statement, _ in self._bound[name]:
                     todo += used_by(statement) & self._bound.keys()
-        return found
+        return closure
 
     def _is_mutable(self, name: str) -> bool:
         """Whether a name is bound to a list or the like, which any function may change."""
         values = [getattr(statement, "value", None) for statement, _ in self._bound[name]]
-        made = [
+        makers = [
             v.func.id for v in values if isinstance(v, ast.Call) and isinstance(v.func, ast.Name)
         ]
-        return any(isinstance(v, _CONTAINERS) for v in values) or not _MAKERS.isdisjoint(made)
+        return any(isinstance(v, _CONTAINERS) for v in values) or not _MAKERS.isdisjoint(makers)
 
     def _actions(self) -> Iterator[ast.stmt]:
         """Statements that bind nothing and run at import."""
@@ -128,61 +128,65 @@ class Original:
                 yield statement
 
     def _compare(self, tree: ast.Module) -> None:
-        found = _bindings(tree)
+        bound = _bindings(tree)
         for name, texts in self._protected.items():
-            if name in found and _texts(found[name]) != texts:
-                line = found[name][0][0].lineno
+            if name in bound and _texts(bound[name]) != texts:
+                line = bound[name][0][0].lineno
                 text = f"line {line} changes `{name}`, which belongs to the problem"
                 raise RefusedError(Reason.PROBLEM, text)
-        for name in sorted(self._builtins & found.keys()):
-            text = f"line {found[name][0][0].lineno} replaces {name}(), which the problem uses"
+        for name in sorted(self._builtins & bound.keys()):
+            text = f"line {bound[name][0][0].lineno} replaces {name}(), which the problem uses"
             raise RefusedError(Reason.PROBLEM, text)
-        for name in (NAMES & found.keys()) - self._protected.keys():
-            if _texts(found[name]) != _texts(self._elsewhere.get(name, [])):
-                text = f"line {found[name][0][0].lineno} adds `{name}`, which the problem lacks"
+        for name in (NAMES & bound.keys()) - self._protected.keys():
+            if _texts(bound[name]) != _texts(self._elsewhere.get(name, [])):
+                text = f"line {bound[name][0][0].lineno} adds `{name}`, which the problem lacks"
                 raise RefusedError(Reason.PROBLEM, text)
-        self._compare_launch(found)
+        self._compare_launch(bound)
 
-    def _compare_launch(self, found: dict[str, list[tuple[ast.stmt, str]]]) -> None:
+    def _compare_launch(self, bound: dict[str, list[tuple[ast.stmt, str]]]) -> None:
         """LAUNCH describes a plain Triton module: inputs and outputs are the problem's."""
-        if "LAUNCH" in found:
-            mine = [_launch(each) for each, _ in self._bound.get("LAUNCH", ())]
-            theirs = [_launch(each) for each, _ in found["LAUNCH"]]
+        if "LAUNCH" in bound:
+            mine = [_launch(statement) for statement, _ in self._bound.get("LAUNCH", ())]
+            theirs = [_launch(statement) for statement, _ in bound["LAUNCH"]]
             if mine != theirs or None in theirs:
                 raise RefusedError(Reason.PROBLEM, "LAUNCH changes more than constants and grid")
 
     def _spliced(self, source: str, tree: ast.Module) -> str:
         """The source with the protected statements that it lacks, after its docstring."""
-        there = {ast.dump(each) for each in tree.body}
+        there = {ast.dump(statement) for statement in tree.body}
         bound = _bindings(tree)
-        missing = [each for each in self._wanted() if not _is_there(each, there, bound)]
+        missing = [
+            statement for statement in self._wanted() if not _is_there(statement, there, bound)
+        ]
         if "LAUNCH" in self._bound and "LAUNCH" not in bound:
-            missing += [each for each, _ in self._bound["LAUNCH"]]
+            missing += [statement for statement, _ in self._bound["LAUNCH"]]
         if not missing:
             return source
         missing = self._with_needs(missing)
         lines, text = source.split("\n"), self._source.split("\n")
-        parts = ["\n".join(text[_start(each) - 1 : each.end_lineno]) for each in missing]
+        parts = [
+            "\n".join(text[_start(statement) - 1 : statement.end_lineno]) for statement in missing
+        ]
         at = _after_header(tree)
         return "\n".join([*lines[:at], *parts, *lines[at:]])
 
     def _with_needs(self, missing: list[ast.stmt]) -> list[ast.stmt]:
         """Statements with those that they use, which the answer may define only further down."""
-        found: set[int] = set()
+        needed: set[int] = set()
         todo = list(missing)
         while todo:
-            each = todo.pop()
-            if id(each) not in found:
-                found.add(id(each))
-                names = used_by(each) & self._bound.keys()
+            statement = todo.pop()
+            if id(statement) not in needed:
+                needed.add(id(statement))
+                names = used_by(statement) & self._bound.keys()
                 todo += [statement for name in names for statement, _ in self._bound[name]]
-        return [each for each in self.tree.body if id(each) in found]
+        return [statement for statement in self.tree.body if id(statement) in needed]
 
     def _wanted(self) -> list[ast.stmt]:
         """The protected statements, in the parent's order."""
-        wanted = {id(s) for name in self._protected for s, _ in self._bound[name]}
-        wanted |= {id(s) for s in self._actions()}
-        return [each for each in self.tree.body if id(each) in wanted]
+        needed = {id(s) for name in self._protected for s, _ in self._bound[name]}
+        needed |= {id(s) for s in self._actions()}
+        return [statement for statement in self.tree.body if id(statement) in needed]
 
     def _check_use(self, statement: ast.stmt) -> None:
         """Nothing of the candidate's writes to the problem, or looks its answers up."""
@@ -229,12 +233,12 @@ _Bindings = dict[str, list[tuple[ast.stmt, str]]]
 
 def _bindings(tree: ast.Module) -> _Bindings:
     """For each top-level name the statements that bind it, with `bound_by`'s texts."""
-    found: _Bindings = defaultdict(list)
+    bindings: _Bindings = defaultdict(list)
     for statement in tree.body:
         if not is_main_guard(statement):
             for name, text in bound_by(statement).items():
-                found[name].append((statement, text))
-    return dict(found)
+                bindings[name].append((statement, text))
+    return dict(bindings)
 
 
 def _texts(bindings: list[tuple[ast.stmt, str]]) -> list[str]:
@@ -267,7 +271,7 @@ def _launch(statement: ast.stmt) -> dict[str, str] | None:
 def _start(statement: ast.stmt) -> int:
     """The first line of a statement, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in decorators)])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _after_header(tree: ast.Module) -> int:
@@ -285,11 +289,11 @@ def _after_header(tree: ast.Module) -> int:
 def _without_main_guard(source: str) -> tuple[str, ast.Module]:
     """A source without the part that only a script runs, and its tree."""
     tree = read(source)
-    guards = [each for each in tree.body if is_main_guard(each)]
+    guards = [statement for statement in tree.body if is_main_guard(statement)]
     if not guards:
         return source, tree
     lines = source.split("\n")
-    for each in guards:
-        last = each.end_lineno or each.lineno
-        lines[each.lineno - 1 : last] = [""] * (last - each.lineno + 1)
+    for guard in guards:
+        last = guard.end_lineno or guard.lineno
+        lines[guard.lineno - 1 : last] = [""] * (last - guard.lineno + 1)
     return "\n".join(lines), parsed("\n".join(lines))

@@ -109,8 +109,8 @@ def _check_character(character: str, line: int) -> None:
 
 def _names_coding(comment: str) -> bool:
     """Whether Python would take a comment for an encoding declaration other than UTF-8."""
-    _, found, name = comment.replace("=", ":").partition("coding:")
-    return bool(found) and not name.strip().lower().startswith(("utf-8", "utf8"))
+    _, marker, name = comment.replace("=", ":").partition("coding:")
+    return bool(marker) and not name.strip().lower().startswith(("utf-8", "utf8"))
 
 
 def _check_tokens(source: str) -> None:

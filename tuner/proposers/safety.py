@@ -71,18 +71,18 @@ _ALLOWED_METHODS = {"__init__", "__call__", "__repr__", "__post_init__"}
 _TRICKS = ("__class__", "__globals__", "__builtins__", "__subclasses__", "__import__", "__dict__")
 
 
-def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: Meanings) -> None:
+def check_safe(own: Iterable[ast.stmt], tree: ast.Module, meanings: Meanings) -> None:
     """Check the statements of an answer that its parent does not have.
 
     Args:
         own: those statements.
         tree: the whole file, whose imports give names their meaning.
-        known: what the parent imports, by name; an answer may import it too.
+        meanings: what the parent imports, by name; an answer may import it too.
 
     Raises:
         RefusedError: one of them may do what no kernel needs.
     """
-    seen = _Seen(tree, known)
+    seen = _Seen(tree, meanings)
     for name, fulls in seen.meaning.items():
         if len(fulls) > _MOST_MEANINGS:  # each use is checked under each
             raise RefusedError(Reason.UNSAFE, f"imports bind {name} to {len(fulls)} things")
@@ -97,9 +97,9 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, known: Meanings) -> No
 class _Seen:
     """What a file's names mean, and which may be imported."""
 
-    def __init__(self, tree: ast.Module, known: Meanings) -> None:
+    def __init__(self, tree: ast.Module, meanings: Meanings) -> None:
         nodes = list(ast.walk(tree))
-        self.known = set().union(*known.values())
+        self.known = set().union(*meanings.values())
         self.meaning = imports(nodes)
         every = set().union(*self.meaning.values())
         self.roots = {full.partition(".")[0] for full in every}
@@ -122,8 +122,8 @@ def _at_import(statement: ast.stmt) -> Iterator[str]:
     defines = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.AnnAssign, ast.Assign)
     if isinstance(statement, (ast.Try, ast.If)):
         bodies = [statement.body, statement.orelse, getattr(statement, "finalbody", [])]
-        bodies += [each.body for each in getattr(statement, "handlers", [])]
-        for inner in (each for body in bodies for each in body):
+        bodies += [handler.body for handler in getattr(statement, "handlers", [])]
+        for inner in (statement for body in bodies for statement in body):
             yield from _at_import(inner)
     elif not (is_text or isinstance(statement, (*defines, ast.Pass, ast.Assert))):
         yield "runs code at import: a kernel file only defines things"
@@ -247,12 +247,12 @@ def _lookup(node: ast.AST) -> str:
 def _of_lookup(call: ast.Call, seen: _Seen) -> Iterator[str]:
     """``getattr`` and ``hasattr`` take a plain name that would be allowed with a dot."""
     name = _lookup(call)
-    wanted = call.args[1] if name and len(call.args) > 1 else None
+    attribute = call.args[1] if name and len(call.args) > 1 else None
     if not name:
         return
-    if not (isinstance(wanted, ast.Constant) and isinstance(wanted.value, str)):
+    if not (isinstance(attribute, ast.Constant) and isinstance(attribute.value, str)):
         yield f"uses {name} with a name that is not written out"
-    elif wanted.value.startswith("_"):
-        yield f"looks up the private {wanted.value}"
+    elif attribute.value.startswith("_"):
+        yield f"looks up the private {attribute.value}"
     else:
-        yield from _of_attribute(ast.Attribute(call.args[0], wanted.value, ast.Load()), seen)
+        yield from _of_attribute(ast.Attribute(call.args[0], attribute.value, ast.Load()), seen)

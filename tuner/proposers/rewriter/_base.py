@@ -70,17 +70,17 @@ class Facts:
         if self.brief.result is None:
             return None
         launches = (kernel.launch for kernel in self.brief.result.analysis.own)
-        grids = [math.prod(each.grid) for each in launches if each.name == function]
+        grids = [math.prod(launch.grid) for launch in launches if launch.name == function]
         return min(grids) if grids else None
 
     def because(self, *names: str) -> str:
         """The largest of these factors as a clause; empty if none matters."""
         if self._gap is None:
             return ""
-        found = [f for f in self._gap.factors if f.name in names and f.factor > 1.02]
-        if not found:
+        factors = [f for f in self._gap.factors if f.name in names and f.factor > 1.02]
+        if not factors:
             return ""
-        largest = max(found, key=lambda factor: factor.factor)
+        largest = max(factors, key=lambda factor: factor.factor)
         return f" ({largest.name} costs {largest.factor:.2f}x)"
 
 

@@ -90,18 +90,18 @@ def changed_tree(
     body: list[cst.BaseStatement | cst.SimpleStatementLine] = []
     swaps = {id(old): list(new) for old, new in launches}
     for statement in text.tree.body:
-        made: cst.CSTNode = statement
+        rewritten: cst.CSTNode = statement
         if isinstance(statement, cst.FunctionDef):
             new = (functions or {}).get(statement.name.value, statement)
             if new is None:
                 continue
-            made = with_each(new, swaps) if swaps else new
-        body.append(cast(cst.BaseStatement, made))
+            rewritten = with_each(new, swaps) if swaps else new
+        body.append(cast(cst.BaseStatement, rewritten))
         if isinstance(statement, cst.FunctionDef):
             body += (added or {}).get(statement.name.value, [])
     tree = text.tree.with_changes(body=body)
-    for each in parameters:
-        tree = _with_parameter(tree, each)
+    for parameter in parameters:
+        tree = _with_parameter(tree, parameter)
     return tree
 
 
@@ -111,7 +111,7 @@ def in_statement(
     pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]],
 ) -> cst.Module:
     """The module with parts of one of its statements, each found by identity, replaced."""
-    body = [replace_each(each, pairs) if each is statement else each for each in tree.body]
+    body = [replace_each(other, pairs) if other is statement else other for other in tree.body]
     return tree.with_changes(body=body)
 
 
@@ -139,9 +139,9 @@ def with_params(
     head = f"def {node.name.value}({', '.join(params)}):"
     if len(head) > _WIDTH:
         head = f"def {node.name.value}(\n" + "".join(f"    {p},\n" for p in params) + "):"
-    made = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
+    header = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
     return node.with_changes(
-        params=made.params, whitespace_before_params=made.whitespace_before_params
+        params=header.params, whitespace_before_params=header.whitespace_before_params
     )
 
 
@@ -173,8 +173,8 @@ def launch_line(
 
 def arguments_of(launch: Launch) -> dict[str, str]:
     """A launch's arguments as code, in the order of the function's parameters."""
-    given = launch.arguments
-    return {p: code(given[p]) for p in launch.function.params if p in given}
+    arguments = launch.arguments
+    return {p: code(arguments[p]) for p in launch.function.params if p in arguments}
 
 
 def options_of(launch: Launch) -> dict[str, str]:
@@ -203,37 +203,37 @@ def guarded(
 # ------------------------------------------------------------------------------- parameters
 
 
-def parameter(launch: Launch, text: KernelText, wanted: Parameter) -> Parameter:
+def parameter(launch: Launch, text: KernelText, requested: Parameter) -> Parameter:
     """The parameter under a name that is free in the launcher."""
     taken = {p.name.value for p in launch.launcher.params.kwonly_params}
-    free = wanted.name if wanted.name not in taken else text.fresh(wanted.name)
-    return Parameter(free, wanted.default, wanted.values)
+    free = requested.name if requested.name not in taken else text.fresh(requested.name)
+    return Parameter(free, requested.default, requested.values)
 
 
-def _with_parameter(tree: cst.Module, wanted: Parameter) -> cst.Module:
+def _with_parameter(tree: cst.Module, parameter: Parameter) -> cst.Module:
     launcher = next(
-        each
-        for each in tree.body
-        if isinstance(each, cst.FunctionDef) and each.name.value == "kernel"
+        statement
+        for statement in tree.body
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == "kernel"
     )
-    made = launcher.with_changes(params=_with_keyword(launcher.params, wanted))
-    tree = in_statement(tree, launcher, [(launcher, made)])
-    return _with_values(tree, wanted)
+    extended = launcher.with_changes(params=_with_keyword(launcher.params, parameter))
+    tree = in_statement(tree, launcher, [(launcher, extended)])
+    return _with_values(tree, parameter)
 
 
-def _with_keyword(params: cst.Parameters, wanted: Parameter) -> cst.Parameters:
+def _with_keyword(params: cst.Parameters, parameter: Parameter) -> cst.Parameters:
     """Parameters with a keyword-only one, or with its new default."""
     keyword = list(params.kwonly_params)
-    default = expression(str(wanted.default))
+    default = expression(str(parameter.default))
     for index, param in enumerate(keyword):
-        if param.name.value == wanted.name:
+        if param.name.value == parameter.name:
             keyword[index] = param.with_changes(default=default)
             return params.with_changes(kwonly_params=keyword)
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
     if keyword and not isinstance(keyword[-1].comma, cst.Comma):
         comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
         keyword[-1] = keyword[-1].with_changes(comma=comma)
-    keyword.append(cst.Param(cst.Name(wanted.name), default=default, equal=equal))
+    keyword.append(cst.Param(cst.Name(parameter.name), default=default, equal=equal))
     star = params.star_arg
     if not isinstance(star, (cst.Param, cst.ParamStar)):
         star = cst.ParamStar()
@@ -249,22 +249,24 @@ def with_defaults(text: KernelText, values: Mapping[str, Value]) -> str:
         else param
         for param in params.kwonly_params
     ]
-    made = text.launcher.with_changes(params=params.with_changes(kwonly_params=keyword))
-    return text_of(in_statement(text.tree, text.launcher, [(text.launcher, made)]))
+    changed = text.launcher.with_changes(params=params.with_changes(kwonly_params=keyword))
+    return text_of(in_statement(text.tree, text.launcher, [(text.launcher, changed)]))
 
 
-def _with_values(tree: cst.Module, wanted: Parameter) -> cst.Module:
+def _with_values(tree: cst.Module, parameter: Parameter) -> cst.Module:
     for statement in tree.body:
-        made = assignment(statement)
-        if made is not None and made.target == "SPACE":
-            if not isinstance(made.value, cst.Dict):
+        binding = assignment(statement)
+        if binding is not None and binding.target == "SPACE":
+            if not isinstance(binding.value, cst.Dict):
                 return tree
-            extended = _extended(statement, made.value, wanted)
+            extended = _extended(statement, binding.value, parameter)
             return in_statement(tree, statement, [(statement, extended)])
-    space = line(f'SPACE = {{"{wanted.name}": {_listed(wanted.values, wanted.default)}}}')
+    space = line(f'SPACE = {{"{parameter.name}": {_listed(parameter.values, parameter.default)}}}')
     body = list(tree.body)
     place = next(
-        i for i, each in enumerate(body) if isinstance(each, (cst.FunctionDef, cst.ClassDef))
+        i
+        for i, statement in enumerate(body)
+        if isinstance(statement, (cst.FunctionDef, cst.ClassDef))
     )
     return tree.with_changes(body=[*body[:place], space, *body[place:]])
 
@@ -274,7 +276,7 @@ def _listed(values: Iterable[int], default: int) -> str:
 
 
 def _extended(
-    statement: cst.BaseStatement, space: cst.Dict, wanted: Parameter
+    statement: cst.BaseStatement, space: cst.Dict, parameter: Parameter
 ) -> cst.BaseStatement:
     """The assignment of SPACE with one parameter more, or more values of it."""
     entries: dict[str, str] = {}
@@ -282,10 +284,10 @@ def _extended(
         if not isinstance(element, cst.DictElement):
             return statement
         entries[code(element.key)] = code(element.value)
-    key = f'"{wanted.name}"'
+    key = f'"{parameter.name}"'
     present = _integers(expression(entries[key])) if key in entries else set()
     if present is not None:
-        entries[key] = _listed({*wanted.values, *present}, wanted.default)
+        entries[key] = _listed({*parameter.values, *present}, parameter.default)
     text = ", ".join(f"{name}: {values}" for name, values in entries.items())
     if len(text) > _WIDTH - len("SPACE = {}"):
         text = "".join(f"\n    {name}: {values}," for name, values in entries.items()) + "\n"
@@ -293,42 +295,47 @@ def _extended(
     return line(f"SPACE = {{{text}}}").with_changes(leading_lines=leading)
 
 
-def fixed(text: KernelText, wanted: Iterable[str]) -> str:
+def fixed(text: KernelText, names: Iterable[str]) -> str:
     """The file whose launcher's keyword parameters of these names are their defaults for good.
 
     They are tuned no more. A file that rules some choices out, or whose SPACE is more than a plain
     dictionary, stays as it is.
     """
     of = {p.name.value: p.default for p in text.launcher.params.kwonly_params}
-    values = {name: value for name in wanted if isinstance(value := of.get(name), cst.Integer)}
+    values = {name: value for name in names if isinstance(value := of.get(name), cst.Integer)}
     space = _plain_space(text.tree)
     if not values or space is None:
         return text_of(text.tree)
     launcher = text.launcher
-    left = [p for p in launcher.params.kwonly_params if p.name.value not in values]
-    star = launcher.params.star_arg if left else cst.MaybeSentinel.DEFAULT
-    if left:
-        left[-1] = left[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    params = launcher.params.with_changes(kwonly_params=left, star_arg=star)
-    made = launcher.with_changes(params=params, body=substitute(launcher.body, values))
-    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, made)]
-    pairs += [(each, each.with_changes(elements=_entries(each, values))) for each in space]
+    remaining = [p for p in launcher.params.kwonly_params if p.name.value not in values]
+    star = launcher.params.star_arg if remaining else cst.MaybeSentinel.DEFAULT
+    if remaining:
+        remaining[-1] = remaining[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    params = launcher.params.with_changes(kwonly_params=remaining, star_arg=star)
+    changed = launcher.with_changes(params=params, body=substitute(launcher.body, values))
+    pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(launcher, changed)]
+    pairs += [
+        (literal, literal.with_changes(elements=_entries(literal, values))) for literal in space
+    ]
     return text_of(replace_each(text.tree, pairs))
 
 
 def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
     """The dictionary that is SPACE, if there is one; ``None`` if it, or ``valid``, says more."""
     functions = (cst.FunctionDef, cst.ClassDef)
-    rest = [each for each in tree.body if not isinstance(each, functions)]
-    defined = {each.name.value for each in tree.body if isinstance(each, functions)}
+    rest = [statement for statement in tree.body if not isinstance(statement, functions)]
+    defined = {statement.name.value for statement in tree.body if isinstance(statement, functions)}
     if "valid" in defined | names(*rest):
         return None
-    assigned_to = [each for each in rest if "SPACE" in names(each)]
-    found = [made.value for each in assigned_to if (made := assignment(each)) is not None]
+    assigned_to = [statement for statement in rest if "SPACE" in names(statement)]
+    values = [
+        binding.value for statement in assigned_to if (binding := assignment(statement)) is not None
+    ]
     plain = [
-        each
-        for each in found
-        if isinstance(each, cst.Dict) and all(isinstance(e, cst.DictElement) for e in each.elements)
+        value
+        for value in values
+        if isinstance(value, cst.Dict)
+        and all(isinstance(e, cst.DictElement) for e in value.elements)
     ]
     return plain if len(plain) == len(assigned_to) <= 1 else None
 
@@ -354,7 +361,7 @@ def _integers(node: cst.BaseExpression) -> set[int] | None:
 def has_assignment(launcher: cst.FunctionDef, name: str) -> cst.BaseStatement | None:
     """The statement of a launcher's body that assigns a name."""
     for statement in body_of(launcher):
-        made = assignment(statement)
-        if made is not None and made.target == name:
+        binding = assignment(statement)
+        if binding is not None and binding.target == name:
             return statement
     return None

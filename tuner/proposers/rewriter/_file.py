@@ -77,7 +77,7 @@ class JitFunction:
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """The loops over ranges among its own statements, not those within others."""
-        return tuple(loop for each in self.body if (loop := loop_of(each)) is not None)
+        return tuple(loop for statement in self.body if (loop := loop_of(statement)) is not None)
 
     @cached_property
     def names(self) -> set[str]:
@@ -168,8 +168,10 @@ class KernelText:
 
     def constant(self, name: str) -> cst.BaseExpression | None:
         """The value of a module's constant that is assigned once."""
-        found = [a for each in self.tree.body if (a := assignment(each)) and a.target == name]
-        return found[0].value if len(found) == 1 else None
+        matches = [
+            a for statement in self.tree.body if (a := assignment(statement)) and a.target == name
+        ]
+        return matches[0].value if len(matches) == 1 else None
 
 
 @functools.lru_cache(64)
@@ -184,7 +186,7 @@ def parse(source: str) -> KernelText | None:
 
 def read(tree: cst.Module) -> KernelText | None:
     """A kernel file by its syntax tree; ``None`` if it has no function ``kernel``."""
-    defined = [each for each in tree.body if isinstance(each, cst.FunctionDef)]
+    defined = [statement for statement in tree.body if isinstance(statement, cst.FunctionDef)]
     functions = {f.name: f for node in defined if (f := _jit(node)) is not None}
     launcher = next((node for node in defined if node.name.value == _LAUNCHER), None)
     if launcher is None:
@@ -195,7 +197,7 @@ def read(tree: cst.Module) -> KernelText | None:
 
 
 def _jit(node: cst.FunctionDef) -> JitFunction | None:
-    marks = [code(each.decorator) for each in node.decorators]
+    marks = [code(decorator.decorator) for decorator in node.decorators]
     if not any(mark.split("(")[0].split(".")[-1] == "jit" for mark in marks):
         return None
     params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
@@ -215,8 +217,8 @@ def _launches(launcher: cst.FunctionDef, functions: Mapping[str, JitFunction]) -
         call = getattr(statement.body[0], "value", None)
         if isinstance(call, cst.Call) and isinstance(call.func, cst.Subscript):
             function = functions.get(code(call.func.value))
-            if function is not None and (found := _launch(function, launcher, statement, call)):
-                yield found
+            if function is not None and (launch := _launch(function, launcher, statement, call)):
+                yield launch
 
 
 def _launch(
@@ -226,7 +228,7 @@ def _launch(
     call: cst.Call,
 ) -> Launch | None:
     subscript = cst.ensure_type(call.func, cst.Subscript)
-    slices = [each.slice for each in subscript.slice]
+    slices = [element.slice for element in subscript.slice]
     if any(arg.star for arg in call.args) or not all(isinstance(s, cst.Index) for s in slices):
         return None
     values = [s.value for s in slices if isinstance(s, cst.Index)]
@@ -262,14 +264,14 @@ def _resolved(
 
 def definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
     """What a name of a launcher stands for: assigned once, or a function that only returns."""
-    found: list[cst.BaseExpression] = []
+    definitions: list[cst.BaseExpression] = []
     for statement in walk(body_of(launcher)):
-        made = assignment(statement)
-        if made is not None and made.target == name:
-            found.append(made.value)
+        binding = assignment(statement)
+        if binding is not None and binding.target == name:
+            definitions.append(binding.value)
         if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
-            found += _as_lambda(statement)
-    return found[0] if len(found) == 1 else None
+            definitions += _as_lambda(statement)
+    return definitions[0] if len(definitions) == 1 else None
 
 
 def _as_lambda(function: cst.FunctionDef) -> list[cst.BaseExpression]:
@@ -299,8 +301,8 @@ def _without_meta(
     body: cst.BaseExpression, meta: str, arguments: Mapping[str, cst.BaseExpression]
 ) -> cst.BaseExpression | None:
     visitor = _Meta(meta, arguments)
-    made = body.visit(visitor)
-    return made if isinstance(made, cst.BaseExpression) and not visitor.unknown else None
+    visited = body.visit(visitor)
+    return visited if isinstance(visited, cst.BaseExpression) and not visitor.unknown else None
 
 
 def value_of(node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelText) -> int | None:
@@ -319,8 +321,8 @@ def in_launcher(
 
     ``None`` if it needs something else.
     """
-    known = {**launch.arguments}
-    if not names(node) <= {*known, "tl", "triton", *allowed}:
+    values = {**launch.arguments}
+    if not names(node) <= {*values, "tl", "triton", *allowed}:
         return None
-    text = code(substitute(node, known)).replace("tl.cdiv", "triton.cdiv")
+    text = code(substitute(node, values)).replace("tl.cdiv", "triton.cdiv")
     return expression(text)

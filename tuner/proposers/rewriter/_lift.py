@@ -129,8 +129,8 @@ class Lifting:
             return Lifted(node, kind)
         if not all(map(_is_truth, parts)):  # `n and m` of numbers is not `n & m`
             raise CannotLiftError(code(node))
-        made = f" {sign} ".join(f"({code(value)})" for value in values)
-        return Lifted(grouped(expression(made)), kind)
+        text = f" {sign} ".join(f"({code(value)})" for value in values)
+        return Lifted(grouped(expression(text)), kind)
 
     def _aligned(
         self, nodes: Sequence[cst.BaseExpression]
@@ -139,12 +139,12 @@ class Lifting:
         lifted = [self.lift(node) for node in nodes]
         kind = Kind(max(e.kind.rank for e in lifted), any(e.kind.lifted for e in lifted))
         if not kind.lifted:
-            return [each.node for each in lifted], kind
-        return [promoted(each, kind.rank) for each in lifted], kind
+            return [part.node for part in lifted], kind
+        return [promoted(part, kind.rank) for part in lifted], kind
 
     def _subscript(self, node: cst.Subscript) -> Lifted:
         base = self.lift(node.value)
-        entries = [code(each.slice) for each in node.slice]
+        entries = [code(element.slice) for element in node.slice]
         if not set(entries) <= {":", "None"}:
             if base.kind.lifted:
                 raise CannotLiftError(code(node))
@@ -230,18 +230,18 @@ class Lifting:
         if axis is None or code(axis) == "None":
             if rank > 1 and value.kind.lifted:
                 raise CannotLiftError(code(node))
-            place, left = 0, 0
+            place, remaining = 0, 0
         else:
-            known = number(axis)
-            if known is None:
+            index = number(axis)
+            if index is None:
                 raise CannotLiftError(code(node))
-            place, left = known, rank - 1
+            place, remaining = index, rank - 1
         if not value.kind.lifted:
-            return Lifted(node, Kind(left, False))
+            return Lifted(node, Kind(remaining, False))
         if rank == 0:
             raise CannotLiftError(code(node))
-        made = f"{called(node)}({code(value.node)}, axis={place + 1})"
-        return Lifted(expression(made), Kind(left, True))
+        text = f"{called(node)}({code(value.node)}, axis={place + 1})"
+        return Lifted(expression(text), Kind(remaining, True))
 
     # --------------------------------------------------------------------- memory
 
@@ -252,8 +252,8 @@ class Lifting:
             if any(self.lift(arg.value).kind.lifted for arg in node.args[1:]):
                 raise CannotLiftError(code(node))
             return Lifted(node, pointer.kind)
-        made = self._accessed(node, pointer, skipped=1, mask_at=1)
-        return Lifted(made, pointer.kind)
+        access = self._accessed(node, pointer, skipped=1, mask_at=1)
+        return Lifted(access, pointer.kind)
 
     def store(self, node: cst.Call) -> cst.Call:
         """A store or an atomic operation.
@@ -325,10 +325,12 @@ def _is_truth(node: cst.BaseExpression) -> bool:
 
 def _pairs(node: cst.Comparison) -> list[cst.BaseExpression]:
     """The comparisons of a chain: of ``a <= b < c``, ``a <= b`` and ``b < c``."""
-    ends = [node.left, *(each.comparator for each in node.comparisons)]
+    ends = [node.left, *(comparison.comparator for comparison in node.comparisons)]
     return [
-        cst.Comparison(grouped(left), [each.with_changes(comparator=grouped(each.comparator))])
-        for left, each in zip(ends, node.comparisons, strict=False)
+        cst.Comparison(
+            grouped(first), [comparison.with_changes(comparator=grouped(comparison.comparator))]
+        )
+        for first, comparison in zip(ends, node.comparisons, strict=False)
     ]
 
 

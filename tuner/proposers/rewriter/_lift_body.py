@@ -73,21 +73,21 @@ class _Body:
     values: dict[str, cst.BaseExpression] = field(default_factory=dict)
 
     def block(self, body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-        made: list[cst.BaseStatement] = []
+        statements: list[cst.BaseStatement] = []
         for index, statement in enumerate(body):
             if isinstance(statement, cst.If):
                 branch = self._branch(statement, body[index + 1 :])
                 if branch is not None:
-                    return [*made, *branch]
-            made += self.statement(statement)
-        return made
+                    return [*statements, *branch]
+            statements += self.statement(statement)
+        return statements
 
     # ------------------------------------------------------------------------- statements
 
     def statement(self, statement: cst.BaseStatement) -> list[cst.BaseStatement]:
-        made = assignment(statement)
-        if made is not None:
-            return [self._assigned(statement, made)]
+        binding = assignment(statement)
+        if binding is not None:
+            return [self._assigned(statement, binding)]
         if isinstance(statement, cst.For):
             return [self._loop(statement)]
         if isinstance(statement, cst.If):
@@ -108,20 +108,22 @@ class _Body:
         kind = self.lifting.kinds.get(name)
         return kind is not None and kind.lifted
 
-    def _assigned(self, statement: cst.BaseStatement, made: Assignment) -> cst.BaseStatement:
-        self.values[made.target] = made.value
-        if made.target in self.carried:
-            return self._carried(statement, made)
-        value = self.lifting.lift(made.value)
-        if made.target in self.forced and not value.kind.lifted:
+    def _assigned(self, statement: cst.BaseStatement, binding: Assignment) -> cst.BaseStatement:
+        self.values[binding.target] = binding.value
+        if binding.target in self.carried:
+            return self._carried(statement, binding)
+        value = self.lifting.lift(binding.value)
+        if binding.target in self.forced and not value.kind.lifted:
             value = self._broadcast(value)
-        old = self.lifting.kinds.get(made.target, Kind(0, False))
-        self.lifting.kinds[made.target] = value.kind
-        if made.operator and value.kind == old:
-            operand = self.lifting.lift(made.operand)
+        old = self.lifting.kinds.get(binding.target, Kind(0, False))
+        self.lifting.kinds[binding.target] = value.kind
+        if binding.operator and value.kind == old:
+            operand = self.lifting.lift(binding.operand)
             text = code(promoted(operand, value.kind.rank) if value.kind.lifted else operand.node)
-            return line(f"{made.target} {made.operator} {text}").with_changes(**_leading(statement))
-        return line(f"{made.target} = {code(value.node)}").with_changes(**_leading(statement))
+            return line(f"{binding.target} {binding.operator} {text}").with_changes(
+                **_leading(statement)
+            )
+        return line(f"{binding.target} = {code(value.node)}").with_changes(**_leading(statement))
 
     def _broadcast(self, value: Lifted) -> Lifted:
         """A value without the axis, repeated along it."""
@@ -145,7 +147,7 @@ class _Body:
     def _loop(self, statement: cst.For) -> cst.BaseStatement:
         loop = loop_of(statement)
         bounds = () if loop is None else (loop.start, loop.stop, loop.step)
-        if loop is None or any(self.lifting.lift(each).kind.lifted for each in bounds):
+        if loop is None or any(self.lifting.lift(bound).kind.lifted for bound in bounds):
             raise CannotLiftError(code(statement.iter))
         before = dict(self.lifting.kinds)
         self.lifting.kinds[loop.name] = Kind(0, False)
@@ -166,13 +168,13 @@ class _Body:
         if self.lifting.lift(statement.test).kind.lifted or isinstance(statement.orelse, cst.If):
             raise CannotLiftError(f"if {code(statement.test)}")
         before = dict(self.lifting.kinds)
-        made = with_body(statement, self.block(body_of(statement)))
+        branch = with_body(statement, self.block(body_of(statement)))
         self._agree(before, assigned(statement))
         if isinstance(statement.orelse, cst.Else):
             other = with_body(statement.orelse, self.block(body_of(statement.orelse)))
             self._agree(before, assigned(statement))
-            made = made.with_changes(orelse=other)
-        return made
+            branch = branch.with_changes(orelse=other)
+        return branch
 
     def _branch(
         self, statement: cst.If, rest: Sequence[cst.BaseStatement]
@@ -184,7 +186,7 @@ class _Body:
         if statement.orelse is not None or test.kind.rank or not self.lifting.valid:
             raise CannotLiftError(f"if {code(statement.test)}")
         body, valid = body_of(statement), self.lifting.valid
-        if [code(each) for each in body] == ["return"]:
+        if [code(inner) for inner in body] == ["return"]:
             narrowed = line(f"{valid} = {valid} & ~{code(grouped(test.node))}")
             return [narrowed, *self.block(rest)]
         if rest:
@@ -193,15 +195,15 @@ class _Body:
 
     # ------------------------------------------------------------------------- reductions
 
-    def _carried(self, statement: cst.BaseStatement, made: Assignment) -> cst.BaseStatement:
-        value = self._reduced(made.target, made.value)
-        before = self.lifting.kinds.get(made.target)
-        self.lifting.kinds[made.target] = before if before is not None else Kind(0, False)
-        prefix = f"{made.target} + "
-        if made.operator == "+=" and value.startswith(prefix):
-            text = f"{made.target} += {value.removeprefix(prefix)}"
+    def _carried(self, statement: cst.BaseStatement, binding: Assignment) -> cst.BaseStatement:
+        value = self._reduced(binding.target, binding.value)
+        before = self.lifting.kinds.get(binding.target)
+        self.lifting.kinds[binding.target] = before if before is not None else Kind(0, False)
+        prefix = f"{binding.target} + "
+        if binding.operator == "+=" and value.startswith(prefix):
+            text = f"{binding.target} += {value.removeprefix(prefix)}"
         else:
-            text = f"{made.target} = {value}"
+            text = f"{binding.target} = {value}"
         return line(text).with_changes(**_leading(statement))
 
     def _reduced(self, target: str, value: cst.BaseExpression) -> str:
@@ -352,8 +354,8 @@ def lifted_loop(
         *worker.block(trip),
     ]
     bounds = f"range({code(loop.start)}, {code(loop.stop)}, {step}{width})"
-    made = with_body(statement, body)
-    return made.with_changes(target=cst.Name(fresh), iter=expression(bounds))
+    lifted = with_body(statement, body)
+    return lifted.with_changes(target=cst.Name(fresh), iter=expression(bounds))
 
 
 def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:
@@ -365,14 +367,16 @@ def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement
         CannotLiftError: such a name is read after the loop.
     """
     body, grown = list(loop.body), running(loop)
-    for place, each in grown.items():
-        if each.target in read_after:
-            raise CannotLiftError(f"{each.target} {each.operator} {code(each.operand)}")
+    for place, binding in grown.items():
+        if binding.target in read_after:
+            raise CannotLiftError(f"{binding.target} {binding.operator} {code(binding.operand)}")
         for at, statement in enumerate(body):
             trips = _trips(loop, 1 if at > place else 0)
-            moved = f"{each.target} {each.operator[0]} {trips} * {code(grouped(each.operand))}"
-            body[at] = substitute(statement, {each.target: expression(moved)})
-    return [each for at, each in enumerate(body) if at not in grown]
+            moved = (
+                f"{binding.target} {binding.operator[0]} {trips} * {code(grouped(binding.operand))}"
+            )
+            body[at] = substitute(statement, {binding.target: expression(moved)})
+    return [statement for at, statement in enumerate(body) if at not in grown]
 
 
 def _trips(loop: Loop, more: int) -> str:
@@ -384,17 +388,21 @@ def _trips(loop: Loop, more: int) -> str:
     return f"({passed} + 1)" if more else passed
 
 
-def _carried_names(body: Sequence[cst.BaseStatement], known: set[str]) -> set[str]:
+def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
     """Names that a trip hands to the next, and those that hold their next values."""
-    found, written = set(), set()
+    carried, written = set(), set()
     for statement in body:
-        made = assignment(statement)
-        read = names(made.value) if made is not None else names(statement)
-        if made is not None:
-            found |= {n for n in read & known if n not in written and n in assigned(*body)}
-            written.add(made.target)
+        binding = assignment(statement)
+        read = names(binding.value) if binding is not None else names(statement)
+        if binding is not None:
+            carried |= {n for n in read & outer if n not in written and n in assigned(*body)}
+            written.add(binding.target)
     for statement in reversed(body):
-        made = assignment(statement)
-        if made is not None and made.target in found and isinstance(made.value, cst.Name):
-            found.add(made.value.value)
-    return found
+        binding = assignment(statement)
+        if (
+            binding is not None
+            and binding.target in carried
+            and isinstance(binding.value, cst.Name)
+        ):
+            carried.add(binding.value.value)
+    return carried

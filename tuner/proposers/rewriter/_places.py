@@ -84,12 +84,12 @@ class Term:
 
     def over(self, divisor: Sequence[str]) -> Term | None:
         """Without these factors; ``None`` if it lacks one."""
-        left = list(self.factors)
+        factors = list(self.factors)
         for factor in divisor:
-            if factor not in left:
+            if factor not in factors:
                 return None
-            left.remove(factor)
-        return replace(self, factors=tuple(left))
+            factors.remove(factor)
+        return replace(self, factors=tuple(factors))
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ class Sum:
     @property
     def code(self) -> str:
         """The sum as an expression: what cancels is left out."""
-        left, parts = dict(self.key), ""
+        counts, parts = dict(self.key), ""
         for term in self.terms:
-            times = left.pop((term.block, tuple(sorted(term.factors))), 0)
+            times = counts.pop((term.block, tuple(sorted(term.factors))), 0)
             if times and (term.block or abs(times) > 1):
                 raise OtherFormError
             if times:
@@ -156,27 +156,29 @@ class Scope:
 
     def after(self, statement: cst.BaseStatement) -> Scope:
         """After a simple statement."""
-        left, made = self.without(assigned(statement)), assignment(statement)
-        if made is None or made.target in names(made.value):
-            return left
-        return replace(left, values={**left.values, made.target: made.value})
+        scope, binding = self.without(assigned(statement)), assignment(statement)
+        if binding is None or binding.target in names(binding.value):
+            return scope
+        return replace(scope, values={**scope.values, binding.target: binding.value})
 
     def within(self, statement: cst.BaseStatement) -> Scope:
         """At the start of a compound statement's body, on any trip."""
-        left, loop = self.without(assigned(statement)), loop_of(statement)
+        scope, loop = self.without(assigned(statement)), loop_of(statement)
         if loop is None:
-            return left
+            return scope
         moved = dict(self._moved(loop))
-        return replace(left, values={**left.values, **moved}, loops={**left.loops, loop.name: loop})
+        return replace(
+            scope, values={**scope.values, **moved}, loops={**scope.loops, loop.name: loop}
+        )
 
     def _moved(self, loop: Loop) -> Iterator[tuple[str, cst.BaseExpression]]:
         """Names that grow by the same on each trip, such as pointers: they follow the variable."""
         varying = {loop.name, *assigned(*loop.body)}
-        for made in running(loop).values():
-            before, by = self.values.get(made.target), _after_trips(loop, made.operand)
-            if made.operator != "+=" or before is None or not by or names(before) & varying:
+        for binding in running(loop).values():
+            before, by = self.values.get(binding.target), _after_trips(loop, binding.operand)
+            if binding.operator != "+=" or before is None or not by or names(before) & varying:
                 continue
-            yield made.target, expression(f"{code(grouped(before))} + {by}")
+            yield binding.target, expression(f"{code(grouped(before))} + {by}")
 
     def terms(self, node: cst.BaseExpression) -> Sum:
         """An expression as a sum, with names of blocks replaced by what they stand for.
@@ -205,14 +207,14 @@ class Scope:
         """A sum with names of scalars replaced, too, by what they stand for."""
         if not any(factor in self.values for term in total.terms for factor in term.factors):
             return total
-        made = Sum()
+        expansion = Sum()
         for term in total.terms:
             product = Sum((replace(term, factors=()),))
             for factor in term.factors:
-                known = self.values.get(factor)
-                product = product.times(_atom(factor) if known is None else self.terms(known))
-            made = made.plus(product)
-        return self.expanded(made)
+                value = self.values.get(factor)
+                product = product.times(_atom(factor) if value is None else self.terms(value))
+            expansion = expansion.plus(product)
+        return self.expanded(expansion)
 
     def value(self, name: cst.Name) -> cst.BaseExpression:
         """What a name stands for.
@@ -265,7 +267,7 @@ def _range(call: cst.Call) -> Sum:
 
 
 def _axis(node: cst.Subscript) -> int:
-    place = tuple(code(each.slice) for each in node.slice)
+    place = tuple(code(element.slice) for element in node.slice)
     if place not in _AXES:
         raise OtherFormError
     return _AXES[place]
@@ -306,12 +308,12 @@ def _is_scalar(node: cst.CSTNode, scalars: frozenset[str]) -> bool:
 
 def _scalars(function: JitFunction) -> frozenset[str]:
     """Names that never hold a block, whichever assignment was the last."""
-    found = frozenset({*function.params, *assigned(*function.body)})
+    scalars = frozenset({*function.params, *assigned(*function.body)})
     while True:
-        blocks = {n for s in walk(function.body) for n in _given_blocks(s, found)}
+        blocks = {n for s in walk(function.body) for n in _given_blocks(s, scalars)}
         if not blocks:
-            return found
-        found -= blocks
+            return scalars
+        scalars -= blocks
 
 
 def _given_blocks(statement: cst.BaseStatement, scalars: frozenset[str]) -> set[str]:
@@ -320,9 +322,9 @@ def _given_blocks(statement: cst.BaseStatement, scalars: frozenset[str]) -> set[
         return set() if _is_scalar(statement.iter, scalars) else names(statement.target) & scalars
     if not isinstance(statement, cst.SimpleStatementLine):
         return set()
-    found = set(assigned(statement)) & scalars
+    own = set(assigned(statement)) & scalars
     values = [v for small in statement.body if (v := getattr(small, "value", None)) is not None]
-    return set() if all(_is_scalar(value, scalars) for value in values) else found
+    return set() if all(_is_scalar(value, scalars) for value in values) else own
 
 
 # ------------------------------------------------------------------------------- accesses
@@ -428,11 +430,11 @@ def sizes_of(mask: cst.BaseExpression, place: Place, scope: Scope) -> dict[int, 
     Raises:
         OtherFormError: the mask does something else.
     """
-    found: dict[int, str] = {}
+    sizes: dict[int, str] = {}
     for axis, size in _bounded(mask, place, scope, None):
-        if found.setdefault(axis, size) != size:
+        if sizes.setdefault(axis, size) != size:
             raise OtherFormError
-    return found
+    return sizes
 
 
 def _bounded(

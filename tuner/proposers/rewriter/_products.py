@@ -20,7 +20,7 @@ def factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
     for side in (node.left, node.right):
         if not isinstance(side, cst.Subscript):
             return None
-        axes = tuple(code(each.slice) for each in side.slice)
+        axes = tuple(code(element.slice) for element in side.slice)
         if axes not in _AXES:
             return None
         parts.append((side.value, axes))
@@ -34,17 +34,17 @@ def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
     ``tl.where`` may leave out some of what is summed: then both factors are 0 there.
     """
     node, mask = _without_mask(node, axis)
-    found = factors(node)
-    if found is None:
+    sides = factors(node)
+    if sides is None:
         return ""
-    left, right = found
+    left, right = sides
     kept = [place for place in range(3) if place != axis]
     if left[1][kept[0]] == "None":
         left, right = right, left
     right_axes, left_axes = right[1], left[1]
-    wanted = left_axes[axis] == ":" and left_axes[kept[0]] == ":" and left_axes[kept[1]] == "None"
+    fits = left_axes[axis] == ":" and left_axes[kept[0]] == ":" and left_axes[kept[1]] == "None"
     other = right_axes[axis] == ":" and right_axes[kept[1]] == ":" and right_axes[kept[0]] == "None"
-    if not wanted or not other:
+    if not fits or not other:
         return ""
     first = code(left[0])  # its axes are (kept, summed), unless the summed one comes first
     second = code(right[0])
@@ -71,12 +71,12 @@ def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpressi
     base, axes = condition, [":"]
     chain = []
     while isinstance(base, cst.Subscript):
-        chain.append([code(each.slice) for each in base.slice])
+        chain.append([code(element.slice) for element in base.slice])
         base = base.value
     for entries in reversed(chain):
         if not set(entries) <= {":", "None"} or entries.count(":") != len(axes):
             return node, ""
-        left = iter(axes)
-        axes = [next(left) if entry == ":" else "None" for entry in entries]
-    wanted = [":" if place == axis else "None" for place in range(3)]
-    return (inner, base.value) if isinstance(base, cst.Name) and axes == wanted else (node, "")
+        rest = iter(axes)
+        axes = [next(rest) if entry == ":" else "None" for entry in entries]
+    expected = [":" if place == axis else "None" for place in range(3)]
+    return (inner, base.value) if isinstance(base, cst.Name) and axes == expected else (node, "")

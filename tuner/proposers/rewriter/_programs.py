@@ -52,21 +52,23 @@ def axis_of(call: cst.Call) -> int | None:
 def axis_name(function: JitFunction, axis: int) -> str:
     """The name that holds the program's index along an axis; empty if none does."""
     for statement in function.body:
-        made = assignment(statement)
+        binding = assignment(statement)
         if (
-            made is not None
-            and called(made.value) == _PROGRAM
-            and not function_reassigns(function, made.target)
-            and axis_of(cst.ensure_type(made.value, cst.Call)) == axis
+            binding is not None
+            and called(binding.value) == _PROGRAM
+            and not function_reassigns(function, binding.target)
+            and axis_of(cst.ensure_type(binding.value, cst.Call)) == axis
         ):
-            return made.target
+            return binding.target
     return ""
 
 
 def function_reassigns(function: JitFunction, name: str) -> bool:
     """Whether a name is assigned more than once."""
-    found = [a for each in function.body if (a := assignment(each)) and a.target == name]
-    return len(found) > 1
+    bindings = [
+        a for statement in function.body if (a := assignment(statement)) and a.target == name
+    ]
+    return len(bindings) > 1
 
 
 def tile_constants(function: JitFunction) -> dict[str, int]:
@@ -74,7 +76,7 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
 
     Such a constant multiplies the program's index: ``tl.program_id(0) * BLOCK``.
     """
-    found: dict[str, int] = {}
+    constants: dict[str, int] = {}
     for axis in range(3):
         name = axis_name(function, axis)
         for node in _products(function.node):
@@ -84,8 +86,8 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
                 call = cst.ensure_type(one, cst.Call) if called(one) == _PROGRAM else None
                 mine |= call is not None and axis_of(call) == axis
                 if mine and code(other) in function.constants:
-                    found[code(other)] = axis
-    return found
+                    constants[code(other)] = axis
+    return constants
 
 
 def block_constants(function: JitFunction) -> set[str]:
@@ -95,22 +97,24 @@ def block_constants(function: JitFunction) -> set[str]:
     """
     ranges = calls(function.node, "tl.arange")
     sizes = {code(end) for call in ranges if (end := given(call, 1, "end")) is not None}
-    found = set()
+    constants = set()
     for node in _products(function.node):
         for one, other in ((node.left, node.right), (node.right, node.left)):
             if isinstance(one, cst.Name) and code(other) in sizes & function.constants:
-                found.add(code(other))
-    return found
+                constants.add(code(other))
+    return constants
 
 
 def _products(node: cst.CSTNode) -> list[cst.BinaryOperation]:
-    found = (each for each in nodes(node) if isinstance(each, cst.BinaryOperation))
-    return [each for each in found if isinstance(each.operator, cst.Multiply)]
+    operations = (
+        operation for operation in nodes(node) if isinstance(operation, cst.BinaryOperation)
+    )
+    return [operation for operation in operations if isinstance(operation.operator, cst.Multiply)]
 
 
 def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) -> str:
     """The code of a grid with one axis changed."""
-    listed = [changed_to if i == axis else code(each) for i, each in enumerate(axes)]
+    listed = [changed_to if i == axis else code(size) for i, size in enumerate(axes)]
     return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
@@ -135,8 +139,8 @@ def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -
     rest = lifted_body(
         [*body[:place], *body[place + 1 :]], [name], width.name, valid, text.functions
     )
-    made = [*rest[:place], *head, *rest[place:]]
-    node = with_params(with_body(function.node, made), added=[count], constants=[width.name])
+    new_body = [*rest[:place], *head, *rest[place:]]
+    node = with_params(with_body(function.node, new_body), added=[count], constants=[width.name])
     size = code(axes[axis])
     arguments = _in_order(node, {**arguments_of(launch), count: size, width.name: width.name})
     statement = launch_line(
@@ -161,11 +165,11 @@ def _in_order(node: cst.FunctionDef, arguments: dict[str, str]) -> dict[str, str
 
 def _with_named_index(function: JitFunction, axis: int) -> tuple[str, list[cst.BaseStatement]]:
     """The body with the program's index along an axis held by a name, assigned first."""
-    asked = [c for c in calls(function.node, _PROGRAM) if axis_of(c) == axis]
-    if not asked:
+    program_ids = [c for c in calls(function.node, _PROGRAM) if axis_of(c) == axis]
+    if not program_ids:
         raise CannotLiftError(f"no index along axis {axis}")
     own = axis_name(function, axis)
-    if own and len(asked) == 1:
+    if own and len(program_ids) == 1:
         return own, function.body
     name = "pid" if "pid" not in function.names else f"pid_{axis}"
     body = [

@@ -77,7 +77,7 @@ class Rewriter:
         return self._proposed(brief)
 
     def _proposed(self, brief: Brief) -> Iterator[Proposal]:
-        tried = {(each.kind, each.intent) for each in brief.tried}
+        tried = {(attempt.kind, attempt.intent) for attempt in brief.tried}
         for step in self._steps(brief):
             proposal = Proposal(step.source, " + ".join(step.kinds), " ".join(step.intents))
             if (proposal.kind, proposal.intent) in tried:
@@ -102,14 +102,14 @@ class Rewriter:
         from solkit.tuner.proposers.rewriter._base import Facts
 
         facts = Facts(brief)
-        favoured = [each for each in _rewrites() if facts.factor(*each.helps) >= _FAVOURED]
+        favoured = [rewrite for rewrite in _rewrites() if facts.factor(*rewrite.helps) >= _FAVOURED]
         start = _Step(_as_run(brief), (), (), 0.0)
-        told = {brief.source, start.source}
-        made: dict[tuple[str, str], list[_Step]] = {}
+        seen = {brief.source, start.source}
+        applied: dict[tuple[str, str], list[_Step]] = {}
         for rewrites in (favoured, _rewrites()):
-            for step in self._joined(start, rewrites, facts, made):
-                if step.source not in told:
-                    told.add(step.source)
+            for step in self._joined(start, rewrites, facts, applied):
+                if step.source not in seen:
+                    seen.add(step.source)
                     yield step
 
     def _joined(
@@ -117,7 +117,7 @@ class Rewriter:
         start: _Step,
         rewrites: Sequence[Rewrite],
         facts: Facts,
-        made: dict[tuple[str, str], list[_Step]],
+        applied: dict[tuple[str, str], list[_Step]],
     ) -> Iterator[_Step]:
         """Files of one rewrite, then of two, and so on, no text twice.
 
@@ -125,20 +125,20 @@ class Rewriter:
             start: what they are applied to.
             rewrites: to apply.
             facts: decide the order.
-            made: keeps what each rewrite made of each file.
+            applied: keeps what each rewrite made of each file.
         """
         seen, level = {start.source}, [start]
         for _ in range(self._depth):
             following: list[_Step] = []
             for step, rewrite, promise in self._pairs(level, rewrites, facts):
                 key = step.source, rewrite.kind
-                if key not in made:
-                    made[key] = list(_applied(step, rewrite, promise, facts))
-                for found in made[key]:
-                    if found.source not in seen:
-                        seen.add(found.source)
-                        following.append(found)
-                        yield found
+                if key not in applied:
+                    applied[key] = list(_applied(step, rewrite, promise, facts))
+                for extended in applied[key]:
+                    if extended.source not in seen:
+                        seen.add(extended.source)
+                        following.append(extended)
+                        yield extended
             level = following
 
     def _pairs(
@@ -166,8 +166,8 @@ def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Ite
         return
     kinds = (*step.kinds, rewrite.kind)
     try:
-        for made in rewrite.variants(text, facts):
-            yield _Step(made.source, kinds, (*step.intents, made.intent), promise)
+        for variant in rewrite.variants(text, facts):
+            yield _Step(variant.source, kinds, (*step.intents, variant.intent), promise)
     except (ParserSyntaxError, CSTValidationError):
         return  # the text is written in a way that this rewrite does not know
 
@@ -177,7 +177,7 @@ def _promise(rewrite: Rewrite, facts: Facts) -> float:
 
     Without facts the order of the list decides.
     """
-    order = [each.kind for each in _rewrites()]
+    order = [rewrite.kind for rewrite in _rewrites()]
     return facts.factor(*rewrite.helps) - 1.0 + 1.0 - order.index(rewrite.kind) / len(order)
 
 

@@ -57,7 +57,7 @@ def text_of(tree: cst.Module) -> str:
     if not tree.has_trailing_newline:
         return tree.code
     form = tree.default_indent, tree.default_newline
-    return "".join(_text_of(each, *form) for each in (*tree.header, *tree.body, *tree.footer))
+    return "".join(_text_of(part, *form) for part in (*tree.header, *tree.body, *tree.footer))
 
 
 @functools.lru_cache(256)  # a kernel of Inductor's takes MBs
@@ -112,9 +112,11 @@ _FIRST = {"FunctionDef": "decorators", "Arg": "keyword", "IfExp": "body"}
 @functools.cache
 def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     """The fields of a kind of node that hold code, as they stand in the text."""
-    found = [each.name for each in fields(kind)]
-    found = [each for each in found if each not in _MARKS and not each.startswith(_BLANKS)]
-    return tuple(sorted(found, key=lambda name: name != _FIRST.get(kind.__name__)))
+    part_names = [field.name for field in fields(kind)]
+    part_names = [
+        name for name in part_names if name not in _MARKS and not name.startswith(_BLANKS)
+    ]
+    return tuple(sorted(part_names, key=lambda name: name != _FIRST.get(kind.__name__)))
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -127,39 +129,39 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         if isinstance(value, cst.CSTNode):
             yield value
         elif isinstance(value, (list, tuple)):
-            yield from (each for each in value if isinstance(each, cst.CSTNode))
+            yield from (item for item in value if isinstance(item, cst.CSTNode))
 
 
 def nodes(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Nodes and all that is within them, outermost first."""
-    left = list(reversed(within))
-    while left:
-        node = left.pop()
+    pending = list(reversed(within))
+    while pending:
+        node = pending.pop()
         yield node
-        left.extend(reversed(list(children(node))))
+        pending.extend(reversed(list(children(node))))
 
 
 def names(*within: cst.CSTNode) -> set[str]:
     """The names in nodes, read or assigned; not attributes nor keywords."""
-    found: set[str] = set()
-    left = list(within)
-    while left:
-        node = left.pop()
+    identifiers: set[str] = set()
+    pending = list(within)
+    while pending:
+        node = pending.pop()
         if isinstance(node, cst.Name):
-            found.add(node.value)
+            identifiers.add(node.value)
         elif isinstance(node, (cst.Attribute, cst.Arg)):
-            left.append(node.value)
+            pending.append(node.value)
         else:
-            left.extend(children(node))
-    return found
+            pending.extend(children(node))
+    return identifiers
 
 
 def uses(node: cst.CSTNode, name: str) -> int:
     """How often a name is read or assigned; a keyword of a call is no name."""
-    found = list(nodes(node))
-    keywords = [e.keyword for e in found if isinstance(e, cst.Arg) and e.keyword is not None]
-    at = sum(isinstance(each, cst.Name) and each.value == name for each in found)
-    return at - sum(each.value == name for each in keywords)
+    all_nodes = list(nodes(node))
+    keywords = [e.keyword for e in all_nodes if isinstance(e, cst.Arg) and e.keyword is not None]
+    at = sum(isinstance(other, cst.Name) and other.value == name for other in all_nodes)
+    return at - sum(keyword.value == name for keyword in keywords)
 
 
 class _Substitution(cst.CSTTransformer):
@@ -193,42 +195,44 @@ def replace_each(node: Node, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -
     return with_each(node, {id(old): [new] for old, new in pairs})
 
 
-def with_each(node: Node, found: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
+def with_each(node: Node, swaps: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
     """The node with parts of it replaced: one by one, or in a list by any number.
 
     Args:
         node: to be changed.
-        found: what replaces a part, by the part's `id`.
+        swaps: what replaces a part, by the part's `id`.
     """
-    if id(node) in found:
-        (only,) = found[id(node)]
+    if id(node) in swaps:
+        (only,) = swaps[id(node)]
         return cast(Node, only)
     changes: dict[str, object] = {}
     for name in _parts(type(node)):
         value = getattr(node, name)
         if isinstance(value, cst.CSTNode):
-            made: object = with_each(value, found)
+            changed: object = with_each(value, swaps)
         elif isinstance(value, (list, tuple)):
-            made = _with_each_of(value, found)
+            changed = _with_each_of(value, swaps)
         else:
             continue
-        if made is not value:
-            changes[name] = made
+        if changed is not value:
+            changes[name] = changed
     return node.with_changes(**changes) if changes else node
 
 
 def _with_each_of(
-    values: Sequence[object], found: Mapping[int, Sequence[cst.CSTNode]]
+    values: Sequence[object], swaps: Mapping[int, Sequence[cst.CSTNode]]
 ) -> Sequence[object]:
     """The same list if nothing in it changes."""
-    made: list[object] = []
-    for each in values:
-        if id(each) in found:
-            made += found[id(each)]
+    result: list[object] = []
+    for value in values:
+        if id(value) in swaps:
+            result += swaps[id(value)]
         else:
-            made.append(with_each(each, found) if isinstance(each, cst.CSTNode) else each)
-    is_same = len(made) == len(values) and all(a is b for a, b in zip(made, values, strict=True))
-    return values if is_same else made
+            result.append(with_each(value, swaps) if isinstance(value, cst.CSTNode) else value)
+    is_same = len(result) == len(values) and all(
+        a is b for a, b in zip(result, values, strict=True)
+    )
+    return values if is_same else result
 
 
 def number(node: cst.CSTNode | None) -> int | None:
@@ -244,10 +248,10 @@ def called(node: cst.CSTNode) -> str:
     return code(node.func) if isinstance(node, cst.Call) else ""
 
 
-def calls(node: cst.CSTNode, *wanted: str) -> list[cst.Call]:
+def calls(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
     """The calls within a node, outermost first; those of the given dotted names."""
-    found = [each for each in nodes(node) if isinstance(each, cst.Call)]
-    return [call for call in found if not wanted or called(call) in wanted]
+    all_calls = [call for call in nodes(node) if isinstance(call, cst.Call)]
+    return [call for call in all_calls if not functions or called(call) in functions]
 
 
 def given(call: cst.Call, position: int, keyword: str = "") -> cst.BaseExpression | None:
@@ -305,7 +309,7 @@ def assignment(statement: cst.CSTNode) -> Assignment | None:
 def assigned(*within: cst.CSTNode) -> list[str]:
     """The names that statements assign, once for each time."""
     kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For)
-    targets = (each.target for each in nodes(*within) if isinstance(each, kinds))
+    targets = (node.target for node in nodes(*within) if isinstance(node, kinds))
     return [name for target in targets for name in names(target)]
 
 
@@ -371,14 +375,14 @@ def running(loop: Loop) -> dict[int, Assignment]:
     """What grows by the same each trip, by its place in the loop's body."""
     counts = Counter(assigned(*loop.body))
     varying = {loop.name, *counts}
-    made = enumerate(map(assignment, loop.body))
+    bindings = enumerate(map(assignment, loop.body))
     return {
-        place: each
-        for place, each in made
-        if each is not None
-        and each.operator in ("+=", "-=")
-        and counts[each.target] == 1
-        and not names(each.operand) & varying
+        place: binding
+        for place, binding in bindings
+        if binding is not None
+        and binding.operator in ("+=", "-=")
+        and counts[binding.target] == 1
+        and not names(binding.operand) & varying
     }
 
 

@@ -96,8 +96,8 @@ class _State:
 
 def base_of(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
     """The parameter that a pointer expression starts from; its code if that is not plain."""
-    found = [name for name in params if name in names(pointer)]
-    pointers = [name for name in found if "ptr" in name.lower()]
+    matches = [name for name in params if name in names(pointer)]
+    pointers = [name for name in matches if "ptr" in name.lower()]
     if len(pointers) == 1:
         return pointers[0]
     node = pointer
@@ -127,9 +127,9 @@ def _mixed(body: Sequence[cst.BaseStatement]) -> set[str]:
     """The names that hold several different values."""
     written: dict[str, set[str]] = {}
     for statement in body:
-        made = assignment(statement)
+        binding = assignment(statement)
         for name in assigned(statement):
-            text = code(statement) if made is None else "".join(code(made.value).split())
+            text = code(statement) if binding is None else "".join(code(binding.value).split())
             written.setdefault(name, set()).add(text)
     return {name for name, values in written.items() if len(values) > 1}
 
@@ -137,13 +137,13 @@ def _mixed(body: Sequence[cst.BaseStatement]) -> set[str]:
 def _block(
     body: Sequence[cst.BaseStatement], state: _State, params: Sequence[str]
 ) -> list[cst.BaseStatement]:
-    made: list[cst.BaseStatement] = []
+    statements: list[cst.BaseStatement] = []
     for statement in body:
         if body_of(statement):
-            made.append(_opaque(statement, state))
+            statements.append(_opaque(statement, state))
             continue
-        made += _statement(statement, state, params)
-    return made
+        statements += _statement(statement, state, params)
+    return statements
 
 
 def _opaque(statement: cst.BaseStatement, state: _State) -> cst.BaseStatement:
@@ -159,8 +159,8 @@ def _statement(
     statement: cst.BaseStatement, state: _State, params: Sequence[str]
 ) -> list[cst.BaseStatement]:
     ahead, statement = _with_loads_once(statement, state, params)
-    made = assignment(statement)
-    if made is None:
+    binding = assignment(statement)
+    if binding is None:
         for name in assigned(statement):
             state.numbers[name] = state.number(f"{name} unpacked {state.count}")
         for call in calls(statement, *_ORDERED):
@@ -168,14 +168,14 @@ def _statement(
             if pointer is not None:
                 state.forget(base_of(pointer, params))
         return [*ahead, statement]
-    key = state.key(made.value)
+    key = state.key(binding.value)
     fixed = not calls(statement, *_ORDERED)
     number = state.number(key if fixed else f"{key} at {state.count}")
-    if isinstance(made.value, cst.Name):  # another name for a value
-        number = state.numbers.get(made.value.value, number)
-    if state.numbers.get(made.target) == number and fixed:
+    if isinstance(binding.value, cst.Name):  # another name for a value
+        number = state.numbers.get(binding.value.value, number)
+    if state.numbers.get(binding.target) == number and fixed:
         return ahead
-    state.numbers[made.target] = number
+    state.numbers[binding.target] = number
     return [*ahead, statement]
 
 
@@ -183,7 +183,7 @@ def _with_loads_once(
     statement: cst.BaseStatement, state: _State, params: Sequence[str]
 ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
     """The statement with each load that was seen before replaced; loads ahead of it, if needed."""
-    made = assignment(statement)
+    binding = assignment(statement)
     ahead: list[cst.BaseStatement] = []
     for call in calls(statement, "tl.load"):
         pointer, mask = given(call, 0, "pointer"), given(call, 1, "mask")
@@ -196,8 +196,10 @@ def _with_loads_once(
             value = _filled(seen, mask, fill)
             statement = replace_each(statement, [(call, value)])
             continue
-        whole = made is not None and made.value is call and made.target not in state.mixed
-        name = made.target if whole and made is not None else state.fresh(_name(pointer, params))
+        whole = binding is not None and binding.value is call and binding.target not in state.mixed
+        name = (
+            binding.target if whole and binding is not None else state.fresh(_name(pointer, params))
+        )
         number = state.number(f"load {key} {state.count}")
         seen_fill = "" if fill is None else code(fill)
         state.loads[key] = _Load(name, number, seen_fill, base_of(pointer, params))
@@ -256,5 +258,5 @@ def _kept(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.BaseExpressi
 def without_zeros(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
     """Statements with a name taken as 0, and sums and products with it made short."""
     zero = {name: cst.Integer("0")}
-    made = [substitute(statement, zero).visit(_Zeros()) for statement in body]
-    return [each for each in made if isinstance(each, cst.BaseStatement)]
+    changed = [substitute(statement, zero).visit(_Zeros()) for statement in body]
+    return [statement for statement in changed if isinstance(statement, cst.BaseStatement)]

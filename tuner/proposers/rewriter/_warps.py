@@ -39,8 +39,8 @@ def row_warps(text: KernelText, size: str, facts: Facts) -> tuple[Parameter, str
     The parameter is how many values of a row a thread holds. So rows of other lengths than the
     tuned one get warps in proportion.
     """
-    known = size_of(size, facts)
-    row = power_of_two(known) if known is not None else _LANES * _VALUES * 8
+    columns = size_of(size, facts)
+    row = power_of_two(columns) if columns is not None else _LANES * _VALUES * 8
     default = max(row // (_LANES * warps_for(row)), _ROW_VALUES[0])
     values = Parameter(text.fresh("VALUES"), default, _ROW_VALUES)
     whole = f"triton.next_power_of_2({size}) // ({_LANES} * {values.name})"

@@ -139,11 +139,11 @@ def _lifted(text: KernelText, larger: Facts | None) -> str:
 def _tiles(text: KernelText, launch: Launch) -> list[_Tile]:
     function = launch.function
     placed: dict[str, int | None] = dict(tile_constants(function))
-    for each in walk(function.body):
-        loop = loop_of(each)
-        found = None if loop is None else blocked(loop, function)
-        if found is not None:
-            placed.setdefault(found.block, None)
+    for statement in walk(function.body):
+        loop = loop_of(statement)
+        blocked_loop = None if loop is None else blocked(loop, function)
+        if blocked_loop is not None:
+            placed.setdefault(blocked_loop.block, None)
     grouped = {name for name in block_constants(function) if _grid_follows(launch, name)}
     for name in sorted(grouped):
         placed.setdefault(name, None)
@@ -164,8 +164,10 @@ def _is_of_the_problem(text: KernelText, name: str) -> bool:
     """Whether a module's constant says what is computed: the reference uses it, too."""
     if text.constant(name) is None:
         return False
-    plain = (each for each in text.tree.body if isinstance(each, cst.FunctionDef))
-    return any(name in names(each) for each in plain if each.name.value in _OF_THE_PROBLEM)
+    plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
+    return any(
+        name in names(function) for function in plain if function.name.value in _OF_THE_PROBLEM
+    )
 
 
 def _grid_follows(launch: Launch, name: str) -> bool:
@@ -173,8 +175,8 @@ def _grid_follows(launch: Launch, name: str) -> bool:
     argument, grid = launch.arguments.get(name), launch.grid
     if isinstance(grid, cst.Name):
         grid = definition(grid.value, launch.launcher) or grid
-    asked = (each for each in nodes(grid) if isinstance(each, cst.Subscript))
-    if any(code(each.slice[0]).strip("'\"") == name for each in asked):
+    subscripts = (node for node in nodes(grid) if isinstance(node, cst.Subscript))
+    if any(code(subscript.slice[0]).strip("'\"") == name for subscript in subscripts):
         return True
     return isinstance(argument, cst.Name) and argument.value in names(grid)
 
@@ -189,11 +191,11 @@ def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int |
 
 def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
     tiles = _tiles(text, launch)
-    wanted = {} if larger is None else _defaults(launch, tiles, larger)
+    defaults = {} if larger is None else _defaults(launch, tiles, larger)
     for tile in tiles:
         argument = launch.arguments[tile.name]
         values = _values(launch)
-        default = wanted.get(tile.name, tile.value)
+        default = defaults.get(tile.name, tile.value)
         own = _own_default(text, argument) is not None
         name = code(argument) if own else _free(text, tile, argument)
         if _is_bound_by_guard(launch, tile):
@@ -231,7 +233,7 @@ def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: boo
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [(argument, cst.Name(name))]
     if tile.axis is not None:
         pairs += _in_grid(launch, tile, name)
-    pairs += [(each, cst.Name(name)) for each in _in_guards(launch, tile)]
+    pairs += [(guard, cst.Name(name)) for guard in _in_guards(launch, tile)]
     return in_statement(text.tree, launcher, pairs)
 
 
@@ -246,7 +248,7 @@ def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
     grid = launch.grid
     value = definition(grid.value, launch.launcher) if isinstance(grid, cst.Name) else None
     shared = isinstance(value, cst.Tuple) and _in_grid(launch, tile, tile.name)
-    alike = [name for name, each in launch.arguments.items() if number(each) == tile.value]
+    alike = [name for name, argument in launch.arguments.items() if number(argument) == tile.value]
     tested = tile.name in alike and _in_guards(launch, tile)
     return bool(shared) or (bool(tested) and len(alike) > 1)
 
@@ -254,15 +256,15 @@ def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
 def _around(launch: Launch) -> list[cst.If]:
     """The conditions of which the launch is in the body."""
     return [
-        each
-        for each in nodes(launch.launcher)
-        if isinstance(each, cst.If) and any(node is launch.call for node in nodes(each.body))
+        branch
+        for branch in nodes(launch.launcher)
+        if isinstance(branch, cst.If) and any(node is launch.call for node in nodes(branch.body))
     ]
 
 
 def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
     """Where a constant's value stands in ``if size % value == 0`` around the launch."""
-    rests = (node for each in _around(launch) for node in nodes(each.test))
+    rests = (node for guard in _around(launch) for node in nodes(guard.test))
     return [
         node.right
         for node in rests
@@ -282,7 +284,7 @@ def _in_grid(launch: Launch, tile: _Tile, name: str) -> list[tuple[cst.CSTNode, 
 
 
 def _integers(node: cst.CSTNode) -> list[cst.Integer]:
-    return [each for each in nodes(node) if isinstance(each, cst.Integer)]
+    return [integer for integer in nodes(node) if isinstance(integer, cst.Integer)]
 
 
 # ------------------------------------------------------------------------------- values
@@ -356,7 +358,7 @@ def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> Ker
     defaults = {"num_warps": _warps(text, launch) if larger else 4}
     if function.loops:
         defaults["num_stages"] = 3
-    call, wanted = launch.call, []
+    call, parameters = launch.call, []
     for option, default in defaults.items():
         current = launch.options.get(option)
         value = None if current is None else value_of(current, launch.launcher, text)
@@ -364,17 +366,17 @@ def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> Ker
             own = _own_default(text, current)
             if own is not None:
                 values = WARPS if option == "num_warps" else _STAGES
-                wanted.append(Parameter(code(current), default if larger else own, values))
+                parameters.append(Parameter(code(current), default if larger else own, values))
             continue
         if value is not None and not larger:
             default = value
         name = option if not _has_keyword(text, option) else text.fresh(option)
         call = _with_option(call, option, name)
-        wanted.append(Parameter(name, default, WARPS if option == "num_warps" else _STAGES))
+        parameters.append(Parameter(name, default, WARPS if option == "num_warps" else _STAGES))
     replaced = read(in_statement(text.tree, launch.launcher, [(launch.call, call)]))
     if replaced is None:
         return text
-    return read(changed_tree(replaced, parameters=wanted)) or text
+    return read(changed_tree(replaced, parameters=parameters)) or text
 
 
 def _has_keyword(text: KernelText, name: str) -> bool:
@@ -387,7 +389,7 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
         if arg.keyword is not None and arg.keyword.value == option:
             args[index] = arg.with_changes(value=cst.Name(name))
             return call.with_changes(args=args)
-    made = cst.ensure_type(expression(f"f({option}={name})"), cst.Call).args[0]
+    argument = cst.ensure_type(expression(f"f({option}={name})"), cst.Call).args[0]
     if args:
         last = args[-1]
         like = (
@@ -397,16 +399,16 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
         )
         multi = isinstance(last.comma, cst.Comma)
         args[-1] = last.with_changes(comma=like)
-        made = made.with_changes(comma=last.comma if multi else cst.MaybeSentinel.DEFAULT)
-    return call.with_changes(args=[*args, made])
+        argument = argument.with_changes(comma=last.comma if multi else cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=[*args, argument])
 
 
 def _warps(text: KernelText, launch: Launch) -> int:
     """The warps for a launch's blocks, as large as the file says."""
     if _is_product(launch):
         return 8
-    total, known = 1, False
+    total, is_sized = 1, False
     for tile in _tiles(text, launch):
         value = _own_default(text, launch.arguments[tile.name]) or tile.value
-        total, known = total * value, True
-    return warps_for(total) if known else 4
+        total, is_sized = total * value, True
+    return warps_for(total) if is_sized else 4

@@ -143,13 +143,13 @@ class _Tiles:
     replaced: list[tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=list)
     tests: dict[str, None] = field(default_factory=dict)
 
-    def add(self, found: Sequence[_Access], launch: Launch) -> None:
+    def add(self, group: Sequence[_Access], launch: Launch) -> None:
         """Let the accesses through one parameter go through descriptors, if the launch can."""
-        tests = [_test(each.place, launch, self.fits) for each in found]
+        tests = [_test(access.place, launch, self.fits) for access in group]
         if any(not test for test in tests):
             return
         self.tests |= dict.fromkeys(tests)
-        self.replaced += [(each.call, self._through(each)) for each in found]
+        self.replaced += [(access.call, self._through(access)) for access in group]
 
     def _through(self, access: _Access) -> cst.BaseExpression:
         """The access through a descriptor."""
@@ -179,12 +179,12 @@ def _described(text: KernelText, launch: Launch) -> str:
     fits, fits_code = _helper(text, _FITS)
     memory, memory_code = _helper(text, _SCRATCH)
     tiles = _Tiles(set(function.names), fits)
-    for found in _by_base(text, launch):
-        tiles.add(found, launch)
+    for group in _by_base(text, launch):
+        tiles.add(group, launch)
     if not tiles.replaced:
         return ""
     name = text.fresh(f"{function.name}_tma")
-    head = [line(f"{made} = {what}") for what, made in tiles.made.items()]
+    head = [line(f"{name} = {what}") for what, name in tiles.made.items()]
     node = with_body(function.node, _behind_docstring(function.body, head))
     node = _without_unread(replace_each(node, tiles.replaced), function)
     statement = launch_line(
@@ -213,8 +213,8 @@ def _own_grid(launch: Launch) -> str:
 def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
     """The name of a helper, and its definition unless the file has it already."""
     node = cst.ensure_type(statements(source)[0], cst.FunctionDef)
-    plain = (each for each in text.tree.body if isinstance(each, cst.FunctionDef))
-    if any(code(each) == code(node) for each in plain):
+    plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
+    if any(code(function) == code(node) for function in plain):
         return node.name.value, []
     name = text.fresh(node.name.value)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
@@ -224,12 +224,12 @@ def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
 def _test(place: Place, launch: Launch, fits: str) -> str:
     """The code that tests a tensor in the launcher; empty if it cannot be written."""
     rows, columns = place.axes
-    wanted = [rows.stride.code, columns.stride.code, columns.block]
-    given_ = [in_launcher(expression(each), launch) for each in wanted]
+    sizes = [rows.stride.code, columns.stride.code, columns.block]
+    given_ = [in_launcher(expression(size), launch) for size in sizes]
     tensor = code(launch.arguments[place.base])
-    if any(each is None for each in given_):
+    if any(node is None for node in given_):
         return ""
-    row, column, block = (code(each) for each in given_ if each is not None)
+    row, column, block = (code(node) for node in given_ if node is not None)
     parts = [tensor, row]
     if column != "1":
         parts.append(column)
@@ -245,47 +245,47 @@ def _test(place: Place, launch: Launch, fits: str) -> str:
 def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
     """The accesses through each parameter all of whose accesses can go through descriptors."""
     function = launch.function
-    found = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
-    found = _with_sizes(found)
+    placed = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
+    placed = _with_sizes(placed)
     reads, writes = _pointers(text, function)
-    done = {id(each.call) for each in found}
+    done = {id(access.call) for access in placed}
     reach = _reach(function)
     other = {
         base
-        for each in (reads, writes)
-        for call, pointer in each
+        for group in (reads, writes)
+        for call, pointer in group
         if id(call) not in done
         for base in reach(pointer)
     }
     tensors = [
         {
             code(launch.arguments[name])
-            for _, pointer in each
+            for _, pointer in group
             for name in reach(pointer)
             if name in launch.arguments
         }
-        for each in (reads, writes)
+        for group in (reads, writes)
     ]
     by_base: dict[str, list[_Access]] = {}
-    for access in found:
+    for access in placed:
         base = access.place.base
         tensor = launch.arguments.get(base)
         plain = isinstance(tensor, cst.Name) and not function.reassigned(base)
         # What one unit wrote, another may not see yet: a tensor is read or written, not both.
         if not plain or base in other:
             continue
-        if not all(code(launch.arguments[base]) in each for each in tensors):
+        if not all(code(launch.arguments[base]) in tensor for tensor in tensors):
             by_base.setdefault(base, []).append(access)
     return list(by_base.values())
 
 
 def _access(call: cst.Call, scope: Scope) -> _Access | None:
     """A load or a store as one of a tile; ``None`` if it is another."""
-    wanted = _ARGUMENTS[called(call)]
+    parameters = _ARGUMENTS[called(call)]
     keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
-    if not set(keywords) <= set(wanted) or len(call.args) - len(keywords) > len(wanted):
+    if not set(keywords) <= set(parameters) or len(call.args) - len(keywords) > len(parameters):
         return None
-    arguments = {name: given(call, index, name) for index, name in enumerate(wanted)}
+    arguments = {name: given(call, index, name) for index, name in enumerate(parameters)}
     pointer, mask, other = (arguments.get(name) for name in ("pointer", "mask", "other"))
     if pointer is None or (other is not None and code(other) not in _ZEROS):
         return None
@@ -311,37 +311,41 @@ def _is_regular(place: Place, scope: Scope) -> bool:
     )
 
 
-def _with_sizes(found: Sequence[_Access]) -> list[_Access]:
+def _with_sizes(placed: Sequence[_Access]) -> list[_Access]:
     """The accesses whose sizes are known: by their masks, by others' at the same indices, or loops.
 
     Those of which a size is not known are left out.
     """
-    known: dict[object, set[str]] = {}
-    for each in found:
-        for axis, size in each.sizes.items():
-            known.setdefault(each.place.axes[axis].offsets.key, set()).add(size)
-    made = []
-    for each in found:
-        sizes = dict(each.sizes)
-        for axis, along in enumerate(each.place.axes):
-            others = known.get(along.offsets.key, set())
-            size = next(iter(others)) if len(others) == 1 else _bound_of_loop(each, axis)
+    by_offset: dict[object, set[str]] = {}
+    for access in placed:
+        for axis, size in access.sizes.items():
+            by_offset.setdefault(access.place.axes[axis].offsets.key, set()).add(size)
+    sized = []
+    for access in placed:
+        sizes = dict(access.sizes)
+        for axis, along in enumerate(access.place.axes):
+            others = by_offset.get(along.offsets.key, set())
+            size = next(iter(others)) if len(others) == 1 else _bound_of_loop(access, axis)
             sizes.setdefault(axis, size)
         if all(sizes.values()):
-            made.append(replace(each, sizes=sizes))
-    return made
+            sized.append(replace(access, sizes=sizes))
+    return sized
 
 
 def _bound_of_loop(access: _Access, axis: int) -> str:
     """The size of which a loop visits one block after another; empty if there is none."""
     along, function = access.place.axes[axis], access.scope.function
     for name, loop in access.scope.loops.items():
-        found = blocked(loop, function)
-        if found is None or found.block != along.block or not runtime_sizes(found.bound, function):
+        blocked_loop = blocked(loop, function)
+        if (
+            blocked_loop is None
+            or blocked_loop.block != along.block
+            or not runtime_sizes(blocked_loop.bound, function)
+        ):
             continue
-        factors = (name, found.block) if found.counts else (name,)
+        factors = (name, blocked_loop.block) if blocked_loop.counts else (name,)
         if along.start.key == Sum((Term(factors),)).key:
-            return code(found.bound)
+            return code(blocked_loop.bound)
     return ""
 
 
@@ -373,12 +377,12 @@ def _reach(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
             sources.setdefault(name, set()).update(names(statement))
 
     def reach(node: cst.CSTNode) -> set[str]:
-        found: set[str] = set()
-        left = names(node)
-        while left:
-            found |= left
-            left = {n for name in left for n in sources.get(name, ())} - found
-        return found & set(function.params)
+        reached: set[str] = set()
+        pending = names(node)
+        while pending:
+            reached |= pending
+            pending = {n for name in pending for n in sources.get(name, ())} - reached
+        return reached & set(function.params)
 
     return reach
 
@@ -397,17 +401,17 @@ def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionD
     """The function without assignments that were read before and that nothing reads any more."""
     candidates = set(assigned(*before.body)) - _unread(before.node)
     while gone := candidates & _unread(node):
-        made = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
-        node = with_each(node, {id(s): [] for s, a in made if a.target in gone})
+        bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+        node = with_each(node, {id(s): [] for s, a in bindings if a.target in gone})
         candidates -= gone
     return node
 
 
 def _unread(node: cst.FunctionDef) -> set[str]:
     """Names that occur only in their own assignments."""
-    left = Counter(each.value for each in nodes(*body_of(node)) if isinstance(each, cst.Name))
-    made = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
-    for statement, each in made:
-        own = (n for n in nodes(statement) if isinstance(n, cst.Name) and n.value == each.target)
-        left[each.target] -= sum(1 for _ in own)
-    return {each.target for _, each in made if not left[each.target]}
+    counts = Counter(name.value for name in nodes(*body_of(node)) if isinstance(name, cst.Name))
+    bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
+    for statement, binding in bindings:
+        own = (n for n in nodes(statement) if isinstance(n, cst.Name) and n.value == binding.target)
+        counts[binding.target] -= sum(1 for _ in own)
+    return {binding.target for _, binding in bindings if not counts[binding.target]}

@@ -88,7 +88,7 @@ class FuseLaunches:
 def _pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
     if writer is reader or writer.launcher is not reader.launcher or not _same_grid(writer, reader):
         return None
-    if not all(_is_straight(each.function) for each in (writer, reader)):
+    if not all(_is_straight(launch.function) for launch in (writer, reader)):
         return None
     if text.launches.index(writer) > text.launches.index(reader):
         return None
@@ -97,14 +97,18 @@ def _pair(text: KernelText, writer: Launch, reader: Launch) -> _Pair | None:
         return None
     for written, argument in writer.arguments.items():
         for read, other in reader.arguments.items():
-            made = has_assignment(writer.launcher, code(argument))
-            if made is None or code(argument) != code(other) or not isinstance(argument, cst.Name):
+            statement = has_assignment(writer.launcher, code(argument))
+            if (
+                statement is None
+                or code(argument) != code(other)
+                or not isinstance(argument, cst.Name)
+            ):
                 continue
-            allocation = assignment(made)
+            allocation = assignment(statement)
             local = allocation is not None and called(allocation.value) in _ALLOCATORS
             uses = _count(writer.launcher, argument.value)
             if local and uses == _USES and written in _pointer_names(stores[0], writer.function):
-                return _Pair(writer, reader, written, read, stores[0], made)
+                return _Pair(writer, reader, written, read, stores[0], statement)
     return None
 
 
@@ -115,13 +119,13 @@ def _same_grid(one: Launch, two: Launch) -> bool:
 
 
 def _is_straight(function: JitFunction) -> bool:
-    plain = all(isinstance(each, cst.SimpleStatementLine) for each in function.body)
+    plain = all(isinstance(statement, cst.SimpleStatementLine) for statement in function.body)
     written = assigned(*function.body)
     return plain and len(written) == len(set(written))
 
 
 def _count(node: cst.CSTNode, name: str) -> int:
-    return sum(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
+    return sum(isinstance(other, cst.Name) and other.value == name for other in nodes(node))
 
 
 def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
@@ -136,9 +140,9 @@ def _resolved(
     """An expression without the function's own names; with no arguments, the names in it."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in function.body:
-        made = assignment(statement)
-        if made is not None:
-            values[made.target] = substitute(made.value, values)
+        binding = assignment(statement)
+        if binding is not None:
+            values[binding.target] = substitute(binding.value, values)
     whole = substitute(node, values)
     if not arguments:
         return "\0".join(names(whole))
@@ -159,8 +163,8 @@ def _fused(text: KernelText, pair: _Pair) -> str:
     between = "between"
     while between in writer.function.names | reader.function.names:
         between += "_"
-    made = [s for s in writer.function.body if s is not pair.store]
-    body: list[cst.BaseStatement] = [*made, line(f"{between} = {code(value)}")]
+    kept = [s for s in writer.function.body if s is not pair.store]
+    body: list[cst.BaseStatement] = [*kept, line(f"{between} = {code(value)}")]
     for statement in reader.function.body:
         pairs = [(call, _filled(call, between)) for call in loads if call in calls(statement)]
         body.append(substitute(replace_each(statement, pairs), mapping))
@@ -184,41 +188,41 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
     """Straight code, each name assigned once, without names for the same value."""
     names_of: dict[str, str] = {}
     same: dict[str, cst.BaseExpression] = {}
-    made: list[cst.BaseStatement] = []
+    statements: list[cst.BaseStatement] = []
     for statement in body:
         changed_to = substitute(statement, same)
-        found = assignment(changed_to)
-        if found is None or calls(changed_to, "tl.load"):
-            made.append(changed_to)
+        binding = assignment(changed_to)
+        if binding is None or calls(changed_to, "tl.load"):
+            statements.append(changed_to)
             continue
-        text = "".join(code(found.value).split())
+        text = "".join(code(binding.value).split())
         if text in names_of:
-            same[found.target] = cst.Name(names_of[text])
+            same[binding.target] = cst.Name(names_of[text])
             continue
-        names_of[text] = found.target
-        made.append(changed_to)
-    return made
+        names_of[text] = binding.target
+        statements.append(changed_to)
+    return statements
 
 
 def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
     """The reader's loads of the tensor; none if one is elsewhere, or it is used otherwise."""
     reader, writer = pair.reader, pair.writer
-    wanted = _resolved(target, writer.function, writer.arguments)
-    found = []
+    address = _resolved(target, writer.function, writer.arguments)
+    loads = []
     for call in calls(reader.function.node, "tl.load"):
         pointer = given(call, 0, "pointer")
         if pointer is None:
             return []
         if pair.read not in _resolved(pointer, reader.function, {}).split("\0"):
             continue
-        if _resolved(pointer, reader.function, reader.arguments) != wanted:
+        if _resolved(pointer, reader.function, reader.arguments) != address:
             return []
-        found.append(call)
+        loads.append(call)
     stores = calls(reader.function.node, "tl.store")
     written = {
         n for c in stores for n in _resolved(c.args[0].value, reader.function, {}).split("\0")
     }
-    return [] if pair.read in written else found
+    return [] if pair.read in written else loads
 
 
 def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
@@ -277,14 +281,14 @@ class JitFunctionOf:
 
     def node(self, name: str, body: Sequence[cst.BaseStatement], reader: Launch) -> cst.FunctionDef:
         """The definition: plain parameters first, then constants."""
-        made = renamed(self._writer.function, name, body)
+        definition = renamed(self._writer.function, name, body)
         constants = {*self._writer.function.constants, *reader.function.constants}
         listed = [f"{p}: tl.constexpr" if _is_of(p, constants) else p for p in self._params]
         head = f"def f({', '.join(listed)}):"
         if len(head) > 90:
             head = "def f(\n" + "".join(f"    {p},\n" for p in listed) + "):"
         like = cst.ensure_type(line(f"{head}\n    pass\n"), cst.FunctionDef)
-        return made.with_changes(
+        return definition.with_changes(
             params=like.params, whitespace_before_params=like.whitespace_before_params
         )
 

@@ -70,16 +70,16 @@ def _with_policies(function: JitFunction) -> cst.FunctionDef:
 
 def _decided(function: JitFunction, call: str) -> set[str]:
     """Names whose values depend on what a call gives."""
-    found: set[str] = set()
+    decided: set[str] = set()
     for _ in range(2):  # loops carry names back
         for statement in walk(function.body):
-            made = assignment(statement)
-            value = statement if made is None else made.value
+            binding = assignment(statement)
+            value = statement if binding is None else binding.value
             if isinstance(statement, (cst.For, cst.If)):
                 continue
-            if calls(value, call) or names(value) & found:
-                found |= set(assigned(statement))
-    return found
+            if calls(value, call) or names(value) & decided:
+                decided |= set(assigned(statement))
+    return decided
 
 
 class Contiguous:
@@ -106,9 +106,9 @@ class Contiguous:
 
 
 def _hinted(statement: cst.BaseStatement) -> cst.BaseStatement:
-    made = assignment(statement)
-    value = None if made is None else made.value
-    if made is None or not isinstance(value, cst.BinaryOperation) or made.operator:
+    binding = assignment(statement)
+    value = None if binding is None else binding.value
+    if binding is None or not isinstance(value, cst.BinaryOperation) or binding.operator:
         return statement
     block = code(calls(value, "tl.arange")[0].args[-1].value) if calls(value, "tl.arange") else ""
     plain = code(value.right) == f"tl.arange(0, {block})" and code(value.left).endswith(
@@ -117,6 +117,6 @@ def _hinted(statement: cst.BaseStatement) -> cst.BaseStatement:
     if not plain or not isinstance(value.operator, cst.Add):
         return statement
     text = f"tl.max_contiguous(tl.multiple_of({code(value)}, {block}), {block})"
-    return line(f"{made.target} = {text}").with_changes(
+    return line(f"{binding.target} = {text}").with_changes(
         leading_lines=getattr(statement, "leading_lines", ())
     )

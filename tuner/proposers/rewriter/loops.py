@@ -50,21 +50,21 @@ class Hoist:
 
 
 def _hoisted(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
-    made: list[cst.BaseStatement] = []
+    statements: list[cst.BaseStatement] = []
     moved = False
     for statement in function.body:
         loop = loop_of(statement)
         if loop is None:
-            made.append(statement)
+            statements.append(statement)
             continue
         ahead, rest = _parted(loop.body, loop.name, function)
-        useful = any(calls(each) for each in ahead)
+        useful = any(calls(statement) for statement in ahead)
         if useful:
-            made += ahead
+            statements += ahead
             statement = with_body(statement, rest)
             moved = True
-        made.append(statement)
-    return made, moved
+        statements.append(statement)
+    return statements, moved
 
 
 def _parted(
@@ -79,16 +79,16 @@ def _parted(
     ahead: list[cst.BaseStatement] = []
     rest: list[cst.BaseStatement] = []
     for statement in body:
-        made = assignment(statement)
+        binding = assignment(statement)
         fixed = (
-            made is not None
-            and not made.operator
-            and written.count(made.target) == 1
-            and not names(made.value) & changing
+            binding is not None
+            and not binding.operator
+            and written.count(binding.target) == 1
+            and not names(binding.value) & changing
             and not _is_written(statement, stored, function)
         )
-        if fixed and made is not None:
-            changing.discard(made.target)
+        if fixed and binding is not None:
+            changing.discard(binding.target)
             ahead.append(statement)
         else:
             rest.append(statement)

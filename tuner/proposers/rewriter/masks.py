@@ -69,10 +69,10 @@ def _unmasked(text: KernelText, launch: Launch) -> str:
         mask = given(call, place, "mask")
         if mask is None:
             continue
-        found = _conditions(substitute(mask, values), function)
-        if found is None:
+        conditions = _conditions(substitute(mask, values), function)
+        if conditions is None:
             return ""
-        needed.update({f"{size} % {block}": (size, block) for size, block in found})
+        needed.update({f"{size} % {block}": (size, block) for size, block in conditions})
         pairs.append((call, _without_mask(call, place)))
     tests = [_test(size, block, launch) for size, block in needed.values()]
     if not pairs or any(test is None for test in tests):
@@ -92,16 +92,18 @@ def _unmasked(text: KernelText, launch: Launch) -> str:
 
 def _values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
     """Names that are assigned once, without the function's own names."""
-    made = [a for s in walk(function.body) if (a := assignment(s)) is not None]
-    single = [a for a in made if sum(b.target == a.target for b in made) == 1 and not a.operator]
+    bindings = [a for s in walk(function.body) if (a := assignment(s)) is not None]
+    single = [
+        a for a in bindings if sum(b.target == a.target for b in bindings) == 1 and not a.operator
+    ]
     same = [
         a
-        for a in made
-        if a not in single and len({code(b.value) for b in made if b.target == a.target}) == 1
+        for a in bindings
+        if a not in single and len({code(b.value) for b in bindings if b.target == a.target}) == 1
     ]
     values: dict[str, cst.BaseExpression] = {}
-    for each in [*single, *same]:
-        values[each.target] = substitute(each.value, values)
+    for binding in [*single, *same]:
+        values[binding.target] = substitute(binding.value, values)
     return {name: substitute(value, values) for name, value in values.items()}
 
 

@@ -87,7 +87,7 @@ def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
             and (one.block, code(one.bound), one.counts) == (two.block, code(two.bound), two.counts)
         )
         writes = any(calls(loop.node, "tl.store", "tl.atomic_add") for loop in (first, second))
-        if same and not writes and all(assignment(each) is not None for each in between):
+        if same and not writes and all(assignment(statement) is not None for statement in between):
             yield i, j, first, second
 
 
@@ -96,7 +96,7 @@ def _merged_loop(
 ) -> cst.BaseStatement:
     """The first loop with the second's statements, without what both compute."""
     same_name = {second.name: cst.Name(first.name)}
-    both = [*first.body, *(substitute(each, same_name) for each in update)]
+    both = [*first.body, *(substitute(statement, same_name) for statement in update)]
     return with_body(first.node, once(both, aliases(launch), launch.function.params))
 
 
@@ -110,11 +110,11 @@ def _softmax(launch: Launch) -> list[cst.BaseStatement] | None:
         total = _only_sum(second)
         if peak is None or total is None or not _is_scaled_by(peak, total, second):
             continue
-        if any(peak in names(each) for each in function.body[i + 1 : j]):
+        if any(peak in names(statement) for statement in function.body[i + 1 : j]):
             continue
-        made = _online(launch, first, second, peak, total)
+        merged = _online(launch, first, second, peak, total)
         body = function.body
-        return [*body[:i], *body[i + 1 : j], made, *body[j + 1 :]]
+        return [*body[:i], *body[i + 1 : j], merged, *body[j + 1 :]]
     return None
 
 
@@ -123,8 +123,8 @@ def _kept_maximum(loop: Loop) -> str | None:
     kept = _kept(loop)
     if len(kept) != 1:
         return None
-    made = [a for s in loop.body if (a := assignment(s)) is not None and a.target == kept[0]]
-    value = made[0].value if len(made) == 1 else None
+    bindings = [a for s in loop.body if (a := assignment(s)) is not None and a.target == kept[0]]
+    value = bindings[0].value if len(bindings) == 1 else None
     if value is None or called(value) not in ("tl.maximum", "max"):
         return None
     return kept[0] if calls(value, "tl.max") else None
@@ -132,33 +132,33 @@ def _kept_maximum(loop: Loop) -> str | None:
 
 def _only_sum(loop: Loop) -> str | None:
     kept = _kept(loop)
-    made = [a for s in loop.body if (a := assignment(s)) is not None and a.target in kept]
-    plain = len(kept) == 1 and len(made) == 1 and made[0].operator == "+="
+    bindings = [a for s in loop.body if (a := assignment(s)) is not None and a.target in kept]
+    plain = len(kept) == 1 and len(bindings) == 1 and bindings[0].operator == "+="
     return kept[0] if plain else None
 
 
 def _kept(loop: Loop) -> list[str]:
     """Names whose values a trip takes from the one before."""
-    found, written = [], set()
+    carried, written = [], set()
     everything = set(assigned(*loop.body))
     for statement in loop.body:
-        made = assignment(statement)
-        read = names(made.value) if made is not None else names(statement)
-        found += [n for n in sorted(read & everything) if n not in written and n not in found]
+        binding = assignment(statement)
+        read = names(binding.value) if binding is not None else names(statement)
+        carried += [n for n in sorted(read & everything) if n not in written and n not in carried]
         written |= set(assigned(statement))
-    return found
+    return carried
 
 
 def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
     """Whether what a loop adds is proportional to exp(-peak)."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
-        made = assignment(statement)
-        if made is None:
+        binding = assignment(statement)
+        if binding is None:
             return False
-        if made.target == total:
-            return _scaled(substitute(made.operand, values), peak)
-        values[made.target] = substitute(made.value, values)
+        if binding.target == total:
+            return _scaled(substitute(binding.operand, values), peak)
+        values[binding.target] = substitute(binding.value, values)
     return False
 
 
@@ -194,10 +194,10 @@ def _online(launch: Launch, first: Loop, second: Loop, peak: str, total: str) ->
         line(f'{shift} = tl.where({new} > float("-inf"), {new}, 0.0)'),
     ]
     for statement in second.body:
-        made = assignment(statement)
-        if made is not None and made.target == total:
+        binding = assignment(statement)
+        if binding is not None and binding.target == total:
             scale = f"{called(exponential)}({peak} - {shift})"
-            operand = code(substitute(made.operand, {peak: cst.Name(shift)}))
+            operand = code(substitute(binding.operand, {peak: cst.Name(shift)}))
             update.append(line(f"{total} = {total} * {scale} + {operand}"))
         else:
             update.append(substitute(statement, {peak: cst.Name(shift)}))
@@ -227,7 +227,7 @@ def _moments(launch: Launch) -> list[cst.BaseStatement] | None:
         if mean is None or value is None or not _is_deviation(second, squares, mean, value, first):
             continue
         later = function.body[j + 1 :]
-        if any(sums in names(each) for each in later):
+        if any(sums in names(statement) for statement in later):
             continue
         return _chan(function, i, j, first, (sums, squares, mean), value, code(bound.bound))
     return None
@@ -236,13 +236,13 @@ def _moments(launch: Launch) -> list[cst.BaseStatement] | None:
 def _mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
     """The name that gets the sum divided by the number of elements."""
     for statement in between:
-        made = assignment(statement)
-        if made is None or sums not in names(made.value):
+        binding = assignment(statement)
+        if binding is None or sums not in names(binding.value):
             continue
-        value = made.value
+        value = binding.value
         divided = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide)
         if divided and isinstance(value, cst.BinaryOperation) and code(value.right) == bound:
-            return made.target if _total_of(value.left, sums) else None
+            return binding.target if _total_of(value.left, sums) else None
         return None
     return None
 
@@ -259,8 +259,8 @@ def _total_of(node: cst.BaseExpression, name: str) -> bool:
 
 def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
     """What a loop sums, one element for each of its block."""
-    made = next(a for s in loop.body if (a := assignment(s)) is not None and a.target == sums)
-    operand = made.operand
+    binding = next(a for s in loop.body if (a := assignment(s)) is not None and a.target == sums)
+    operand = binding.operand
     if called(operand) == "tl.sum":
         call = cst.ensure_type(operand, cst.Call)
         axis = given(call, 1, "axis")
@@ -274,10 +274,10 @@ def _flat(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpressi
     """An expression of a loop's body without the body's own names."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
-        made = assignment(statement)
-        if made is None or made.target == target:
+        binding = assignment(statement)
+        if binding is None or binding.target == target:
             break
-        values[made.target] = substitute(made.value, values)
+        values[binding.target] = substitute(binding.value, values)
     return substitute(node, values)
 
 
@@ -341,14 +341,14 @@ def _chan(
         f"{mean} += {apart} * {here} / ({seen} + {here})",
         f"{seen} += {here}",
     ]
-    loop = with_body(first.node, [*statements, *(line(each) for each in update)])
+    loop = with_body(first.node, [*statements, *(line(text) for text in update)])
     starts = [line(f"{name} = 0.0") for name in (seen, mean, squares)]
     dropped = {sums, mean, squares}
     before = [s for s in body[:i] if (a := assignment(s)) is None or a.target != sums]
     between = [
         s for s in body[i + 1 : j] if (a := assignment(s)) is None or a.target not in dropped
     ]
-    after = [_scalar(each, squares) for each in body[j + 1 :]]
+    after = [_scalar(statement, squares) for statement in body[j + 1 :]]
     if "inside" in taken or bound == "":
         return None
     return [*before, *starts, loop, *between, *after]

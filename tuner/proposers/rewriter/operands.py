@@ -84,8 +84,8 @@ def with_products(text: KernelText) -> str:
 
 def _suited(text: KernelText) -> dict[str, cst.FunctionDef]:
     """The functions that change."""
-    made = {n: _narrowed(_with_products(f)) for n, f in text.functions.items()}
-    return {n: node for n, node in made.items() if code(node) != code(text.functions[n].node)}
+    narrowed = {n: _narrowed(_with_products(f)) for n, f in text.functions.items()}
+    return {n: node for n, node in narrowed.items() if code(node) != code(text.functions[n].node)}
 
 
 def _with_products(function: JitFunction) -> cst.FunctionDef:
@@ -107,14 +107,14 @@ def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
         stuck: set[str] = set()
         for call in calls(node, "tl.dot"):
             both = [arg.value for arg in call.args[:2]]
-            found = [_unwidened(each, widened) for each in both]
+            narrower = [_unwidened(operand, widened) for operand in both]
             for one, other in ((0, 1), (1, 0)):
-                if found[one] and not found[other]:  # they must be of one type
-                    found[other] = _narrowed_as(both[other], both[one], values)
-            if all(found):
-                pairs += [*found[0], *found[1]]
+                if narrower[one] and not narrower[other]:  # they must be of one type
+                    narrower[other] = _narrowed_as(both[other], both[one], values)
+            if all(narrower):
+                pairs += [*narrower[0], *narrower[1]]
             else:
-                stuck |= {code(_inner(each)) for each in both} & widened.keys()
+                stuck |= {code(_inner(operand)) for operand in both} & widened.keys()
         if not stuck:
             return replace_each(node, pairs)
         widened = {name: value for name, value in widened.items() if name not in stuck}
@@ -130,12 +130,12 @@ def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
 
 def _values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
     """What each name is assigned."""
-    found: dict[str, list[cst.BaseExpression]] = {}
+    values: dict[str, list[cst.BaseExpression]] = {}
     for statement in walk([node]):
-        made = assignment(statement)
-        if made is not None:
-            found.setdefault(made.target, []).append(made.value)
-    return found
+        binding = assignment(statement)
+        if binding is not None:
+            values.setdefault(binding.target, []).append(binding.value)
+    return values
 
 
 def _narrowed_as(
@@ -163,9 +163,9 @@ def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpress
     if not isinstance(exponent.operator, cst.Subtract):
         return False
     scores = names(exponent.left) - {"tl"}
-    peaks = [each for name in names(exponent.right) for each in values.get(name, [])]
+    peaks = [peak for name in names(exponent.right) for peak in values.get(name, [])]
     return bool(peaks) and all(
-        called(each) in ("tl.max", "tl.maximum") and names(each) & scores for each in peaks
+        called(peak) in ("tl.max", "tl.maximum") and names(peak) & scores for peak in peaks
     )
 
 
@@ -192,7 +192,7 @@ def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
 def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
     """Names whose only assignment widens a value, and which only products use."""
     operands = [arg.value for call in calls(node, "tl.dot") for arg in call.args[:2]]
-    in_products = Counter(code(_inner(each)) for each in operands)
+    in_products = Counter(code(_inner(operand)) for operand in operands)
     return {
         name: values[0]
         for name, values in _values(node).items()
@@ -205,18 +205,18 @@ def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
 
 def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
     added = {
-        made.target
+        binding.target
         for statement in walk(function.body)
         if isinstance(statement, cst.For)
         for inner in walk(list(statement.body.body))  # type: ignore[arg-type]
-        if (made := assignment(inner)) is not None
+        if (binding := assignment(inner)) is not None
     }
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for statement in walk(function.body):
-        made = assignment(statement)
-        if made is None or made.target not in added or called(made.value) != "tl.zeros":
+        binding = assignment(statement)
+        if binding is None or binding.target not in added or called(binding.value) != "tl.zeros":
             continue
-        dtype = given(cst.ensure_type(made.value, cst.Call), 1, "dtype")
+        dtype = given(cst.ensure_type(binding.value, cst.Call), 1, "dtype")
         if dtype is not None and code(dtype) in _NARROW_SUMS:
             pairs.append((dtype, expression("tl.float32")))
     return replace_each(function.node, pairs) if pairs else function.node

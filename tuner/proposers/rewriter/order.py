@@ -55,7 +55,7 @@ class Grouped:
                 continue
             node = with_params(with_body(function.node, body), constants=[group])
             arguments = {**arguments_of(launch), group: group}
-            made = launch_line(
+            launched = launch_line(
                 function.name,
                 code(launch.grid),
                 arguments,
@@ -65,7 +65,7 @@ class Grouped:
             source = changed(
                 text,
                 functions={function.name: node},
-                launches=[(launch.statement, [made])],
+                launches=[(launch.statement, [launched])],
                 parameters=[Parameter(group, _GROUP, _GROUPS)],
             )
             why = facts.because("extra traffic")
@@ -78,10 +78,10 @@ class Grouped:
 def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     function = launch.function
     first, second = axis_name(function, 0), axis_name(function, 1)
-    asked = calls(function.node, "tl.program_id")
-    if not first or not second or len(asked) != 2 or len(launch.axes or ()) != 2:
+    program_ids = calls(function.node, "tl.program_id")
+    if not first or not second or len(program_ids) != 2 or len(launch.axes or ()) != 2:
         return None
-    made = statements(
+    head = statements(
         f"""
         tiles_m = tl.num_programs(0)
         tiles_n = tl.num_programs(1)
@@ -98,7 +98,7 @@ def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     rest = [
         s for s in function.body if (a := assignment(s)) is None or a.target not in (first, second)
     ]
-    return [*made, *rest]
+    return [*head, *rest]
 
 
 def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
@@ -107,19 +107,19 @@ def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
     program = axis_name(function, 0)
     if not program or len(calls(function.node, "tl.program_id")) != 1:
         return None
-    found: dict[str, tuple[str, str, int]] = {}
+    parts: dict[str, tuple[str, str, int]] = {}
     for index, statement in enumerate(function.body):
-        made = assignment(statement)
-        value = None if made is None else made.value
+        binding = assignment(statement)
+        value = None if binding is None else binding.value
         if (
-            made is not None
+            binding is not None
             and isinstance(value, cst.BinaryOperation)
             and code(value.left) == program
         ):
-            found[code(value.operator).strip()] = (made.target, code(value.right), index)
-    if set(found) != {"//", "%"} or found["//"][1] != found["%"][1]:
+            parts[code(value.operator).strip()] = (binding.target, code(value.right), index)
+    if set(parts) != {"//", "%"} or parts["//"][1] != parts["%"][1]:
         return None
-    (first, tiles, one), (second, _, two) = found["//"], found["%"]
+    (first, tiles, one), (second, _, two) = parts["//"], parts["%"]
     swizzled = line(
         f"{first}, {second} = tl.swizzle2d("
         f"{first}, {second}, tl.num_programs(0) // ({tiles}), {tiles}, {group})"
@@ -150,13 +150,13 @@ class Swapped:
                 continue
             body = [_swapped(statement) for statement in function.body]
             grid = f"({code(axes[1])}, {code(axes[0])})"
-            made = launch_line(
+            launched = launch_line(
                 function.name, grid, arguments_of(launch), options_of(launch), function.constants
             ).with_changes(leading_lines=launch.statement.leading_lines)
             source = changed(
                 text,
                 functions={function.name: with_body(function.node, body)},
-                launches=[(launch.statement, [made])],
+                launches=[(launch.statement, [launched])],
             )
             why = facts.because("extra traffic")
             yield Variant(
@@ -167,13 +167,13 @@ class Swapped:
 
 
 def _swapped(statement: cst.BaseStatement) -> cst.BaseStatement:
-    made = assignment(statement)
-    if made is None or code(made.value) not in (
+    binding = assignment(statement)
+    if binding is None or code(binding.value) not in (
         "tl.program_id(0)",
         "tl.program_id(1)",
         "tl.program_id(axis=0)",
         "tl.program_id(axis=1)",
     ):
         return statement
-    other = 1 if "0" in code(made.value) else 0
-    return substitute(line(f"{made.target} = tl.program_id({other})"), {})
+    other = 1 if "0" in code(binding.value) else 0
+    return substitute(line(f"{binding.target} = tl.program_id({other})"), {})

@@ -64,10 +64,10 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     if axes is None or not 1 <= len(axes) <= _AXES:
         return ""
     indices = [axis_name(function, axis) for axis in range(len(axes))]
-    asked = calls(function.node, "tl.program_id")
-    returns = any(code(each) == "return" for each in walk(function.body))
+    program_ids = calls(function.node, "tl.program_id")
+    returns = any(code(statement) == "return" for statement in walk(function.body))
     assigns = set(assigned(*function.body)) & set(function.params)
-    if not all(indices) or len(asked) != len(indices) or returns or assigns:
+    if not all(indices) or len(program_ids) != len(indices) or returns or assigns:
         return ""
     if calls(function.node, "tl.num_programs") or calls(function.node, "tl.swizzle2d"):
         return ""
@@ -84,7 +84,7 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     total = " * ".join(code(grouped(axis)) for axis in axes)
     sms = text.fresh("sms")
     device = f"torch.cuda.get_device_properties({tensor}.device)"
-    made = [
+    launched = [
         line(f"{sms} = {device}.multi_processor_count").with_changes(
             leading_lines=launch.statement.leading_lines
         ),
@@ -99,7 +99,7 @@ def _persistent(text: KernelText, launch: Launch) -> str:
     return changed(
         text,
         functions={function.name: node},
-        launches=[(launch.statement, made)],
+        launches=[(launch.statement, launched)],
         parameters=[Parameter(per_sm, _FEW, _PER_SM)],
     )
 

@@ -49,12 +49,12 @@ class Rows:
             for axis in range(len(launch.axes or ())):
                 if axis in tiled:
                     continue
-                made = _lifted(text, launch, axis, _width(text, scalar))
-                if made:
+                rewritten = _lifted(text, launch, axis, _width(text, scalar))
+                if rewritten:
                     what = "one element" if scalar else "one row"
                     why = facts.because("latency", "dispatch", "extra traffic")
                     yield Variant(
-                        made,
+                        rewritten,
                         f"A program of {launch.function.name} takes {what} along axis {axis}; with "
                         f"several, fewer programs start and each has more under way{why}.",
                     )
@@ -78,14 +78,16 @@ class Tile:
             function, axes = launch.function, len(launch.axes or ())
             why = facts.because("wrong pipe", "extra traffic", "instructions")
             if calls(function.node, "tl.arange"):
-                what, found = "row", (_tall(text, launch, axis) for axis in range(axes))
+                what, sources = "row", (_tall(text, launch, axis) for axis in range(axes))
             else:
                 pairs = itertools.combinations(range(axes), 2)
-                what, found = "element", (_tiled(text, function.name, pair) for pair in pairs)
-            for made in found:
-                if made and (_multiplies(made, function.name) or (what == "element" and axes == 2)):
+                what, sources = "element", (_tiled(text, function.name, pair) for pair in pairs)
+            for rewritten in sources:
+                if rewritten and (
+                    _multiplies(rewritten, function.name) or (what == "element" and axes == 2)
+                ):
                     yield Variant(
-                        made,
+                        rewritten,
                         f"A program of {function.name} computes one {what}; a tile of them uses "
                         f"each loaded value many times{why}.",
                     )

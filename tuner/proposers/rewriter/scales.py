@@ -86,9 +86,9 @@ class _Sum:
         operand = self.dot.args[side].value
         if not isinstance(operand, cst.Name):
             return operand
-        made = [m for s in self.loop.body if (m := assignment(s)) and m.target == operand.value]
-        is_own = len(made) == 1 and uses(self.function.node, operand.value) == 2
-        return made[0].value if is_own and not made[0].operator else operand
+        bindings = [m for s in self.loop.body if (m := assignment(s)) and m.target == operand.value]
+        is_own = len(bindings) == 1 and uses(self.function.node, operand.value) == 2
+        return bindings[0].value if is_own and not bindings[0].operator else operand
 
     def is_fixed(self, node: cst.CSTNode) -> bool:
         """Whether an expression is the same in all trips."""
@@ -96,17 +96,17 @@ class _Sum:
 
 
 def _scaled_last(function: JitFunction, loop: Loop) -> cst.FunctionDef | None:
-    found = _sum(function, loop)
-    if found is None:
+    total = _sum(function, loop)
+    if total is None:
         return None
     for side in (1, 0):
-        value = found.value(side)
-        if (parts := _parts(found, value, side)) is None:
+        value = total.value(side)
+        if (parts := _parts(total, value, side)) is None:
             continue
         rest, scale = parts
-        made = replace_each(loop.node, _unscaled(found, side, value, rest))
-        after = line(f"{found.name} = {found.name} * {code(scale)}")
-        return with_each(function.node, {id(loop.node): [made, after]})
+        scaled_loop = replace_each(loop.node, _unscaled(total, side, value, rest))
+        after = line(f"{total.name} = {total.name} * {code(scale)}")
+        return with_each(function.node, {id(loop.node): [scaled_loop, after]})
     return None
 
 
@@ -114,24 +114,30 @@ def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
     """The sum that a loop's only product is added to, if nothing else in the loop uses it."""
     dots = calls(loop.node, "tl.dot")
     for statement in loop.body:
-        made = assignment(statement)
-        if len(dots) != 1 or made is None or not any(e is dots[0] for e in nodes(made.operand)):
+        binding = assignment(statement)
+        if (
+            len(dots) != 1
+            or binding is None
+            or not any(e is dots[0] for e in nodes(binding.operand))
+        ):
             continue
-        name, dot = made.target, dots[0]
-        adds = made.operand is dot and (
-            made.operator == "+=" or code(given(dot, 2, "acc") or cst.Name("_")) == name
+        name, dot = binding.target, dots[0]
+        adds = binding.operand is dot and (
+            binding.operator == "+=" or code(given(dot, 2, "acc") or cst.Name("_")) == name
         )
-        before = list(itertools.takewhile(lambda each: each is not loop.node, function.body))
+        before = list(
+            itertools.takewhile(lambda statement: statement is not loop.node, function.body)
+        )
         starts = [m for s in before if (m := assignment(s)) and m.target == name]
         begins = len(starts) == 1 and called(starts[0].value) == "tl.zeros"
         begins = begins and assigned(*before).count(name) == 1  # nothing was added since
-        if adds and begins and uses(loop.node, name) == (1 if made.operator else 2):
+        if adds and begins and uses(loop.node, name) == (1 if binding.operator else 2):
             return _Sum(name, dot, loop, function)
     return None
 
 
 def _parts(
-    found: _Sum, value: cst.BaseExpression, side: int
+    total: _Sum, value: cst.BaseExpression, side: int
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     """An operand without its scale, and the scale."""
     if not isinstance(value, cst.BinaryOperation):
@@ -140,14 +146,14 @@ def _parts(
         return None
     for rest, scale in ((value.left, value.right), (value.right, value.left)):
         is_spread = isinstance(scale, cst.Subscript) and code(scale).endswith(_SPREAD[side])
-        if is_spread and found.is_fixed(scale):
+        if is_spread and total.is_fixed(scale):
             return rest, scale
     return None
 
 
-def _unscaled(found: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression) -> Pairs:
+def _unscaled(total: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression) -> Pairs:
     """Changes that leave the scale out, and give the operand the type of the other one."""
-    other, operand = found.value(1 - side), found.dot.args[side].value
+    other, operand = total.value(1 - side), total.dot.args[side].value
     plain, own = narrow(other), narrow(rest)
     if not isinstance(plain, cst.Name):
         return [(value, rest)]

@@ -76,9 +76,11 @@ class Split:
             enough = _BLOCKS_PER_SM * facts.sms
             if programs is not None and programs >= enough:
                 continue
-            found = _loop_and_sums(launch)
+            loop_and_sums = _loop_and_sums(launch)
             parts = 16 if programs is None else max(2, min(64, _power(enough // programs)))
-            if found is not None and (source := _split(text, launch, *found, parts)):
+            if loop_and_sums is not None and (
+                source := _split(text, launch, *loop_and_sums, parts)
+            ):
                 few = "" if programs is None else f" by {programs} programs"
                 why = facts.because("tail", "latency")
                 yield Variant(
@@ -95,7 +97,7 @@ def _power(size: int) -> int:
 def _loop_and_sums(launch: Launch) -> tuple[int, Loop, list[_Sum]] | None:
     """The loop's place, the loop, and its accumulators; ``None`` if it is of another form."""
     function, axes = launch.function, launch.axes
-    inner = [each for s in function.body for each in walk([s]) if isinstance(each, cst.For)]
+    inner = [node for s in function.body for node in walk([s]) if isinstance(node, cst.For)]
     if axes is None or len(axes) > _MOST_AXES or len(inner) != 1 or len(function.loops) != 1:
         return None
     loop = function.loops[0]
@@ -109,18 +111,18 @@ def _loop_and_sums(launch: Launch) -> tuple[int, Loop, list[_Sum]] | None:
 
 
 def _sums(before: Sequence[cst.BaseStatement], loop: Loop) -> list[_Sum]:
-    known = set(assigned(*before))
-    carried = [name for name in dict.fromkeys(assigned(*loop.body)) if name in known]
-    found = []
+    outside = set(assigned(*before))
+    carried = [name for name in dict.fromkeys(assigned(*loop.body)) if name in outside]
+    sums = []
     for name in carried:
-        made = [a for s in loop.body if (a := assignment(s)) is not None and a.target == name]
+        bindings = [a for s in loop.body if (a := assignment(s)) is not None and a.target == name]
         start = [a for s in before if (a := assignment(s)) is not None and a.target == name]
         shape = _shape(start[-1].value) if start else None
-        combine = _combine(name, made[0].value) if len(made) == 1 else ""
+        combine = _combine(name, bindings[0].value) if len(bindings) == 1 else ""
         if shape is None or not combine:
             return []
-        found.append(_Sum(name, shape, combine))
-    return found
+        sums.append(_Sum(name, shape, combine))
+    return sums
 
 
 def _combine(name: str, value: cst.BaseExpression) -> str:
@@ -162,8 +164,8 @@ def _split(
 ) -> str:
     function, axes = launch.function, launch.axes or ()
     split = text.fresh("SPLIT")
-    buffers = {each.name: text.fresh(f"{each.name}_parts") for each in sums}
-    sizes = {each.name: _sizes(each, launch) for each in sums}
+    buffers = {total.name: text.fresh(f"{total.name}_parts") for total in sums}
+    sizes = {total.name: _sizes(total, launch) for total in sums}
     tensor = _tensor(launch)
     if any(size is None for size in sizes.values()) or not tensor:
         return ""
@@ -177,39 +179,39 @@ def _split(
         with_params(renamed(function, name, body), added=extra, constants=[split])
         for name, body in zip(names_of, (first, second), strict=True)
     ]
-    made = [
+    launched = [
         line(
             f"{buffer} = torch.empty(({split}, {programs}, {sizes[name]}), "
             f"dtype=torch.float32, device={tensor}.device)"
         )
         for name, buffer in buffers.items()
     ]
-    made[0] = made[0].with_changes(leading_lines=launch.statement.leading_lines)
+    launched[0] = launched[0].with_changes(leading_lines=launch.statement.leading_lines)
     arguments = {**arguments_of(launch), **{pointers[n]: buffers[n] for n in buffers}, split: split}
     order = [param.name.value for param in nodes[0].params.params]
     arguments = {name: arguments[name] for name in order if name in arguments}
     grid = ", ".join(code(axis) for axis in axes)
     constants = {*function.constants, split}
-    made.append(
+    launched.append(
         launch_line(names_of[0], f"({grid}, {split})", arguments, options_of(launch), constants)
     )
     plain = f"({grid},)" if len(axes) == 1 else f"({grid})"
-    made.append(launch_line(names_of[1], plain, arguments, options_of(launch), constants))
+    launched.append(launch_line(names_of[1], plain, arguments, options_of(launch), constants))
     return changed(
         text,
         functions={function.name: nodes[0]},
         added={function.name: nodes[1:]},
-        launches=[(launch.statement, made)],
+        launches=[(launch.statement, launched)],
         parameters=[Parameter(split, parts, _PARTS)],
     )
 
 
-def _sizes(each: _Sum, launch: Launch) -> str | None:
+def _sizes(total: _Sum, launch: Launch) -> str | None:
     """The number of an accumulator's elements as code of the launcher."""
-    found = [in_launcher(expression(size), launch) for size in each.shape]
-    if any(size is None for size in found):
+    sizes = [in_launcher(expression(size), launch) for size in total.shape]
+    if any(size is None for size in sizes):
         return None
-    return " * ".join(code(grouped(size)) for size in found if size is not None) or "1"
+    return " * ".join(code(grouped(size)) for size in sizes if size is not None) or "1"
 
 
 def _tensor(launch: Launch) -> str:
@@ -219,7 +221,7 @@ def _tensor(launch: Launch) -> str:
     return next((name for name in own if name in given_names), "")
 
 
-def _pointer(each: _Sum, pointer: str, part: str, axes: int) -> str:
+def _pointer(accumulator: _Sum, pointer: str, part: str, axes: int) -> str:
     """Where an accumulator's part is: (part, program, element)."""
     program = (
         "tl.program_id(0)"
@@ -227,12 +229,12 @@ def _pointer(each: _Sum, pointer: str, part: str, axes: int) -> str:
         else "(tl.program_id(0) * tl.num_programs(1) + tl.program_id(1))"
     )
     total = "tl.num_programs(0)" if axes == 1 else "(tl.num_programs(0) * tl.num_programs(1))"
-    size = "".join(f" * {size}" for size in each.shape)
+    size = "".join(f" * {size}" for size in accumulator.shape)
     base = f"{pointer} + ({part} * {total} + {program}){size}"
-    if len(each.shape) == 1:
-        return f"{base} + tl.arange(0, {each.shape[0]})"
-    if len(each.shape) == 2:
-        rows, columns = each.shape
+    if len(accumulator.shape) == 1:
+        return f"{base} + tl.arange(0, {accumulator.shape[0]})"
+    if len(accumulator.shape) == 2:
+        rows, columns = accumulator.shape
         row = f"tl.arange(0, {rows})[:, None] * {columns}"
         return f"{base} + {row} + tl.arange(0, {columns})[None, :]"
     return base
@@ -249,8 +251,8 @@ def _partial(
     stride = f"{split} * {step}" if step != "1" else split
     shared = loop.node.with_changes(iter=expression(f"range({begin}, {code(loop.stop)}, {stride})"))
     stores = [
-        line(f"tl.store({_pointer(each, pointers[each.name], part, len(axes))}, {each.name})")
-        for each in sums
+        line(f"tl.store({_pointer(total, pointers[total.name], part, len(axes))}, {total.name})")
+        for total in sums
     ]
     return [*launch.function.body[:place], shared, *stores]
 
@@ -261,7 +263,7 @@ def _final(
     axes, body = launch.axes or (), launch.function.body
     loop = cst.ensure_type(line(f"for part in range({split}):\n    pass\n"), cst.For)
     joined = []
-    for each in sums:
-        pointer = _pointer(each, pointers[each.name], "part", len(axes))
-        joined.append(line(f"{each.name} = {each.combine.format(f'tl.load({pointer})')}"))
+    for total in sums:
+        pointer = _pointer(total, pointers[total.name], "part", len(axes))
+        joined.append(line(f"{total.name} = {total.combine.format(f'tl.load({pointer})')}"))
     return [*body[:place], with_body(loop, joined), *body[place + 1 :]]

@@ -53,11 +53,11 @@ class Vectorise:
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
         """See `Rewrite.variants`."""
         for launch in text.single:
-            made = vectorised(text, launch)
-            if made:
+            rewritten = vectorised(text, launch)
+            if rewritten:
                 why = facts.because("instructions", "latency", "extra traffic")
                 yield Variant(
-                    made,
+                    rewritten,
                     f"{launch.function.name} takes one element a trip of its loop; blocks of "
                     f"contiguous elements keep more loads under way{why}.",
                 )
@@ -83,11 +83,11 @@ def vectorised(text: KernelText, launch: Launch) -> str:
         try:
             before, after = function.body[:index], function.body[index + 1 :]
             fresh = text.fresh(f"{loop.name}_start")
-            made = lifted_loop(before, loop.node, width, fresh, text.functions, after)
+            lifted = lifted_loop(before, loop.node, width, fresh, text.functions, after)
         except CannotLiftError:
             body.append(statement)
             continue
-        body.append(made)
+        body.append(lifted)
         done += 1
     if not done:
         return ""
@@ -119,11 +119,11 @@ def _takes_one(loop: Loop, function: JitFunction) -> bool:
 
 def _loads_by(loop: Loop) -> bool:
     """Whether a loop loads from places that change from trip to trip, and has no loop within."""
-    dependent = {loop.name, *(each.target for each in running(loop).values())}
+    dependent = {loop.name, *(binding.target for binding in running(loop).values())}
     for statement in body_of(loop.node):
         if isinstance(statement, cst.For):
             return False
-        made = assignment(statement)
-        if made is not None and names(made.value) & dependent:
-            dependent.add(made.target)
+        binding = assignment(statement)
+        if binding is not None and names(binding.value) & dependent:
+            dependent.add(binding.target)
     return any(names(call) & dependent for call in calls(loop.node, "tl.load"))

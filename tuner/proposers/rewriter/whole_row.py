@@ -51,20 +51,20 @@ class WholeRow:
         """See `Rewrite.variants`."""
         for launch in text.single:
             loops = _loops(launch)
-            if loops and (made := _rewritten(text, launch, loops, facts)):
-                yield made
+            if loops and (rewritten := _rewritten(text, launch, loops, facts)):
+                yield rewritten
 
 
 def _loops(launch: Launch) -> list[Blocked]:
     """All loops of the function, if all are over one row."""
     function = launch.function
-    found = [blocked(loop, function) for loop in function.loops]
-    inner = [each for s in function.body for each in walk([s]) if isinstance(each, cst.For)]
-    loops = [each for each in found if each is not None]
-    if len(loops) != len(inner) or len({(each.block, code(each.bound)) for each in loops}) != 1:
+    candidates = [blocked(loop, function) for loop in function.loops]
+    inner = [node for s in function.body for node in walk([s]) if isinstance(node, cst.For)]
+    loops = [loop for loop in candidates if loop is not None]
+    if len(loops) != len(inner) or len({(loop.block, code(loop.bound)) for loop in loops}) != 1:
         return []
     reads = [
-        code(call.args[0].value) for each in loops for s in each.loop.body for call in _reads(s)
+        code(call.args[0].value) for loop in loops for s in loop.loop.body for call in _reads(s)
     ]
     repeated = len(loops) > 1 and len(set(reads)) < len(reads)
     if not repeated or not runtime_sizes(loops[0].bound, function):
@@ -82,12 +82,12 @@ def _of_the_original(launch: Launch, block: str) -> set[str]:
     """
     own = {param.name.value for param in launch.launcher.params.kwonly_params}
     replaced = [launch.arguments.get(block), launch.options.get("num_warps")]
-    found = names(*(each for each in replaced if each is not None))
+    replaced_names = names(*(node for node in replaced if node is not None))
     kept = [value for name, value in launch.arguments.items() if name != block]
     kept += [value for name, value in launch.options.items() if name != "num_warps"]
-    within = {id(each) for each in nodes(launch.statement)}
-    elsewhere = [each for each in body_of(launch.launcher) if id(each) not in within]
-    return (own & found) - names(launch.grid, *kept, *elsewhere)
+    within = {id(node) for node in nodes(launch.statement)}
+    elsewhere = [statement for statement in body_of(launch.launcher) if id(statement) not in within]
+    return (own & replaced_names) - names(launch.grid, *kept, *elsewhere)
 
 
 def _reads(statement: cst.BaseStatement) -> list[cst.Call]:
@@ -115,11 +115,13 @@ def _rewritten(
     values, warps = row_warps(text, size, facts)
     arguments = {**arguments_of(launch), block: f"triton.next_power_of_2({size})"}
     options = {**options_of(launch), "num_warps": warps}
-    made = launch_line(name, code(launch.grid), arguments, options, function.constants)
+    launched = launch_line(name, code(launch.grid), arguments, options, function.constants)
     source = changed(
         text,
         added={function.name: [renamed(function, name, body)]},
-        launches=[(launch.statement, guarded(f"{size} <= {_MOST_HELD}", made, launch.statement))],
+        launches=[
+            (launch.statement, guarded(f"{size} <= {_MOST_HELD}", launched, launch.statement))
+        ],
         parameters=[values],
     )
     source = fixed(parse(source) or text, _of_the_original(launch, block))
