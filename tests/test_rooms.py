@@ -46,9 +46,19 @@ def files():
                 yield name, name.parts[0] if top != "solkit" else Path(name.parts[1]).stem
 
 
+def statements(body):
+    """All statements, inner ones too; `ast.walk` would visit every name and number besides."""
+    for node in body:
+        yield node
+        inner = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+        parts = [*getattr(node, "handlers", []), *getattr(node, "cases", [])]
+        for each in (*inner, *(part.body for part in parts)):
+            yield from statements(each)
+
+
 def imported(text):
     """The rooms that a file imports, with lines: in functions and for type checking as well."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text).body):
         modules = []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -89,6 +99,8 @@ def test_rooms_import_only_rooms_below_them():
         "from solkit import pipeline",
         "def later():\n    import solkit.measure",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from solkit.report import units",
+        "try:\n    pass\nexcept OSError:\n    import solkit.measure",
+        "match 1:\n    case 1:\n        import solkit.measure",
     ],
 )
 def test_an_import_of_a_higher_room_is_found_wherever_it_stands(text):
