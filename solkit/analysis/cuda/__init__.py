@@ -1,4 +1,4 @@
-"""What the CUDA C++ of a candidate launches, and what that compiles to, with no GPU.
+"""Launches of a candidate's CUDA C++, and what they compile to, with no GPU.
 
 `torch.utils.cpp_extension.load_inline` and `load` hand over their sources. A call of one of their
 functions is followed on fake tensors, which tells its launches and its result; the device code goes

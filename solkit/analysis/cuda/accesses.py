@@ -66,7 +66,7 @@ class Site:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a load through L1."""
+        """True if it is a load through L1."""
         return self.kind == "load" and self.path == "global"
 
 
@@ -269,7 +269,7 @@ class Lanes:
         meetings.add(at[active.mask], np.nonzero(active.mask)[0])
 
     def _pattern(self, lanes: Array) -> _Pattern:
-        """What pieces [piece, block, thread] touch, relative to each block's first line."""
+        """Return what pieces [piece, block, thread] touch, relative to each block's first line."""
         if bool((lanes == lanes[:, :1]).all()):
             lanes = lanes[:, :1]
         key = (lanes.shape, lanes.tobytes())
@@ -315,7 +315,7 @@ class Lanes:
             self._add(site, name, of_block)
 
     def _fresh(self, site: Site, pattern: _Pattern, start: Array) -> Array:
-        """How many sectors of each block were not touched before, as far as remembered."""
+        """Count each block's sectors that were not touched before, as far as remembered."""
         table = self.touched.get(site)
         if table is None:
             table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
@@ -348,7 +348,7 @@ class Lanes:
                 self.tables.add((site, name), amounts)
 
     def _wavefronts(self, where: Array, width: int) -> Array:
-        """For each block: requests, wavefronts, and wavefronts without conflicts."""
+        """Return each block's requests, wavefronts, and wavefronts without conflicts."""
         low = where[where >= 0]
         shift = int(low.min()) // 128 * 128 if low.size else 0
         moved = np.where(where >= 0, where - shift, -1)
@@ -364,7 +364,7 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class _Pattern:
-    """What an execution touches, for each block, or for one if all are equal.
+    """Sectors that an execution touches, for each block, or for one if all are equal.
 
     Attributes:
         sectors, lines, distinct, paired: as in `solkit.analysis.common.access_counts.TOTALS`.

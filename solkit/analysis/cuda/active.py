@@ -15,7 +15,7 @@ from solkit.analysis.cuda.flow import BasicBlock
 __all__ = ["Active", "Grid", "Value", "Watcher"]
 
 Value = Union[Array, None]
-"""Of shape [blocks, threads], of size 1 along an axis if all agree; ``None`` if unknown."""
+"""Values of shape [blocks, threads], of size 1 along an axis if all agree; ``None`` if unknown."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Active:
 
     @cached_property
     def any(self) -> Array:
-        """Whether a block has some."""
+        """True if a block has some."""
         return np.asarray(self.mask.any(1))
 
     @cached_property

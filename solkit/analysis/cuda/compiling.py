@@ -29,7 +29,7 @@ _OPTIONS = (
     *("-D__CUDA_NO_BFLOAT16_CONVERSIONS__", "-D__CUDA_NO_HALF2_OPERATORS__"),
 )
 _FEW, _WHOLE = "", "#define SOLKIT_WHOLE_STD\n"
-"""Of namespace std, in front of prelude.cuh: what kernels use most, or what CUDA's headers have."""
+"""Parts of std, in front of prelude.cuh: what kernels use most, or what CUDA's headers have."""
 _OF_STD = re.compile(r'error: .*"std\b')
 
 
@@ -159,7 +159,7 @@ def _prelude(source: Source) -> str:
 
 
 def _static_shared(told_bytes: int, device: Device) -> int:
-    """What a kernel declares: from sm_90 on the cubin adds the system's share if there is any.
+    """Return what a kernel declares: from sm_90 on the cubin adds the system's share, if any.
 
     Checked against ``nvcc -Xptxas -v``, which does not add it.
     """
@@ -175,7 +175,7 @@ def _architecture(source: Source, device: Device) -> str:
 
 
 def _matters(flag: str) -> bool:
-    """Whether an option of nvcc changes NVRTC's output: speed, definitions, registers."""
+    """Tell whether an option of nvcc changes NVRTC's output: speed, definitions, registers."""
     return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
 
 

@@ -162,7 +162,7 @@ class Expressions(Launching):
         return replace(value, type=name) if isinstance(value, Pointer) else Pointer(name)
 
     def _cast(self) -> int | None:
-        """Where the bracket here closes, if it holds only a type and a value follows."""
+        """Find where the bracket here closes, if it holds only a type and a value follows."""
         end = closing(self.tokens, self.at)
         inner = self.tokens[self.at + 1 : end]
         if not inner or not all(t.kind == "name" or t.text in ("*", "&", "::") for t in inner):
@@ -249,7 +249,7 @@ class Expressions(Launching):
         return self.constant(path)
 
     def _template_end(self, ahead: int, is_template: bool = False) -> int | None:
-        """How far ahead the ``>`` is, if template arguments are between it and the ``<`` here.
+        """Find how far ahead the ``>`` is, if template arguments stand between it and the ``<``.
 
         Args:
             ahead: where the ``<`` is.

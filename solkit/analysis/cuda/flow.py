@@ -121,7 +121,7 @@ class Kernel:
 
     @cached_property
     def definitions(self) -> Mapping[str, int]:
-        """How many statements write each register."""
+        """Number of statements that write each register."""
         counts: dict[str, int] = {}
         for statement in self.statements:
             for name in registers_of(statement)[0]:
@@ -130,7 +130,7 @@ class Kernel:
 
     @cached_property
     def after(self) -> tuple[frozenset[int], ...]:
-        """For each block, those on every path from it to the end."""
+        """Blocks on every path from each block to the end."""
         return tuple(_post_dominators(self.blocks))
 
     def depends_on(self, start: Iterable[str], loads: bool = True) -> frozenset[str]:
@@ -317,14 +317,14 @@ def registers_of(statement: Statement) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def is_computed(statement: Statement) -> bool:
-    """Whether a statement's result can be known: neither a float nor an exchange of lanes."""
+    """Tell whether a statement's result can be known: neither a float nor an exchange of lanes."""
     if statement.name in ("ld", "cvta", "shfl", "setp"):
         return type_of(statement.modifiers) is not None
     return operation(statement.name, statement.modifiers) is not None
 
 
 def is_access(statement: Statement) -> bool:
-    """Whether a statement accesses memory."""
+    """Tell whether a statement accesses memory."""
     if statement.name == "wmma":
         return not {"load", "store"}.isdisjoint(statement.modifiers)
     if statement.name == "cp":  # no fence, and no bulk copy
@@ -384,7 +384,7 @@ def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> fro
 
 
 def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
-    """For each block, the registers that may be read after its start before a write."""
+    """List each block's registers that may be read after its start before a write."""
     end = len(blocks)
     own = [_own(block) for block in blocks]
     live: list[frozenset[str]] = [frozenset()] * (end + 1)
@@ -401,7 +401,7 @@ def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
 
 
 def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
-    """What a block reads before writing it, and what it certainly writes."""
+    """Return what a block reads before writing it, and what it certainly writes."""
     reads: set[str] = set()
     writes: set[str] = set()
     for statement in block.statements:

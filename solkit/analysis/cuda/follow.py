@@ -172,7 +172,7 @@ class Follower:
         return [(to, who) for to, who in zip(block.targets, sides) if who.mask.any()]
 
     def _guessed(self, block: BasicBlock) -> int:
-        """Where an unknown branch goes: into what it guards, or out of a loop that it ends."""
+        """Guess the way of an open branch: into what it guards, or out of the loop that it ends."""
         self._guess("a branch that depends on data is assumed to do the work that it guards", block)
         for n in reversed(block.loops):
             loop = self.kernel.loops[n]
@@ -203,13 +203,13 @@ class Follower:
     # ------------------------------------------------------------------------------ statements
 
     def _matters(self, statement: Statement) -> bool:
-        """Whether it makes an access, or an address or a branch depends on it."""
+        """Tell whether it makes an access, or an address or a branch depends on it."""
         shown = is_access(statement) or self._unseen(statement) != ""
         return shown or not self.kernel.relevant.isdisjoint(registers_of(statement)[0])
 
     @staticmethod
     def _unseen(statement: Statement) -> str:
-        """What cannot be followed of a statement; empty if nothing."""
+        """Say what cannot be followed of a statement; empty if nothing."""
         if "bulk" in statement.modifiers and any(map(ADDRESS.search, statement.operands)):
             return _UNSEEN["bulk"]
         elsewhere = [m for m in statement.modifiers if m in ("const", "local")]

@@ -297,7 +297,7 @@ class _Walk(Expressions):
         return self._declarator() is not None
 
     def _declarator(self) -> int | None:
-        """How far ahead the name is that is declared here."""
+        """Find how far ahead the name is that is declared here."""
         ahead, typed = 0, False
         while self.text(ahead) in _QUALIFIERS:
             typed = typed or self.text(ahead) in INTEGERS
@@ -399,7 +399,7 @@ def _three(head: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], Seq
 
 
 def _is_label(body: Sequence[Token], index: int) -> bool:
-    """Whether a token is part of ``case 3:`` or ``default:``."""
+    """Tell whether a token is part of ``case 3:`` or ``default:``."""
     start = index
     while start >= 0 and body[start].text not in ("case", "default", ";", "}", "{"):
         start -= 1
@@ -409,6 +409,6 @@ def _is_label(body: Sequence[Token], index: int) -> bool:
 
 
 def _only_fails(body: Sequence[Token]) -> bool:
-    """Whether a statement ends in an error, so that a right call does not reach it."""
+    """Tell whether a statement ends in an error, so that a right call does not reach it."""
     fails = {"throw", "exit", "abort", "AT_ERROR", "TORCH_CHECK", "TORCH_INTERNAL_ASSERT"}
     return any(token.text in fails for token in body)

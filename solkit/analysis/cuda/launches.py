@@ -69,7 +69,7 @@ class CudaLaunch:
 
 @dataclass
 class CudaRecording:
-    """What was seen between entering and leaving `recording`.
+    """Record of what was seen between entering and leaving `recording`.
 
     Attributes:
         launches: each distinct launch once, in the order of their first appearance.

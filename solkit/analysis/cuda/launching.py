@@ -125,7 +125,7 @@ class Launching(Walk):
         return all(self.text(ahead) == ">" for ahead in range(3)) and self.text(3) == "("
 
     def kernel_name(self, kernel: Kernel, args: Sequence[Any]) -> str:
-        """Its name with template arguments, including deduced ones."""
+        """Return a kernel's name with template arguments, including deduced ones."""
         template_arguments, name = list(kernel.template), kernel.name
         function = self.machine.source.functions.get(name)
         parameters = split_arguments(function.template, angles=True) if function else []

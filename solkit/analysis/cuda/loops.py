@@ -66,7 +66,7 @@ class Tables:
         return self.values[: len(self.rows)].copy()
 
     def since(self, before: Array) -> Array:
-        """What was added to each row."""
+        """Return what was added to each row."""
         now = self.values[: len(self.rows)].copy()
         now[: len(before)] -= before
         return now
@@ -380,7 +380,7 @@ def _kinds(
 
 
 def _is_product(statement: Statement, varying: frozenset[str]) -> bool:
-    """Whether it multiplies two varying factors, or keeps a product's upper half."""
+    """Tell whether it multiplies two varying factors, or keeps a product's upper half."""
     if statement.name not in ("mul", "mad", "shl"):
         return False
     factors = [name for name in statement.operands[1:3] if name in varying]

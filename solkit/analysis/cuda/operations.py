@@ -1,4 +1,4 @@
-"""What a piece of PTX does by pipe, and how long it takes in sequence.
+"""Operations of a piece of PTX by pipe, and how long it takes in sequence.
 
 Integer arithmetic is left out, as for Triton kernels: ptxas rewrites it, and the machine code's
 instructions are counted (`solkit.analysis.common.instructions`). Half floats use the fp32 pipe, a

@@ -73,7 +73,7 @@ def _event(match: re.Match[str]) -> _Event:
 
 
 def _turn(events: Sequence[_Event], wait: int) -> list[_Event]:
-    """What happens between a wait and the one before it, going round the loop around it."""
+    """List what happens between a wait and the one before it, going round the loop around it."""
     places = {event.name: i for i, event in enumerate(events) if event.kind == "label"}
     back = next(
         (
@@ -89,7 +89,7 @@ def _turn(events: Sequence[_Event], wait: int) -> list[_Event]:
 
 
 def _uses_before(turn: Sequence[_Event]) -> bool:
-    """Whether shared memory is read after the last copy and before the wait that ends the turn."""
+    """Tell whether shared memory is read between the last copy and the wait that ends the turn."""
     for event in reversed(turn):
         if event.kind in ("use", "commit"):
             return event.kind == "use"

@@ -287,7 +287,7 @@ class _Expansion:
         return True
 
     def arguments(self, read: list[_Piece]) -> list[list[_Piece]] | None:
-        """What stands between the brackets here, at its outer commas.
+        """Split what stands between the brackets here at its outer commas.
 
         Args:
             read: gets each piece that is taken from the stream.

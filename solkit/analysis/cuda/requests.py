@@ -1,4 +1,4 @@
-"""What a CUDA C++ launch's own code requests of a GPU: accesses, operations, traffic.
+"""Requests of a CUDA C++ launch's own code to a GPU: accesses, operations, traffic.
 
 Some blocks are followed thread by thread (`Lanes`), many by some of their threads (`Spots`). Small
 launches are followed in full.
@@ -102,7 +102,7 @@ class _Followed:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Its accesses of global memory, in program order."""
+        """Sites of the kernel's accesses of global memory, in program order."""
         return tuple(dict.fromkeys(self.statements.values()))
 
     @property
@@ -124,7 +124,7 @@ class _Followed:
         return self.blocks / len(self.few.numbers)
 
     def total(self, site: Site, name: str) -> float:
-        """What a site does over the launch."""
+        """Sum what a site does over the launch."""
         return float(self.few.tables.of((site, name)).sum()) * self.ratio(site, "made")
 
     def block_total(self, name: str, number: int) -> float:
@@ -206,7 +206,7 @@ def read_parameters(compiled: Compiled) -> frozenset[int]:
 
 
 def _barriers(block: BasicBlock) -> int:
-    """How often all warps synchronise."""
+    """Count how often all warps synchronise."""
     waits = (statement for statement in block.statements if statement.name in ("bar", "barrier"))
     return sum("warp" not in wait.modifiers for wait in waits)
 

@@ -78,7 +78,7 @@ _OF_COMPILERS = (
     *("-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0", "-DTORCH_API_INCLUDE_EXTENSION_H"),
     *("-DTORCH_VERSION_MAJOR=2", "-DTORCH_VERSION_MINOR=13", "-DWITH_CUDA", "-DNDEBUG"),
 )
-"""What nvcc, the host's compiler and torch's build define."""
+"""Macros that nvcc, the host's compiler and torch's build define."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _ON_DEVICE = frozenset({"__global__", "__device__", "__constant__", "__managed__"})
 _OF_HOST = frozenset(
@@ -283,7 +283,7 @@ class _Item:
 
     @property
     def for_device(self) -> bool:
-        """Whether the device's compiler needs it."""
+        """True if the device's compiler needs it."""
         if self.is_directive:
             include = _included(self)
             return not include or _DEVICE_HEADERS.fullmatch(include) is not None
@@ -385,7 +385,7 @@ def _end_of_item(tokens: Sequence[Token], at: int) -> int:
 
 
 def _is_function(header: Sequence[Token]) -> bool:
-    """Whether a brace after these tokens opens a function's body."""
+    """Tell whether a brace after these tokens opens a function's body."""
     if header and header[0].text == "template":
         header = header[_closing_angle(header, 1) + 1 :]
     if any(token.text in _TYPES or token.text == "=" for token in header[:1]):

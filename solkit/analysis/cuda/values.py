@@ -66,7 +66,7 @@ UNKNOWN = _Unknown()
 
 
 def is_unknown(value: Any) -> bool:
-    """Whether a value, or one inside it, is unknown."""
+    """Tell whether a value, or one inside it, is unknown."""
     several = isinstance(value, list | tuple)
     return any(map(is_unknown, value)) if several else value is UNKNOWN
 
@@ -235,13 +235,13 @@ def converted(value: Any, names: set[str]) -> Any:
 
 
 def narrows(before: Any, value: Any) -> bool:
-    """Whether a float is assigned to a variable that held an integer."""
+    """Tell whether a float is assigned to a variable that held an integer."""
     held = isinstance(before, int) and not isinstance(before, bool)
     return held and isinstance(value, float) and math.isfinite(value)
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two plain values are equal."""
+    """Tell whether two plain values are equal."""
     plain = bool | int | float | str
     return isinstance(first, plain) and isinstance(second, plain) and first == second
 

@@ -44,7 +44,7 @@ class HostLaunch:
 
 @dataclass
 class HostCall:
-    """What a call of a host function did.
+    """Result and effects of a call of a host function.
 
     Attributes:
         launches: in order.

@@ -41,7 +41,7 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _LINE_SECTORS = 4
-"""Of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
+"""Sectors of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
 
 _VECTOR_BYTES = 16
 """Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
@@ -192,7 +192,7 @@ class Whole:
         return _Lanes.by(operation, _Lanes.by(operation, size).width_at(addresses, most))
 
     def vector_bytes(self, operation: Operation) -> int:
-        """What one thread's instruction of an access moves."""
+        """Return the bytes that one thread's instruction of an access moves."""
         if operation in self.lanes:
             return self.lanes[operation].width_bytes
         return vector_bytes(operation, self.widths) or element_bytes(operation.all_types[0])
@@ -241,7 +241,7 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class _Lanes:
-    """How the lanes of an access through pointers cover its tensor.
+    """Cover of a tensor by the lanes of an access through pointers.
 
     Attributes:
         indices: of the first element that each lane accesses, by dimension; each of shape
@@ -292,7 +292,7 @@ class _Lanes:
         return picked.reshape(len(values), *(picked.shape[1:] or (1, 1, 1)))
 
     def participating(self, mask: Array | None, active: Array) -> Array:
-        """Which lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
+        """Tell which lanes make the access, of shape [programs or 1, warps, requests, lanes]."""
         participating = self.taking[None]
         if not active.all():
             participating = participating & active.reshape(-1, 1, 1, 1)
@@ -301,7 +301,7 @@ class _Lanes:
 
 @dataclass(frozen=True, eq=False)
 class _Touched:
-    """What one execution of an access touches.
+    """Sectors that one execution of an access touches.
 
     Attributes:
         first: each lane's address.
@@ -319,7 +319,7 @@ class _Touched:
 
     @staticmethod
     def by(first: Array, participating: Array, width_bytes: int) -> _Touched:
-        """For lanes of a given width."""
+        """Build it for lanes of a given width."""
         by_request = ordered(np.where(participating, first // SECTOR, -1))
         sectors = ordered(by_request.reshape(len(by_request), -1))
         once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
@@ -425,7 +425,7 @@ class Corners:
 
 
 def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
-    """How many elements of a tensor of that shape each program accesses."""
+    """Count the elements of a tensor of that shape that each program accesses."""
     elements = math.prod(shape)
     if mask is None:
         return active * elements
@@ -441,7 +441,7 @@ def ordered(values: Array) -> Array:
 
 
 def count_distinct(values: Array) -> Array:
-    """How many values differ along the last, sorted axis, without -1."""
+    """Count the different values along the last, sorted axis, without -1."""
     changes: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
     return changes + (values[..., 0] >= 0)  # from -1 to the first is a change as well
 

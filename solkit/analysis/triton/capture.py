@@ -77,7 +77,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Captured:
-    """What one call of a candidate did.
+    """Launches and results of one call of a candidate.
 
     Attributes:
         launches: each distinct launch once, in the order of first appearance.
@@ -298,7 +298,7 @@ def _blame(error: BaseException) -> str:
 
 
 def _capture_error(error: BaseException, has_guesses: bool) -> CaptureError:
-    """What went wrong, and whether that says anything about the candidate."""
+    """Say what went wrong, and whether that says anything about the candidate."""
     language = language_of(error)
     if language and not isinstance(error, _OutOfTimeError):
         return CaptureError(f"not analysed: it uses {language} ({_blame(error)})", "", True)
@@ -332,5 +332,5 @@ def _is_candidates(error: BaseException) -> bool:
 
 
 def _raises(place: TracebackType) -> bool:
-    """Whether the line has a ``raise``: what C code raises there may be the fake GPU's fault."""
+    """Tell whether the line has a ``raise``: what C code raises may be the fake GPU's fault."""
     return place.tb_frame.f_code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]

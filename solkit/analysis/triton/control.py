@@ -107,7 +107,7 @@ class Control:
     shared: SharedValues
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
-        """How to follow an operation; ``None`` if no address depends on it."""
+        """Return a step that follows an operation; ``None`` if no address depends on it."""
         raise NotImplementedError
 
     def would_compare(self, block: Block, values: Mapping[str, Value]) -> Compared:
@@ -127,7 +127,7 @@ class Control:
         return comparisons
 
     def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> Probe:
-        """Where code would make its accesses with some values; nothing is counted."""
+        """Probe where code would make its accesses with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active, self.guesses
         served = {address: times.copy() for address, times in self.served.items()}
         shared = self.shared.copy()
@@ -165,7 +165,7 @@ class Control:
         yield labels[1], self.active & ~taken
 
     def _condition(self, operation: Operation, presumed: bool = True) -> Array:
-        """Which programs take a branch; all of them do what is presumed if that is unknown."""
+        """Tell which programs take a branch; all of them do what is presumed if that is unknown."""
         value = self.env.get(operation.operands[0])
         if value is None or operation.operands[0] in self.guessed:
             self._guess("a branch that depends on data is assumed to do the work", operation)
@@ -344,7 +344,7 @@ class Control:
         return math.ceil(trips / parts) - 1
 
     def _tired(self, rounds: int, operation: Operation) -> bool:
-        """Whether a loop has been followed for long enough; if so, a note says it."""
+        """Tell whether a loop has been followed for long enough; if so, a note says it."""
         if rounds < _MOST_ITERATIONS and self.operations < _MOST_OPERATIONS:
             return False
         self._guess(f"a loop is followed for {rounds} iterations only", operation)

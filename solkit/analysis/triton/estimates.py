@@ -65,7 +65,7 @@ def estimated_registers(function: Function, limit: int | None = None) -> tuple[i
 
 
 class _Lives:
-    """Where each value of a kernel is born and dies, by position in the text, and its registers."""
+    """Lives of a kernel's values, by positions in the text, and their registers."""
 
     def __init__(self, function: Function) -> None:
         self.at = 0
@@ -141,7 +141,7 @@ class _Lives:
 def estimated_shared_traffic(
     function: Function, executions: Mapping[Any, float], programs: int
 ) -> SharedTraffic:
-    """What `shared_traffic` reads in the PTX; no bank conflicts are assumed.
+    """Estimate what `shared_traffic` reads in the PTX; no bank conflicts are assumed.
 
     Args:
         function: the kernel.
@@ -191,7 +191,7 @@ def _moved(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
 
 
 def _barriers(operation: Operation) -> int:
-    """Of one execution, without the one before that what is there was read."""
+    """Count those of one execution, without the one before that what is there was read."""
     if operation.name in ("tt.reduce", "tt.scan"):
         return 2 if _parts(operation) > 1 else 0
     if operation.name == "ttg.convert_layout":
@@ -209,7 +209,7 @@ def _parts(operation: Operation) -> int:
 
 
 def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
-    """Each warp stores its part of a row; one loads them and stores the sum; all load that.
+    """Let each warp store its part of a row; one loads them and stores the sum; all load that.
 
     Lanes whose rows are neighbours in a thread are so many words apart, and meet in banks.
     """

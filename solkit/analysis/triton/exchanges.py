@@ -57,7 +57,7 @@ def held(kind: TensorType, warps: int) -> float:
 
 
 def _copied(kind: TensorType) -> int:
-    """How many warps hold the same elements of an operand of ``mma.sync``."""
+    """Count the warps that hold the same elements of an operand of ``mma.sync``."""
     layout = kind.layout
     if layout is None or layout.kind != "dot_op" or layout.parent is None:
         return 1
@@ -161,7 +161,7 @@ def _inputs(operation: Operation) -> Sequence[TensorType]:
 
 
 def is_through_shared(operation: Operation) -> bool:
-    """Whether a conversion needs other warps' elements: within a warp, lanes exchange them.
+    """Tell whether a conversion needs other warps' elements: within a warp, lanes exchange them.
 
     Source: triton/lib/Analysis/Utility.cpp, cvtNeedsSharedMemory.
     """
@@ -204,7 +204,7 @@ def through_shared(operation: Operation, warps: int) -> Iterator[Step]:
 
 
 def histogram(operation: Operation, warps: int) -> Iterator[Step]:
-    """Each lane counts its bins by ballots of each bit of each element; then warps add theirs.
+    """Let lanes count their bins by ballots of each element's bits; then warps add theirs.
 
     Source: triton/lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp.
     """
@@ -219,7 +219,7 @@ def histogram(operation: Operation, warps: int) -> Iterator[Step]:
 
 
 def _stays(before: TensorType, after: TensorType) -> bool:
-    """Whether accumulators become operands in the registers where they are."""
+    """Tell whether accumulators become operands in the registers where they are."""
     layout = after.layout
     return layout is not None and layout.kind == "dot_op" and layout.parent == before.layout
 

@@ -67,7 +67,7 @@ _COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 
 
 def on_floats(operation: Operation) -> Callable[..., Array] | None:
-    """How to compute an operation on floats; ``None`` for others."""
+    """Return a function that computes an operation on floats; ``None`` for others."""
     if operation.name == "arith.cmpf":
         predicate = operation.text.split(",")[0].strip()
         return _COMPARISONS.get(predicate[-2:])

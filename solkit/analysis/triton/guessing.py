@@ -1,4 +1,4 @@
-"""What a program does where unknown data decide: the work is assumed to be done.
+"""Guesses where unknown data decide: the work is assumed to be done.
 
 Of two ways that an unknown branch may go, the one with more work is taken. A loop of unknown length
 runs as often as the tensors that it walks along allow.
@@ -30,7 +30,7 @@ _IN_LOOP = 8
 
 
 def busier(sides: Sequence[Sequence[Block]]) -> int:
-    """Which of several pieces of code has the most accesses and products; loops count more."""
+    """Find the piece of code with the most accesses and products; loops count more."""
     works = [_work(side) for side in sides]
     return works.index(max(works))
 

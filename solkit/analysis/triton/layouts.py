@@ -1,4 +1,4 @@
-"""Which thread holds which element of a tensor.
+"""Threads that hold the elements of a tensor.
 
 Triton's layouts are linear over bits (Zhou et al., "Linear Layouts: Robust Code Generation of
 Efficient Tensor Computation Using F2", 2025): each bit of the register's, lane's and warp's number
@@ -100,7 +100,7 @@ def _first_of_equals(bases: Sequence[Basis]) -> npt.NDArray[np.bool_]:
 
 
 def spread(tensor: TensorType) -> Spread:
-    """How a tensor is spread over a block's threads.
+    """Return how a tensor is spread over a block's threads.
 
     Raises:
         ValueError: its layout is of an unknown kind.

@@ -21,7 +21,7 @@ Value = Any
 """An array, a `Descriptor`, or ``None`` if unknown."""
 
 Compared = dict[Operation, list[Array]]
-"""For each comparison, a hash of each program's results, each time that it was made."""
+"""Comparisons, with a hash of each program's results each time that one was made."""
 
 _PROBED, _TAIL = 3, 5
 _MOST_IN_VAIN = 8
@@ -47,14 +47,14 @@ class Counts:
         return dict(self.by_key)
 
     def since(self, earlier: Mapping[Any, Array]) -> dict[Any, Array]:
-        """What was added since, without zeros."""
+        """Return what was added since, without zeros."""
         changed = {k: n for k, n in self.by_key.items() if n is not earlier.get(k)}
         grown = {key: n - earlier.get(key, 0) for key, n in changed.items()}
         return {key: n for key, n in grown.items() if n.any()}
 
 
 class Skipping:
-    """Whether and how far a loop may be extrapolated.
+    """Extrapolation of a loop, as far as its iterations repeat.
 
     It may if its iterations differ only by constant steps: no relevant value that changes with the
     iteration goes through a division, a choice or a branch. Once two successive iterations counted
@@ -142,7 +142,7 @@ class Skipping:
         return remaining
 
     def _alike(self, counted: Mapping[Any, Array], steps: list[Value]) -> Array:
-        """Which programs did the same as before."""
+        """Tell which programs did the same as before."""
         alike = np.ones(self.programs.counts.programs, bool)
         for key in counted.keys() | self.counted.keys():
             alike &= np.equal(counted.get(key, 0.0), self.counted.get(key, 0.0))
@@ -156,7 +156,7 @@ class Skipping:
 
 
 def _difference(new: Value, old: Value) -> Value:
-    """What was added; ``None`` for flags, which change with a comparison, and unknown values."""
+    """Return what was added; ``None`` for flags, which change with a comparison, and unknowns."""
     if not (isinstance(new, np.ndarray) and isinstance(old, np.ndarray)) or new.dtype == bool:
         return None
     return new - old
@@ -165,7 +165,7 @@ def _difference(new: Value, old: Value) -> Value:
 def _same(
     now: Mapping[Operation, Sequence[Array]], then: Mapping[Operation, Sequence[Array]], count: int
 ) -> Array:
-    """Which programs' comparisons agree."""
+    """Tell which programs' comparisons agree."""
     same = np.ones(count, bool)
     for operation in now.keys() | then.keys():
         pairs = now.get(operation, ()), then.get(operation, ())
@@ -189,7 +189,7 @@ _LINEAR = {
 
 
 def is_linear(operation: Operation, relevant: frozenset[str]) -> bool:
-    """Whether a loop's iterations differ only by constant steps, except for comparisons."""
+    """Tell whether a loop's iterations differ only by constant steps, except for comparisons."""
     loop = operation.loop
     carried = {n for n in loop.names if n in relevant}
     varying = {loop.variable, *carried}

@@ -1,4 +1,4 @@
-"""What LLVM and ptxas make of a kernel's IR, estimated: its instructions by kind, and their pace.
+"""Estimates of a kernel's machine code, from its IR: instructions by kind, and their pace.
 
 Used at the lowered depth. Each operation of the IR becomes so many instructions of a warp, in steps
 (`Step`). One warp goes through the steps as `solkit.analysis.common.warp_throughput` goes
@@ -35,7 +35,7 @@ _STALLS = 1.2
 _MOVES = 0.1
 """Moves between registers and into them for each other instruction."""
 _LOOP = 4
-"""Of an iteration: count, compare, branch, and a move."""
+"""Instructions of an iteration: count, compare, branch, and a move."""
 _UNROLLED, _UNROLLED_SIZE, _UNROLLED_LOADS = 4, 64, 4
 """ptxas unrolls loops without barriers by four, if they have few instructions and few loads."""
 _WHOLE_SIZE = 700
@@ -170,7 +170,7 @@ class _Code:
         return _LOOP + sum(step.count for operation in body for step in self.steps.of(operation))
 
     def _rounds(self, loop: Operation) -> int | None:
-        """Of a loop of constant length."""
+        """Return the rounds of a loop of constant length."""
         if loop.name != "scf.for":
             return None
         first, end, step = (self.numbers.get(name) for name in loop.loop.bounds)
@@ -220,7 +220,7 @@ def _scheduled(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def _is_barrier(operation: Operation) -> bool:
-    """What loads do not move across; a store may write what they read."""
+    """Tell whether loads do not move across; a store may write what they read."""
     return operation.name.startswith(
         ("tt.atomic", "tt.store", "gpu.barrier", "ttng.", "ttg.async", "ttg.local")
     )

@@ -1,4 +1,4 @@
-"""How many operations a kernel's code executes, by pipe, from its IR.
+"""Operations that a kernel's code executes, by pipe, from its IR.
 
 Each operation counts once for every element in every thread, including copies of one element in
 several threads: the pipes execute these. Integer arithmetic is left out, since LLVM removes most of
@@ -124,7 +124,7 @@ def _exchange(operation: Operation) -> float:
 
 
 def _cost(operation: Operation) -> Cost:
-    """Of one execution by one program."""
+    """Return the cost of one execution by one program."""
     if operation.name in DOTS:
         return _dot(operation)
     if operation.name in ("tt.reduce", "tt.scan"):

@@ -176,7 +176,7 @@ class Programs(Control):
                 self.env[name] = rest.pop(0)
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
-        """How to follow an operation; ``None`` if no address depends on it."""
+        """Return a step that follows an operation; ``None`` if no address depends on it."""
         name = operation.name
         if name == "scf.for":
             return partial(self._for, operation, is_linear(operation, self.relevant))
@@ -217,7 +217,7 @@ class Programs(Control):
     # -------------------------------------------------------------------------------- accesses
 
     def _access(self, operation: Operation) -> Callable[[], None]:
-        """How to follow an access through pointers."""
+        """Return a step that follows an access through pointers."""
         pointer, mask_name = operation.operands[0], mask_of(operation)
         is_relevant = not self.relevant.isdisjoint(operation.results)
         readable = operation.name not in ATOMICS  # others add as well
@@ -265,7 +265,7 @@ class Programs(Control):
         return np.where(*aligned([mask, contents, other]))
 
     def _contents(self, operation: Operation, address: Array, place: int) -> Value:
-        """What a storage holds at some addresses."""
+        """Return what a storage holds at some addresses."""
         if not 0 <= place < len(self.storages):
             return None
         storage = self.storages[place]
@@ -281,7 +281,7 @@ class Programs(Control):
         return contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
 
     def _in_turn(self, operation: Operation, address: Array) -> Value:
-        """What an atomic gives that all programs add to one counter with: their turn."""
+        """Return what an atomic gives that all programs add to one counter with: their turn."""
         kind, parts = operation.all_types[0], operation.text.partition(",")
         amount = self.env.get(operation.operands[1])
         one = kind.shape == () and (address == address.flat[0]).all()
@@ -298,7 +298,7 @@ class Programs(Control):
         return start + (times * math.prod(self.grid) + self.numbers) * amount
 
     def _other(self, operation: Operation) -> Array:
-        """What a load gives where its mask is off; zero by default."""
+        """Return what a load gives where its mask is off; zero by default."""
         name = other_of(operation)
         value = self.env.get(name) if name else None
         return scalar(0) if value is None else value
@@ -377,7 +377,7 @@ class Programs(Control):
     # -------------------------------------------------------------------------------- arithmetic
 
     def _assignment(self, operation: Operation) -> Callable[[], None]:
-        """How to compute its results; only the first may be known, except of reductions."""
+        """Return a step that computes results; only the first may be known, but for reductions."""
         if operation.name in FOLDS:
             return partial(self._fold, operation)
         first, *rest = operation.results
@@ -451,7 +451,7 @@ class Programs(Control):
         return lambda: value
 
     def _computing(self, operation: Operation) -> Callable[..., Value]:
-        """How to compute its first result from known operands."""
+        """Return a function that computes its first result from known operands."""
         name = operation.name
         if name in SHAPES:
             shaped = SHAPES[name]
@@ -484,7 +484,7 @@ class Programs(Control):
 
 
 def _differ(contents: Array | None) -> bool:
-    """Whether no number comes twice, but for one that may fill up the rest."""
+    """Tell whether no number comes twice, but for one that may fill up the rest."""
     if contents is None or not contents.size or contents.dtype.kind not in "iu":
         return False
     low, high = int(contents.min()), int(contents.max())

@@ -1,4 +1,4 @@
-"""What a launcher launches at any configuration, from as few runs as possible.
+"""Launches of a launcher at any configuration, from as few runs as possible.
 
 Running a launcher on fake tensors takes milliseconds, and most do the same for every configuration,
 with other numbers. One run is recorded with stand-ins for the parameters
@@ -37,7 +37,7 @@ from solkit.kernelfiles import Workload
 __all__ = ["Recipes", "alike"]
 
 _MOST_RECIPES = 32
-"""For one launcher at one shape; one that needs more is run each time."""
+"""Limit for one launcher at one shape; one that needs more is run each time."""
 
 Params = Mapping[str, Value]
 
@@ -81,11 +81,11 @@ class Recipes:
 
     @property
     def recipes(self) -> int:
-        """How many runs are recorded."""
+        """Number of recorded runs."""
         return len(self._recipes)
 
     def capture(self, params: Params, extensions: cuda.CudaRecording | None = None) -> Captured:
-        """What the candidate launches, the same as `solkit.analysis.triton.capture.capture`.
+        """Return what the candidate launches, the same as `solkit.analysis.triton.capture.capture`.
 
         Args:
             params: of the candidate.
@@ -238,7 +238,7 @@ class Recipes:
 
 
 def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
-    """Which parameters to fix if nothing says which: words, or one of the others."""
+    """List parameters to fix if nothing says which: words, or one of the others."""
     words = frozenset(name for name, value in params.items() if isinstance(value, str))
     return [words, *(words | {name} for name in params), frozenset(params)]
 
@@ -251,7 +251,7 @@ def _bound(workload: Workload) -> partial[Any] | None:
 
 
 def _unsound(launcher: Callable[..., Any]) -> str:
-    """Why a launcher cannot be followed: it, or a function it calls, looks at identities."""
+    """Say why a launcher cannot be followed: it, or a function it calls, looks at identities."""
     try:
         tree = syntax_tree(inspect.getsource(inspect.getmodule(launcher) or launcher))
     except (OSError, TypeError, SyntaxError):
@@ -293,13 +293,13 @@ def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
 
 
 def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
-    """Whether it compares identity, other than with ``None``."""
+    """Tell whether it compares identity, other than with ``None``."""
     is_none = isinstance(other, ast.Constant) and other.value is None
     return isinstance(operator, (ast.Is, ast.IsNot)) and not is_none
 
 
 def alike(a: Captured, b: Captured) -> bool:
-    """Whether two captures are equal, wherever their tensors are."""
+    """Tell whether two captures are equal, wherever their tensors are."""
     if (a.notes, a.outputs, a.library) != (b.notes, b.outputs, b.library):
         return False
     if len(a.launches) != len(b.launches):

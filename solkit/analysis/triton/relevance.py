@@ -1,4 +1,4 @@
-"""Which operations of a kernel access global memory, and which values decide where."""
+"""Operations of a kernel that access global memory, and values that decide where."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[st
 
 
 def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[str]]:
-    """What each value is computed from; of loads also where, and under which mask."""
+    """Return what each value is computed from; of loads also where, and under which mask."""
     feeds = _feeds(operations)
     for operation in operations:
         if operation.name in LOADS:
@@ -204,7 +204,7 @@ def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[s
 
 
 def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
-    """What each value is computed from, also through shared memory."""
+    """Return what each value is computed from, also through shared memory."""
     feeds: defaultdict[str, list[str]] = defaultdict(list)
     for operation in operations:
         for result, sources in _sources(operation):

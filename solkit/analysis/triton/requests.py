@@ -1,4 +1,4 @@
-"""What a Triton launch's own code requests of a GPU: accesses, operations, traffic.
+"""Requests of a Triton launch's own code to a GPU: accesses, operations, traffic.
 
 Some programs are followed lane by lane (`Whole`), many by the corners of their tensors (`Corners`).
 """
@@ -303,7 +303,7 @@ def _ragged(
 def _outside(
     coarse: Programs, arguments: Mapping[str, Argument], values: RelevantValues
 ) -> Mapping[Operation, int]:
-    """How far accesses are known to leave their storage, in bytes.
+    """Return how far accesses are known to leave their storage, in bytes.
 
     Places that come from memory are left out: what is there when the kernel runs is not known.
     """
@@ -330,7 +330,7 @@ def _corners_of(programs: Programs) -> Corners:
 
 
 def _more_storages(some: Corners, others: Corners) -> bool:
-    """Whether an access points into a storage where others do not make it."""
+    """Tell whether an access points into a storage where others do not make it."""
     return any(
         operation in others.extents
         and not _places(extent) <= _places(others.extents[operation]) | {-1}
@@ -415,7 +415,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
 
 
 def _is_used(operation: Operation, function: Function) -> bool:
-    """Whether any operation uses its result."""
+    """Tell whether any operation uses its result."""
     results = set(operation.results)
     return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
 
@@ -447,7 +447,7 @@ def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts
 
 
 def _phases(function: Function) -> dict[Operation, int]:
-    """Each operation's outermost loop, numbered; the code between loops has numbers too."""
+    """Number each operation's outermost loop; the code between loops has numbers too."""
     phases: dict[Operation, int] = {}
     number = 0
     for block in function.blocks:
@@ -485,7 +485,7 @@ def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
 
 
 def _executions(followed: _Followed) -> Mapping[Any, float]:
-    """How often each block of the code runs, over the launch."""
+    """Count how often each block of the code runs, over the launch."""
     return {
         block: followed.over_launch(numbers)
         for block, numbers in followed.wide.by_key.items()

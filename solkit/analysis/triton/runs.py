@@ -98,7 +98,7 @@ class _Divisors:
                 self.carried[loop.variable] = loop.bounds[0], loop.bounds[2]
 
     def of(self, name: str, dim: int) -> int:
-        """Of a value, along a dimension."""
+        """Return the divisor of a value, along a dimension."""
         key = name, dim
         if key not in self.known:
             self.known[key] = 0  # what a loop passes on to itself adds nothing
@@ -106,7 +106,7 @@ class _Divisors:
         return self.known[key]
 
     def step(self, name: str, dim: int) -> int | None:
-        """By how much a value grows from one element to the next in a run; ``None`` if unknown."""
+        """Return a value's growth from one element to the next in a run; ``None`` if unknown."""
         key = name, dim
         if key not in self.steps:
             self.steps[key] = 0
@@ -167,7 +167,7 @@ class _Divisors:
 
 
 def _repeats(operation: Operation, dim: int) -> bool:
-    """Whether it repeats a single element along a dimension.
+    """Tell whether it repeats a single element along a dimension.
 
     Behind a reshape the operand may have fewer dimensions than the value that was asked about.
     """

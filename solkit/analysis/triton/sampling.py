@@ -1,4 +1,4 @@
-"""Which programs of a large launch are followed, by what they do.
+"""Choice of the followed programs of a large launch, by what they do.
 
 Grids of ragged problems are as large as the worst case: most programs leave at once, others work
 for longer than their neighbours. The way of all programs through the code is found first, from the
@@ -196,7 +196,7 @@ class _Paths(Programs):
         self.counts.add(operation, self.active & through)
 
     def _is_plain(self, loop: Operation) -> bool:
-        """Whether nothing inside of a loop decides anything."""
+        """Tell whether nothing inside of a loop decides anything."""
         inner = [operation for block in loop.blocks for operation in block.walk()]
         if any(operation.name in ("scf.for", "scf.if", "scf.while") for operation in inner):
             return False
@@ -224,7 +224,7 @@ class _Paths(Programs):
         return total
 
     def writing(self) -> npt.NDArray[np.bool_]:
-        """Which programs write anything."""
+        """Tell which programs write anything."""
         writing = np.zeros(self.counts.programs, bool)
         for block, operation, _ in self.function.walk():
             if operation.name in _WRITES and block in self.counts.by_key:

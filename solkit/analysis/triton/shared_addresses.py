@@ -1,4 +1,4 @@
-"""Which bytes of shared memory the threads of a block access, from the kernel's PTX.
+"""Bytes of shared memory that the threads of a block access, from the kernel's PTX.
 
 PTX is followed for all threads of one block at once, through the integers that shared addresses are
 computed from. These contain the compiler's choices: swizzles, padding, scratch of conversions and
@@ -91,7 +91,7 @@ def barriers_of(ptx: str) -> list[tuple[Place, int]]:
 
 
 def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
-    """How many instructions each place has, by loop depth; without moves, which ptxas removes."""
+    """Count each place's instructions, by loop depth; without moves, which ptxas removes."""
     by_place = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
     by_short_place: Counter[tuple[Place, int]] = Counter()
     for (place, depth), count in by_place.items():
@@ -213,7 +213,7 @@ def _written(statement: Statement) -> list[str]:
 
 
 def _needed(statements: Sequence[Statement]) -> list[bool]:
-    """Which statements write a register that a later shared-memory address derives from."""
+    """Tell which statements write a register that a later shared-memory address derives from."""
     live_registers: set[str] = set()
     needed: list[bool] = []
     for statement in reversed(statements):

@@ -87,7 +87,7 @@ def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
 
 
 def _in_pairs(warps: Array) -> bool:
-    """Whether lanes n and n ^ 1, or n and n ^ 2, always have the same address."""
+    """Tell whether lanes n and n ^ 1, or n and n ^ 2, always have the same address."""
     lanes = np.arange(len(warps))
     return any(bool((warps == warps[lanes ^ apart]).all()) for apart in (1, 2))
 
@@ -95,7 +95,7 @@ def _in_pairs(warps: Array) -> bool:
 def shared_traffic(
     ptx: str, function: Function, executions: Mapping[Any, float], programs: int
 ) -> SharedTraffic:
-    """What a launch requests of shared memory, and how often its warps synchronise.
+    """Return what a launch requests of shared memory, and how often its warps synchronise.
 
     An instruction runs as often as the IR's operations at the same place of the source and loop
     depth: the compiler unrolls no loop on its way to PTX.
@@ -137,7 +137,7 @@ def _access(
     runs: _Runs,
     patterns: dict[tuple[int, bytes], tuple[int, int, int]],
 ) -> SharedAccess:
-    """Its wavefronts, computed once for all that differ by a multiple of all banks' width."""
+    """Return wavefronts, computed once for those that differ by a multiple of the banks' width."""
     assert instruction.addresses is not None
     there = instruction.addresses >= 0
     start = int(instruction.addresses.max(initial=0)) // (_BANKS * _WORD) * (_BANKS * _WORD)
@@ -161,7 +161,7 @@ def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
 
 
 class _Runs:
-    """How often code runs, by its place in the source and the loops around it."""
+    """Number of times that code runs, by its place in the source and the loops around it."""
 
     def __init__(self, function: Function, executions: Mapping[Any, float], programs: int) -> None:
         self.places: dict[Place, tuple[Location, ...]] = {}

@@ -163,7 +163,7 @@ class Steps:
     # ---------------------------------------------------------------------------------- integers
 
     def _follow(self, operation: Operation) -> None:
-        """How many registers the integers of a result take along each dimension."""
+        """Count the registers that the integers of a result take along each dimension."""
         name, results = operation.name, operation.results
         if len(results) != 1:
             return
@@ -203,7 +203,7 @@ class Steps:
             self.spreads[results[0]] = tuple(min(a, b) for a, b in zip(spread, full, strict=True))
 
     def _keeps(self, operation: Operation) -> bool:
-        """Whether results differ by constants if operands do."""
+        """Tell whether results differ by constants if operands do."""
         if operation.name in ("arith.muli", "arith.shli"):
             return any(self._is_constant(operand) for operand in operation.operands)
         return operation.name in (
@@ -294,7 +294,7 @@ class Steps:
             yield Step("fp64" if wide and pipe == "fp32" else pipe, count * elements, count)
 
     def _is_fused(self, operation: Operation) -> bool:
-        """Whether a product goes into a sum: LLVM contracts the two."""
+        """Tell whether a product goes into a sum: LLVM contracts the two."""
         result = operation.results[0]
         if self.uses.get(result, 0) != 1:
             return False
