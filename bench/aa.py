@@ -248,7 +248,7 @@ class Pair:
 
     @property
     def is_near(self) -> bool:
-        """Whether it lies as near to 1 as it should."""
+        """True if it lies as near to 1 as it should."""
         return abs(self.ratio - 1) <= (NEAR_SHORT if self.is_short else NEAR)
 
 
@@ -322,7 +322,7 @@ class Target:
 
     @property
     def is_reached(self) -> bool:
-        """Whether it is."""
+        """True if it is."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
 

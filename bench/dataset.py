@@ -56,7 +56,7 @@ class Target:
         return f"{'at most' if self.at_most else 'at least'} {self.value:g}"
 
     def met(self, figure: float) -> bool:
-        """Whether it does."""
+        """Tell whether it does."""
         return figure <= self.value if self.at_most else figure >= self.value
 
 

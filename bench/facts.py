@@ -53,7 +53,7 @@ class Compared:
 
     @property
     def is_equal(self) -> bool:
-        """Whether facts and modelled times are equal."""
+        """True if facts and modelled times are equal."""
         return self.fresh == self.stored and self._times(self.fresh) == self._times(self.stored)
 
     @property

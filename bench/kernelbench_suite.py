@@ -68,7 +68,7 @@ def find_problems(checkout: Path, levels: Iterable[int]) -> list[Problem]:
 
 
 def has_matrix_product(ops: Iterable[str]) -> bool:
-    """Whether any ATen op is one whose precision ``matmul.allow_tf32`` decides.
+    """Tell whether any ATen op is one whose precision ``matmul.allow_tf32`` decides.
 
     Args:
         ops: such as ``"aten.mm"``.

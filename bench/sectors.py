@@ -395,7 +395,7 @@ def _near(pair: Pair, share: float) -> bool:
 
 
 def sectors_agree(each: Row, kinds: Iterable[str]) -> bool | None:
-    """Whether every kind is within 5 %; ``None`` where there are no sectors of these kinds."""
+    """Tell whether every kind is within 5 %; ``None`` where there are no sectors of these kinds."""
     pairs = [each.pairs[name] for name in kinds if name in each.pairs]
     whole = sum(max(pair) for pair in pairs)
     told = [_near(pair, 0.05) for pair in pairs if max(pair) >= LEAST * whole]

@@ -165,7 +165,7 @@ class Asked:
 
     @property
     def exhausted(self):
-        """Whether it asks for nothing more."""
+        """True if it asks for nothing more."""
         return self.is_empty
 
 

@@ -218,7 +218,7 @@ class Implementation:
 
     @property
     def is_cuda(self) -> bool:
-        """Whether it is written in CUDA C++; in Triton otherwise."""
+        """True if it is written in CUDA C++; in Triton otherwise."""
         return "cpp_extension" in Path(self.loaded.description.path).read_text(encoding="utf-8")
 
     @property

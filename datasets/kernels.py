@@ -68,7 +68,7 @@ class Kernel:
 
     @property
     def builds_extension(self) -> bool:
-        """Whether it builds a torch extension, which needs a C++ compiler."""
+        """True if it builds a torch extension, which needs a C++ compiler."""
         return "cpp_extension" in self.source.text
 
 

@@ -358,7 +358,7 @@ def _commit(file: int, lines: list[bytes]) -> None:
 
 
 def _is_cut_off(file: int) -> bool:
-    """Whether the file's last line has no end."""
+    """Tell whether the file's last line has no end."""
     status = os.fstat(file)
     is_empty = not stat.S_ISREG(status.st_mode) or not status.st_size
     return not is_empty and os.pread(file, 1, status.st_size - 1) != b"\n"
@@ -414,7 +414,7 @@ def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
 
 
 def is_log(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a log of measurements; only its first line is read."""
+    """Tell whether a file begins as a log of measurements; only its first line is read."""
     try:
         with _unpacked(Path(path)) as file:
             _Reader(Path(path), whole=True).header(file.readline())

@@ -135,7 +135,7 @@ def write(folder: Path, form: type, table: pyarrow.Table, tight: bool = False) -
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a part's name holds the checksum of its footer."""
+    """Tell whether a part's name holds the checksum of its footer."""
     return _SEALED.search(path.stem) is not None
 
 
@@ -300,7 +300,7 @@ def _told_form(metadata: Any) -> tuple[str, str]:
 
 
 def _has_its_footer(path: Path) -> bool:
-    """Whether the footer has the checksum in the file's name; true if the name has none."""
+    """Tell whether the footer has the checksum in the file's name; true if the name has none."""
     seal = _SEALED.search(path.stem)
     if seal is None:
         return True
@@ -339,7 +339,7 @@ def _unreadable() -> tuple[type[Exception], ...]:
 
 
 def _holds(actual: Any, expected: Any) -> bool:
-    """Whether a column has the wanted type; an older struct may lack fields."""
+    """Tell whether a column has the wanted type; an older struct may lack fields."""
     if arrow().types.is_list(expected) and arrow().types.is_list(actual):
         return _holds(actual.value_type, expected.value_type)
     if arrow().types.is_struct(expected) and arrow().types.is_struct(actual):

@@ -92,7 +92,7 @@ def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
 
 
 def _is_json(hint: Any) -> bool:
-    """Whether a field holds records, which its column has as JSON text."""
+    """Tell whether a field holds records, which its column has as JSON text."""
     return is_dataclass(next(iter(get_args(hint)), None))
 
 

@@ -38,7 +38,7 @@ class Verification:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return not self.damage and not self.faults
 
 

@@ -68,7 +68,7 @@ class AskTell:
             self._search.tell(self._points[place], time_ms)
 
     def knows(self, configuration: Configuration) -> bool:
-        """Whether the plan has this candidate."""
+        """Tell whether the plan has this candidate."""
         return _key(configuration) in self._places
 
     @property
@@ -82,7 +82,7 @@ class AskTell:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every candidate was asked for or told."""
+        """True if every candidate was asked for or told."""
         return len(self._asked) == len(self.plan.ranked)
 
     # ----------------------------------------------------------------------------------- answers

@@ -138,7 +138,7 @@ class Database:
 
 
 def has_shape(row: Outcome, shape: Mapping[str, Value]) -> bool:
-    """Whether a row's shape has these sizes; it may have others besides."""
+    """Tell whether a row's shape has these sizes; it may have others besides."""
     return all(name in row.shape and row.shape[name] == value for name, value in shape.items())
 
 

@@ -125,7 +125,7 @@ class Finding:
 
 
 def counts(row: Outcome) -> bool:
-    """Whether a row's time counts: it is correct, or another tool timed it unchecked."""
+    """Tell whether a row's time counts: it is correct, or another tool timed it unchecked."""
     right = row.verdict.is_right or row.verdict is Verdict.NOT_MEASURED
     return right and row.time_ms is not None and row.comparison is None
 
@@ -347,7 +347,7 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
 
 
 def _is_told(row: Outcome) -> bool:
-    """Whether another tool chose this configuration and its file has no times."""
+    """Tell whether another tool chose this configuration and its file has no times."""
     is_bare = row.verdict is Verdict.NOT_MEASURED and row.time_ms is None
     return is_bare and row.chosen_by == "tuned" and row.comparison is None
 

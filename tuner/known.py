@@ -127,7 +127,7 @@ class Known:
         return tuple(self._points[each] for each in self._mean)
 
     def has_tried(self, point: Params) -> bool:
-        """Whether a configuration was tried anywhere, with success or without."""
+        """Tell whether a configuration was tried anywhere, with success or without."""
         return canonical(point) in self._chances
 
     def seeds(self, number: int) -> list[Params]:

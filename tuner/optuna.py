@@ -164,7 +164,7 @@ class _Following:
         distributions: dict[str, BaseDistribution],
         trials: Sequence[FrozenTrial],
     ) -> bool:
-        """Whether it can go on, or the space or the meaning of values changed."""
+        """Tell whether it can go on, or the space or the meaning of values changed."""
         values = _values(trials)
         if self._times and any(value <= 0 for value in values):
             return False

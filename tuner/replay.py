@@ -282,7 +282,7 @@ def _kernel(family: str, problem_id: str, shape: Mapping[str, Any]) -> str:
 
 
 def _counts(row: Outcome) -> bool:
-    """Whether a row has a time that counts: it is right, or another tool did not check it."""
+    """Tell whether a row has a time that counts: it is right, or another tool did not check it."""
     return row.time_ms is not None and (row.verdict.is_right or row.verdict is Verdict.NOT_MEASURED)
 
 

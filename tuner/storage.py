@@ -186,7 +186,7 @@ class PatientStorage(RDBStorage):
             ) from error
 
     def _is_race(self, said: str) -> bool:
-        """Whether another process makes the tables of a new database at this moment."""
+        """Tell whether another process makes the tables of a new database at this moment."""
         is_opening = not hasattr(self, "_version_manager")
         return is_opening and "already exists" in said
 

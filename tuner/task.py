@@ -279,7 +279,7 @@ class Task:
 
     @property
     def owes_default(self) -> bool:
-        """Whether the default is not measured yet."""
+        """True if the default is not measured yet."""
         return self._own not in self._standings and self._in_vain.get(self._own, 0) < _TRIES
 
     @property
@@ -326,7 +326,7 @@ class Task:
         return replace(self.default, params=params, chosen_by=how, hopeless_ms=hopeless_ms)
 
     def _tried_in_vain(self, configuration: Configuration, name: str) -> bool:
-        """Whether one that could not be measured is tried again."""
+        """Tell whether one that could not be measured is tried again."""
         self._in_vain[name] = self._in_vain.get(name, 0) + 1
         if self._in_vain[name] >= _TRIES:
             return False

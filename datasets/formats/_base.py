@@ -118,7 +118,7 @@ class Document:
         return _json(self.text.split("\n", 1)[0])
 
     def has(self, *names: str) -> bool:
-        """Whether it is a JSON object with these names."""
+        """Tell whether it is a JSON object with these names."""
         return isinstance(self.json, dict) and all(name in self.json for name in names)
 
     def lines(self) -> Iterable[tuple[str, Any]]:

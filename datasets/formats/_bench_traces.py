@@ -39,7 +39,7 @@ LIBRARIES = {"torch": "torch_version", "triton": "triton_version", "cuda": "cuda
 
 
 def is_trace(record: Any) -> bool:
-    """Whether a line is a trace, or a workload without a run."""
+    """Tell whether a line is a trace, or a workload without a run."""
     return isinstance(record, dict) and {"definition", "workload"} <= record.keys()
 
 

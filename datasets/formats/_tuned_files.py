@@ -56,7 +56,7 @@ def folder_name(triton_version: str) -> str:
 
 
 def is_tuned(document: Document) -> bool:
-    """Whether name and content are those of a tuned file."""
+    """Tell whether name and content are those of a tuned file."""
     if "device_name" not in settings(document) or not isinstance(document.json, dict):
         return False
     return any(key.isdecimal() for key in document.json)

@@ -81,7 +81,7 @@ def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _is_entry(value: Any, params: set[str]) -> bool:
-    """Whether it is one configuration and holds no other entry."""
+    """Tell whether it is one configuration and holds no other entry."""
     if not isinstance(value, dict) or not value.keys() >= params:
         return False
     return not any(_is_entry(item, params) for item in value.values())

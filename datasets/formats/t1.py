@@ -27,7 +27,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def recognises(document: Document) -> bool:
-    """Whether a file is T1; cheap."""
+    """Tell whether a file is T1; cheap."""
     return document.has("ConfigurationSpace")
 
 

@@ -54,7 +54,7 @@ class Outputs:
 
     @property
     def silent(self) -> bool:
-        """Whether stdout gets only JSON."""
+        """True if stdout gets only JSON."""
         return self.json == "-"
 
     def check(self, *inputs: str | None) -> None:

@@ -109,7 +109,7 @@ class _Tried:
     in_vain: set[str] = field(default_factory=set)  # configurations that could not be measured
 
     def is_due(self, most: int) -> bool:
-        """Whether there is something to repeat, or something new and not yet `most`."""
+        """Tell whether there is something to repeat, or something new and not yet `most`."""
         if not self.has_run and len(self.in_vain) >= HANDFUL:
             return False  # the next ones would fail too
         return bool(self.again) or (self.count < most and len(self.chooser) > 0)
@@ -336,13 +336,13 @@ class _Collector:
                 most += HANDFUL
 
     def _is_sought(self, cell: _Tried) -> bool:
-        """Whether it may have good configurations that its problem lacks."""
+        """Tell whether it may have good configurations that its problem lacks."""
         standing = cell.problem.standing
         is_lacking = standing.is_sparse or standing.lacks_draws
         return is_lacking and self._is_within(_MAY_HOLD_BEST, cell)
 
     def _contends(self, cell: _Tried) -> bool:
-        """Whether it has come near the best of its problem, or may yet do so."""
+        """Tell whether it has come near the best of its problem, or may yet do so."""
         return self._is_within(_CONTENDS, cell)
 
     def _is_within(self, factor: float, cell: _Tried) -> bool:

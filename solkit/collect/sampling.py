@@ -146,7 +146,7 @@ class ConfigSampler:
 
 
 def is_sparse(times_ms: Sequence[float]) -> bool:
-    """Whether few good configurations of a problem are known, and most are not good.
+    """Tell whether few good configurations of a problem are known, and most are not good.
 
     `times_ms` are those of its correct configurations.
     """
@@ -158,7 +158,7 @@ def is_sparse(times_ms: Sequence[float]) -> bool:
 
 
 def lacks_draws(times_ms: Sequence[float], drawn_ms: Sequence[float]) -> bool:
-    """Whether only the search found good configurations of a problem, and most are not good.
+    """Tell whether only the search found good configurations of a problem, and most are not good.
 
     A surrogate that learned only from these would repeat the search's bias. `times_ms` are those of
     its correct configurations, `drawn_ms` of those that the search did not find.

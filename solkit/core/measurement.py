@@ -35,12 +35,12 @@ class Verdict(str, enum.Enum):
 
     @property
     def is_right(self) -> bool:
-        """Whether the candidate is correct and its time counts."""
+        """True if the candidate is correct and its time counts."""
         return self in (Verdict.CORRECT, Verdict.BEATS_ALGORITHM)
 
     @property
     def is_failure(self) -> bool:
-        """Whether the candidate failed and so has no valid time."""
+        """True if the candidate failed and so has no valid time."""
         return self in _FAILURES
 
 

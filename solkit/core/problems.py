@@ -21,7 +21,7 @@ class Tolerance:
 
     @property
     def allows_tf32(self) -> bool:
-        """Whether operands may be rounded to tf32.
+        """True if operands may be rounded to tf32.
 
         It keeps 10 bits of the mantissa, so a product is off by at most 2^-10, about 1e-3.
         """
@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def allows_tf32(self) -> bool:
-        """Whether its own tolerance does; the default one does not."""
+        """True if its own tolerance does; the default one does not."""
         return self.tolerance is not None and self.tolerance.allows_tf32
 
 

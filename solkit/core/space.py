@@ -69,7 +69,7 @@ class Count:
 
     @property
     def exact(self) -> bool:
-        """Whether `value` is exact."""
+        """True if `value` is exact."""
         return self.low == self.high
 
 
@@ -222,7 +222,7 @@ class Space:
         return tuple(self._place(name, params[name]) for name in self.values)
 
     def __contains__(self, params: Params) -> bool:
-        """Whether it is a legal point.
+        """Tell whether it is a legal point.
 
         Raises:
             ParamsError: a constraint fails on it.
@@ -234,7 +234,7 @@ class Space:
         return self.is_legal(params)
 
     def is_legal(self, params: Params) -> bool:
-        """Whether a point meets every constraint.
+        """Tell whether a point meets every constraint.
 
         Raises:
             ParamsError: a constraint fails on it.
@@ -424,7 +424,7 @@ def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:
 
 
 def _power(name: str, most: int) -> tuple[Callable[[Params], Any], tuple[str]]:
-    """Whether a parameter is a power of two, and no more than `most`."""
+    """Tell whether a parameter is a power of two, and no more than `most`."""
 
     def holds(params: Params) -> bool:
         value = params[name]

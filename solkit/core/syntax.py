@@ -92,7 +92,7 @@ def used_by(node: ast.AST) -> set[str]:
 
 
 def is_main_guard(statement: ast.stmt) -> bool:
-    """Whether it is ``if __name__ == "__main__"``, which an import does not run."""
+    """Tell whether it is ``if __name__ == "__main__"``, which an import does not run."""
     if not isinstance(statement, ast.If) or statement.orelse:
         return False
     test = statement.test

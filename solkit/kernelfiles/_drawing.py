@@ -23,7 +23,7 @@ def to_torch_dtype(name: str) -> torch.dtype:
 
 
 def is_inexact(dtype: str) -> bool:
-    """Whether a dtype is floating."""
+    """Tell whether a dtype is floating."""
     return dtype.startswith(("float", "bfloat"))
 
 

@@ -95,7 +95,7 @@ class _Solution(SolutionRecord):
 
 
 def recognises(path: Path) -> bool:
-    """Whether the path is a data set of this form, or a definition in one."""
+    """Tell whether the path is a data set of this form, or a definition in one."""
     return (path / "definitions").is_dir() or (
         path.suffix == ".json" and "definitions" in path.absolute().parent.parts
     )

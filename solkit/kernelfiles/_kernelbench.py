@@ -38,7 +38,7 @@ _SEED = 42  # KernelBench src/eval.py, set_seed: any value does, so long as both
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
-    """Whether the pair of files is of this form, complete or not."""
+    """Tell whether the pair of files is of this form, complete or not."""
     return any(hasattr(m, name) for m in (module, reference) for name in ("Model", "ModelNew"))
 
 

@@ -39,7 +39,7 @@ __all__ = ["NativeKernel", "keyword_defaults", "recognises", "space_of", "to_dty
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
-    """Whether the pair of files is of this form, complete or not."""
+    """Tell whether the pair of files is of this form, complete or not."""
     names = ("reference", "inputs")
     return any(callable(getattr(m, name, None)) for m in (module, reference) for name in names)
 

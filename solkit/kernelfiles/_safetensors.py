@@ -36,7 +36,7 @@ _LONGEST_HEADER = 100_000_000
 
 
 def is_absent(path: Path) -> bool:
-    """Whether the file is missing, or only Git LFS's pointer to it."""
+    """Tell whether the file is missing, or only Git LFS's pointer to it."""
     if not path.is_file():
         return True
     with path.open("rb") as file:

@@ -115,7 +115,7 @@ class _Solution(SolutionRecord):
 
 
 def recognises(path: Path) -> bool:
-    """Whether the path is a problem folder of this form, or its definition."""
+    """Tell whether the path is a problem folder of this form, or its definition."""
     return path.name == _DEFINITION or (path / _DEFINITION).is_file()
 
 

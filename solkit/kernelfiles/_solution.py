@@ -32,7 +32,7 @@ COMPILED_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
 
 def is_fake(device: str) -> bool:
-    """Whether new tensors on that device are fake."""
+    """Tell whether new tensors on that device are fake."""
     return isinstance(torch.empty(0, device=device), FakeTensor)
 
 
@@ -157,7 +157,7 @@ def of_python_file(path: str, arguments: int) -> Solution:
 
 
 def _takes_over(text: str, path: str, arguments: int) -> bool:
-    """Whether the top-level function ``run`` takes more than that many arguments."""
+    """Tell whether the top-level function ``run`` takes more than that many arguments."""
     try:
         tree = syntax_tree(text)
     except SyntaxError as error:

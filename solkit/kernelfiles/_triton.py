@@ -53,7 +53,7 @@ _TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<dims>[^\]]*)\](\s*<\s*(?P<below>.+))
 
 
 def recognises(module: ModuleType, reference: ModuleType | None) -> bool:
-    """Whether the module holds a Triton kernel and a launch description."""
+    """Tell whether the module holds a Triton kernel and a launch description."""
     del reference
     return bool(_kernels(module)) and (hasattr(module, "LAUNCH") or _sidecar(module).is_file())
 

@@ -90,12 +90,12 @@ class Trouble(str, enum.Enum):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         return self in (Trouble.RATE_LIMIT, Trouble.SERVER, Trouble.TIME_OUT, Trouble.UNREACHABLE)
 
     @property
     def may_cost(self) -> bool:
-        """Whether the model may have run, and be charged for."""
+        """True if the model may have run, and be charged for."""
         return self in (Trouble.TIME_OUT, Trouble.OVERSIZED, Trouble.NONSENSE)
 
 
@@ -157,7 +157,7 @@ class Chat(Protocol):
 
 
 def is_here(host: str) -> bool:
-    """Whether a host, with or without a port, is this machine."""
+    """Tell whether a host, with or without a port, is this machine."""
     return any(host == name or host.startswith(f"{name}:") for name in _LOOPBACK)
 
 

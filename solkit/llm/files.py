@@ -33,7 +33,7 @@ def source_of(path: str, *, local_files_only: bool = True) -> tuple[str, dict[st
 
 
 def is_gguf(path: str) -> bool:
-    """Whether it is a GGUF file."""
+    """Tell whether it is a GGUF file."""
     return Path(path).suffix == ".gguf" and Path(path).is_file()
 
 

@@ -123,7 +123,7 @@ def idle(within: Window) -> tuple[float, IdleTime]:
 
 
 def is_waiting(call: HostCall) -> bool:
-    """Whether a call, by its name, returns only when the GPU has reached it."""
+    """Tell whether a call, by its name, returns only when the GPU has reached it."""
     return "Synchronize" in call.name or call.name in ("cudaMemcpy", "cuMemcpyDtoH_v2")
 
 

@@ -174,7 +174,7 @@ class Recording:
 
     @property
     def has_shapes(self) -> bool:
-        """Whether the arguments of ops were recorded."""
+        """True if the arguments of ops were recorded."""
         return any(op.signature.has_inputs for op in self.ops)
 
 

@@ -252,7 +252,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _is_text(ask: Ask) -> bool:
-    """Whether a request says it all: what a path names may change."""
+    """Tell whether a request says it all: what a path names may change."""
     try:
         refuse_paths(ask)
     except InputError:

@@ -88,7 +88,7 @@ class Status(str, enum.Enum):
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing changes any more."""
+        """True if nothing changes any more."""
         return self not in (Status.QUEUED, Status.RUNNING)
 
 

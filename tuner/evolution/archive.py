@@ -86,7 +86,7 @@ class Archive:
 
     @property
     def parent_is_open(self) -> bool:
-        """Whether something may come of an elite."""
+        """True if something may come of an elite."""
         return any(elite.variant.id not in self._dry for elite in self.elites())
 
     def parent(self) -> Bred | None:

@@ -220,7 +220,7 @@ class Breeding:
         return self.kept_s if has_choice else 0.0
 
     def _promises(self) -> bool:
-        """Whether what is left is worth a measurement."""
+        """Tell whether what is left is worth a measurement."""
         if self._how.order is Order.RANDOM:
             return bool(self._frontier.left())
         return self._frontier.gain() > self._how.least_gain
@@ -270,7 +270,7 @@ class Breeding:
         return [proposal for name, proposal in distinct.items() if name not in self.archive]
 
     def _refused(self, variant: Variant) -> bool:
-        """Whether a variant is known to be wrong before it is measured."""
+        """Tell whether a variant is known to be wrong before it is measured."""
         if variant.checked is not Checked.WRONG:
             return False
         self.archive.note(variant.id, why=variant.why)

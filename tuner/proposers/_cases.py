@@ -49,7 +49,7 @@ class Sized:
 
     @property
     def is_tiny(self) -> bool:
-        """Whether any kernel runs it whole."""
+        """True if any kernel runs it whole."""
         return math.prod(_sizes(self.shape).values()) <= 2 * _TINY
 
     def describe(self) -> str:

@@ -297,7 +297,7 @@ _LACKING = ("NotImplementedError", "InterpreterBuilder", "not supported in inter
 
 
 def _is_lacking(error: Exception) -> bool:
-    """Whether the interpreter lacks an operation, as its messages have it."""
+    """Tell whether the interpreter lacks an operation, as its messages have it."""
     text = f"{type(error).__name__}: {error}"
     return any(word in text for word in _LACKING)
 

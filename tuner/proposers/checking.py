@@ -84,7 +84,7 @@ class Checker:
             folder.cleanup()
 
     def check(self, source: str, brief: Brief) -> tuple[Checked, str]:
-        """Whether `source`, a variant of the brief's, is right, and the reason, a sentence."""
+        """Tell whether `source`, a variant of the brief's, is right, and the reason, a sentence."""
         parent = self._parent(brief)
         if parent.lacking:
             return Checked.UNCHECKED, f"The interpreter does not run its parent: {parent.lacking}"
@@ -107,7 +107,7 @@ class Checker:
         params: Mapping[str, Value],
         shape: Mapping[str, Value],
     ) -> tuple[Checked, str]:
-        """Whether a file's candidate is plainly wrong, without a parent to judge it by.
+        """Tell whether a file's candidate is plainly wrong, without a parent to judge it by.
 
         Args:
             kernel: its path.

@@ -95,7 +95,7 @@ class Original:
         return Kept(whole, tree, own)
 
     def is_unchanged(self, tree: ast.Module) -> bool:
-        """Whether an answer has the parent's code."""
+        """Tell whether an answer has the parent's code."""
         mine = [ast.dump(statement) for statement in self.tree.body if not is_main_guard(statement)]
         return sorted(mine) == sorted(map(ast.dump, tree.body))
 
@@ -114,7 +114,7 @@ class Original:
         return closure
 
     def _is_mutable(self, name: str) -> bool:
-        """Whether a name is bound to a list or the like, which any function may change."""
+        """Tell whether a name is bound to a list or the like, which any function may change."""
         values = [getattr(statement, "value", None) for statement, _ in self._bound[name]]
         makers = [
             v.func.id for v in values if isinstance(v, ast.Call) and isinstance(v.func, ast.Name)

@@ -108,7 +108,7 @@ def _check_character(character: str, line: int) -> None:
 
 
 def _names_coding(comment: str) -> bool:
-    """Whether Python would take a comment for an encoding declaration other than UTF-8."""
+    """Tell whether Python would take a comment for an encoding declaration other than UTF-8."""
     _, marker, name = comment.replace("=", ":").partition("coding:")
     return bool(marker) and not name.strip().lower().startswith(("utf-8", "utf8"))
 

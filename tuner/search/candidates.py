@@ -67,7 +67,7 @@ class Candidates:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no point is left."""
+        """True if no point is left."""
         return self._spent and not self._free.any()
 
     def spread(self, most: int) -> Places:

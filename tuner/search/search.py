@@ -156,7 +156,7 @@ class Search:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every legal point was asked for or told."""
+        """True if every legal point was asked for or told."""
         return self._candidates.exhausted
 
     def expected_gain(self) -> float:

@@ -85,7 +85,7 @@ class JitFunction:
         return names(self.node)
 
     def reassigned(self, name: str) -> bool:
-        """Whether a name, such as a parameter's, is assigned within."""
+        """Tell whether a name, such as a parameter's, is assigned within."""
         return name in assigned(*self.body)
 
 
@@ -117,7 +117,7 @@ class Launch:
         return None if resolved is None else tuple(e.value for e in resolved.elements)
 
     def alone(self, param: str) -> bool:
-        """Whether no other parameter gets the same argument: no tensor has two names."""
+        """Tell whether no other parameter gets the same argument: no tensor has two names."""
         mine = code(self.arguments[param])
         return sum(code(value) == mine for value in self.arguments.values()) == 1
 

@@ -17,11 +17,11 @@ import libcst as cst
 
 from solkit.tuner.proposers.rewriter._file import JitFunction
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     called,
     calls,
     code,
     expression,
-    given,
     grouped,
     names,
     number,
@@ -186,7 +186,7 @@ class Lifting:
             if kind.lifted:
                 raise CannotLiftError(code(node))
             return kind
-        shape = given(node, 0, "shape")
+        shape = argument_of(node, 0, "shape")
         if not isinstance(shape, (cst.Tuple, cst.List)):
             raise CannotLiftError(code(node))
         return Kind(len(shape.elements), False)
@@ -225,7 +225,7 @@ class Lifting:
 
     def _reduction(self, node: cst.Call) -> Lifted:
         value = self.lift(node.args[0].value)
-        axis = given(node, 1, "axis")
+        axis = argument_of(node, 1, "axis")
         rank = value.kind.rank
         if axis is None or code(axis) == "None":
             if rank > 1 and value.kind.lifted:
@@ -315,7 +315,7 @@ def grouped_as(node: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseEx
 
 
 def _is_truth(node: cst.BaseExpression) -> bool:
-    """Whether an expression is true or false, and no number."""
+    """Tell whether an expression is true or false, and no number."""
     if isinstance(node, cst.BooleanOperation):
         return _is_truth(node.left) and _is_truth(node.right)
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):

@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._syntax import (
     EXPONENTIALS,
     Assignment,
     Loop,
+    argument_of,
     assigned,
     assignment,
     body_of,
@@ -26,7 +27,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     first,
-    given,
     grouped,
     line,
     loop_of,
@@ -231,7 +231,7 @@ class _Body:
         for word, fill in (("max", "-"), ("min", "")):
             if name in (word, f"tl.{word}imum"):
                 call = cst.ensure_type(value, cst.Call)
-                one, two = given(call, 0), given(call, 1)
+                one, two = argument_of(call, 0), argument_of(call, 1)
                 if one is None or two is None:
                     break
                 parts = [self.lifting.lift(one), self.lifting.lift(two)]
@@ -243,7 +243,7 @@ class _Body:
         raise CannotLiftError(f"{target} = {code(value)}")
 
     def _is_carried_over(self, node: cst.BaseExpression, target: str) -> bool:
-        """Whether a trip takes a value as it is, or rescaled to another maximum."""
+        """Tell whether a trip takes a value as it is, or rescaled to another maximum."""
         if code(node) == target:
             return True
         if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):

@@ -15,6 +15,7 @@ import libcst as cst
 from solkit.tuner.proposers.rewriter._file import JitFunction
 from solkit.tuner.proposers.rewriter._syntax import (
     Loop,
+    argument_of,
     assigned,
     assignment,
     body_of,
@@ -22,7 +23,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     calls,
     code,
     expression,
-    given,
     grouped,
     loop_of,
     names,
@@ -237,7 +237,7 @@ class Scope:
         return _atom(code(grouped(node)))
 
     def is_multiple(self, total: Sum, block: str) -> bool:
-        """Whether a sum is known to be a multiple of a block's size."""
+        """Tell whether a sum is known to be a multiple of a block's size."""
         return all(
             any(self._is_multiple(factor, block) for factor in term.factors) for term in total.terms
         )
@@ -260,7 +260,7 @@ def _atom(text: str) -> Sum:
 
 
 def _range(call: cst.Call) -> Sum:
-    start, end = given(call, 0, "start"), given(call, 1, "end")
+    start, end = argument_of(call, 0, "start"), argument_of(call, 1, "end")
     if start is None or end is None or code(start) != "0":
         raise OtherFormError
     return Sum((Term(block=code(end)),))

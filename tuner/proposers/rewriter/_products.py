@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from solkit.tuner.proposers.rewriter._syntax import called, code, given
+from solkit.tuner.proposers.rewriter._syntax import argument_of, called, code
 
 __all__ = ["as_product", "factors"]
 
@@ -65,7 +65,7 @@ def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpressi
     if called(node) != "tl.where":
         return node, ""
     call = cst.ensure_type(node, cst.Call)
-    condition, inner, other = (given(call, place) for place in range(3))
+    condition, inner, other = (argument_of(call, place) for place in range(3))
     if condition is None or inner is None or other is None or code(other) not in ("0", "0.0"):
         return node, ""
     base, axes = condition, [":"]

@@ -18,11 +18,11 @@ from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launc
 from solkit.tuner.proposers.rewriter._lift import CannotLiftError
 from solkit.tuner.proposers.rewriter._lift_body import lifted_body
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     assignment,
     called,
     calls,
     code,
-    given,
     line,
     names,
     nodes,
@@ -45,7 +45,7 @@ _PROGRAM = "tl.program_id"
 
 def axis_of(call: cst.Call) -> int | None:
     """The axis that ``tl.program_id`` asks for."""
-    axis = given(call, 0, "axis")
+    axis = argument_of(call, 0, "axis")
     return None if axis is None else number(axis)
 
 
@@ -64,7 +64,7 @@ def axis_name(function: JitFunction, axis: int) -> str:
 
 
 def function_reassigns(function: JitFunction, name: str) -> bool:
-    """Whether a name is assigned more than once."""
+    """Tell whether a name is assigned more than once."""
     bindings = [
         a for statement in function.body if (a := assignment(statement)) and a.target == name
     ]
@@ -96,7 +96,7 @@ def block_constants(function: JitFunction) -> set[str]:
     As in ``pid_m * BLOCK + tl.arange(0, BLOCK)`` where ``pid_m`` follows from the program's index.
     """
     ranges = calls(function.node, "tl.arange")
-    sizes = {code(end) for call in ranges if (end := given(call, 1, "end")) is not None}
+    sizes = {code(end) for call in ranges if (end := argument_of(call, 1, "end")) is not None}
     constants = set()
     for node in _products(function.node):
         for one, other in ((node.left, node.right), (node.right, node.left)):

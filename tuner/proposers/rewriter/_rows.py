@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._file import JitFunction, Launch
-from solkit.tuner.proposers.rewriter._syntax import Loop, called, code, given, names
+from solkit.tuner.proposers.rewriter._syntax import Loop, argument_of, called, code, names
 
 __all__ = ["Blocked", "aliases", "blocked", "power_of_two", "runtime_sizes"]
 
@@ -47,7 +47,7 @@ def blocked(loop: Loop, function: JitFunction) -> Blocked | None:
     stop = loop.stop
     if called(stop) in ("tl.cdiv", "triton.cdiv"):
         call = cst.ensure_type(stop, cst.Call)
-        bound, block = given(call, 0), given(call, 1)
+        bound, block = argument_of(call, 0), argument_of(call, 1)
         if bound is not None and block is not None and code(block) in function.constants:
             return Blocked(loop, bound, code(block), True)
     return _divided_up(loop, function)
@@ -68,7 +68,7 @@ def _divided_up(loop: Loop, function: JitFunction) -> Blocked | None:
 
 
 def runtime_sizes(node: cst.BaseExpression, function: JitFunction) -> bool:
-    """Whether an expression is made of parameters that the function does not assign."""
+    """Tell whether an expression is made of parameters that the function does not assign."""
     used = names(node)
     return used <= set(function.params) and not any(map(function.reassigned, used))
 

@@ -16,6 +16,7 @@ __all__ = [
     "Assignment",
     "Body",
     "Loop",
+    "argument_of",
     "assigned",
     "assignment",
     "body_of",
@@ -25,7 +26,6 @@ __all__ = [
     "code",
     "expression",
     "first",
-    "given",
     "grouped",
     "line",
     "loop_of",
@@ -254,7 +254,7 @@ def calls(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
     return [call for call in all_calls if not functions or called(call) in functions]
 
 
-def given(call: cst.Call, position: int, keyword: str = "") -> cst.BaseExpression | None:
+def argument_of(call: cst.Call, position: int, keyword: str = "") -> cst.BaseExpression | None:
     """A call's argument by position or keyword."""
     for index, arg in enumerate(call.args):
         if arg.keyword is None and index == position and not arg.star:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     assigned,
     assignment,
     body_of,
@@ -21,7 +22,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     calls,
     code,
     expression,
-    given,
     line,
     names,
     replace_each,
@@ -164,7 +164,7 @@ def _statement(
         for name in assigned(statement):
             state.numbers[name] = state.number(f"{name} unpacked {state.count}")
         for call in calls(statement, *_ORDERED):
-            pointer = given(call, 0, "pointer")
+            pointer = argument_of(call, 0, "pointer")
             if pointer is not None:
                 state.forget(base_of(pointer, params))
         return [*ahead, statement]
@@ -186,11 +186,11 @@ def _with_loads_once(
     binding = assignment(statement)
     ahead: list[cst.BaseStatement] = []
     for call in calls(statement, "tl.load"):
-        pointer, mask = given(call, 0, "pointer"), given(call, 1, "mask")
+        pointer, mask = argument_of(call, 0, "pointer"), argument_of(call, 1, "mask")
         if pointer is None or _is_volatile(call):
             continue
         key = f"{state.value(pointer)} where {state.value(mask)}"
-        fill = given(call, 2, "other")
+        fill = argument_of(call, 2, "other")
         seen = state.loads.get(key)
         if seen is not None and state.numbers.get(seen.name) == seen.number:
             value = _filled(seen, mask, fill)

@@ -161,7 +161,7 @@ def _tiles(text: KernelText, launch: Launch) -> list[_Tile]:
 
 
 def _is_of_the_problem(text: KernelText, name: str) -> bool:
-    """Whether a module's constant says what is computed: the reference uses it, too."""
+    """Tell whether a module's constant says what is computed: the reference uses it, too."""
     if text.constant(name) is None:
         return False
     plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
@@ -238,7 +238,7 @@ def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: boo
 
 
 def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
-    """Whether a guard around the launch forbids that a constant changes.
+    """Tell whether a guard around the launch forbids that a constant changes.
 
     The launch in its ``else`` may share the grid; and of two constants with one value it is not
     known which of them a test is about.
@@ -301,7 +301,7 @@ def _values(launch: Launch) -> tuple[int, ...]:
 
 
 def _has_two_axes(launch: Launch) -> bool:
-    """Whether its blocks have two axes."""
+    """Tell whether its blocks have two axes."""
     text = code(launch.function.node)
     return any(word in text for word in ("[:, None]", "[None, :]", "tl.make_tensor_descriptor"))
 

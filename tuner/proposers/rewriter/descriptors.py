@@ -31,6 +31,7 @@ from solkit.tuner.proposers.rewriter._places import (
 from solkit.tuner.proposers.rewriter._programs import grid_with
 from solkit.tuner.proposers.rewriter._rows import blocked, runtime_sizes
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     assigned,
     assignment,
     body_of,
@@ -39,7 +40,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     first,
-    given,
     line,
     names,
     nodes,
@@ -162,7 +162,7 @@ class _Tiles:
         if what not in self.made:
             self.made[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
         at = f"[{rows.start.code}, {columns.start.code}]"
-        value = given(access.call, 1, "value") if called(access.call) == "tl.store" else None
+        value = argument_of(access.call, 1, "value") if called(access.call) == "tl.store" else None
         call = f"load({at})" if value is None else f"store({at}, {code(value)})"
         return expression(f"{self.made[what]}.{call}")
 
@@ -285,7 +285,7 @@ def _access(call: cst.Call, scope: Scope) -> _Access | None:
     keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
     if not set(keywords) <= set(parameters) or len(call.args) - len(keywords) > len(parameters):
         return None
-    arguments = {name: given(call, index, name) for index, name in enumerate(parameters)}
+    arguments = {name: argument_of(call, index, name) for index, name in enumerate(parameters)}
     pointer, mask, other = (arguments.get(name) for name in ("pointer", "mask", "other"))
     if pointer is None or (other is not None and code(other) not in _ZEROS):
         return None
@@ -358,7 +358,7 @@ def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointe
     writes: Pointers = []
     for call in calls(function.node):
         name = called(call)
-        pointer = given(call, 0, "pointer") or call
+        pointer = argument_of(call, 0, "pointer") or call
         if name == "tl.load":
             reads.append((call, pointer))
         elif name == "tl.store" or name.startswith("tl.atomic_"):

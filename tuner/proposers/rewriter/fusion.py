@@ -19,6 +19,7 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch
 from solkit.tuner.proposers.rewriter._rows import aliases
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     assigned,
     assignment,
     called,
@@ -26,7 +27,6 @@ from solkit.tuner.proposers.rewriter._syntax import (
     code,
     expression,
     first,
-    given,
     line,
     names,
     nodes,
@@ -130,7 +130,7 @@ def _count(node: cst.CSTNode, name: str) -> int:
 
 def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
     call = first(store)
-    pointer = given(call, 0, "pointer") if isinstance(call, cst.Call) else None
+    pointer = argument_of(call, 0, "pointer") if isinstance(call, cst.Call) else None
     return set() if pointer is None else set(_resolved(pointer, function, {}).split("\0"))
 
 
@@ -153,7 +153,7 @@ def _resolved(
 def _fused(text: KernelText, pair: _Pair) -> str:
     writer, reader = pair.writer, pair.reader
     store = cst.ensure_type(first(pair.store), cst.Call)
-    target, value = given(store, 0, "pointer"), given(store, 1, "value")
+    target, value = argument_of(store, 0, "pointer"), argument_of(store, 1, "value")
     if target is None or value is None:
         return ""
     mapping, arguments = _parameters(pair)
@@ -210,7 +210,7 @@ def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
     address = _resolved(target, writer.function, writer.arguments)
     loads = []
     for call in calls(reader.function.node, "tl.load"):
-        pointer = given(call, 0, "pointer")
+        pointer = argument_of(call, 0, "pointer")
         if pointer is None:
             return []
         if pair.read not in _resolved(pointer, reader.function, {}).split("\0"):
@@ -226,7 +226,7 @@ def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
 
 
 def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
-    mask, fill = given(call, 1, "mask"), given(call, 2, "other")
+    mask, fill = argument_of(call, 1, "mask"), argument_of(call, 2, "other")
     if mask is None or fill is None:
         return cst.Name(value)
     return expression(f"tl.where({code(mask)}, {value}, {code(fill)})")

@@ -18,13 +18,13 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._programs import tile_constants
 from solkit.tuner.proposers.rewriter._syntax import (
+    argument_of,
     assignment,
     body_of,
     called,
     calls,
     code,
     expression,
-    given,
     grouped,
     loop_of,
     names,
@@ -66,7 +66,7 @@ def _unmasked(text: KernelText, launch: Launch) -> str:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for call in calls(function.node, "tl.load", "tl.store"):
         place = 1 if called(call) == "tl.load" else 2
-        mask = given(call, place, "mask")
+        mask = argument_of(call, place, "mask")
         if mask is None:
             continue
         conditions = _conditions(substitute(mask, values), function)

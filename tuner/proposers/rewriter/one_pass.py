@@ -28,13 +28,13 @@ from solkit.tuner.proposers.rewriter._rows import aliases, blocked
 from solkit.tuner.proposers.rewriter._syntax import (
     EXPONENTIALS,
     Loop,
+    argument_of,
     assigned,
     assignment,
     called,
     calls,
     code,
     expression,
-    given,
     line,
     loop_of,
     names,
@@ -150,7 +150,7 @@ def _kept(loop: Loop) -> list[str]:
 
 
 def _is_scaled_by(peak: str, total: str, loop: Loop) -> bool:
-    """Whether what a loop adds is proportional to exp(-peak)."""
+    """Tell whether what a loop adds is proportional to exp(-peak)."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
         binding = assignment(statement)
@@ -253,7 +253,7 @@ def _total_of(node: cst.BaseExpression, name: str) -> bool:
     if called(node) != "tl.sum":
         return False
     call = cst.ensure_type(node, cst.Call)
-    axis = given(call, 1, "axis")
+    axis = argument_of(call, 1, "axis")
     return code(call.args[0].value) == name and (axis is None or code(axis) in _SCALAR_AXES)
 
 
@@ -263,7 +263,7 @@ def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
     operand = binding.operand
     if called(operand) == "tl.sum":
         call = cst.ensure_type(operand, cst.Call)
-        axis = given(call, 1, "axis")
+        axis = argument_of(call, 1, "axis")
         if axis is not None and code(axis) not in _SCALAR_AXES:
             return None
         return call.args[0].value
@@ -288,7 +288,7 @@ def _text(node: cst.BaseExpression) -> str:
 def _is_deviation(
     loop: Loop, squares: str, mean: str, value: cst.BaseExpression, first: Loop
 ) -> bool:
-    """Whether a loop adds the squares of the deviations of the first loop's values."""
+    """Tell whether a loop adds the squares of the deviations of the first loop's values."""
     added = _added(loop, squares)
     if added is None:
         return False
@@ -323,7 +323,7 @@ def _chan(
 ) -> list[cst.BaseStatement] | None:
     sums, squares, mean = kept
     body = function.body
-    mask = next((m for c in calls(first.node, "tl.load") if (m := given(c, 1, "mask"))), None)
+    mask = next((m for c in calls(first.node, "tl.load") if (m := argument_of(c, 1, "mask"))), None)
     if mask is None:
         return None
     taken = function.names

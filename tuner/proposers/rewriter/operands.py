@@ -13,12 +13,12 @@ from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._products import as_product
 from solkit.tuner.proposers.rewriter._syntax import (
     EXPONENTIALS,
+    argument_of,
     assignment,
     called,
     calls,
     code,
     expression,
-    given,
     grouped,
     names,
     number,
@@ -91,7 +91,7 @@ def _suited(text: KernelText) -> dict[str, cst.FunctionDef]:
 def _with_products(function: JitFunction) -> cst.FunctionDef:
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
     for call in calls(function.node, "tl.sum"):
-        axis = given(call, 1, "axis")
+        axis = argument_of(call, 1, "axis")
         place = None if axis is None else number(axis)
         value = call.args[0].value
         if place is not None and (product := as_product(value, place)):
@@ -123,7 +123,7 @@ def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
 def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
     """What is transposed, or 0 where a mask says so."""
     if called(operand) in ("tl.trans", "tl.where"):
-        inner = given(cst.ensure_type(operand, cst.Call), int(called(operand) == "tl.where"))
+        inner = argument_of(cst.ensure_type(operand, cst.Call), int(called(operand) == "tl.where"))
         return operand if inner is None else _inner(inner)
     return operand
 
@@ -154,10 +154,10 @@ def _narrowed_as(
 
 
 def _is_weight(value: cst.BaseExpression, values: dict[str, list[cst.BaseExpression]]) -> bool:
-    """Whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in."""
+    """Tell whether it is ``exp(x - m)`` where ``m`` is a maximum that ``x`` is in."""
     if called(value) not in EXPONENTIALS:
         return False
-    exponent = given(cst.ensure_type(value, cst.Call), 0)
+    exponent = argument_of(cst.ensure_type(value, cst.Call), 0)
     if not isinstance(exponent, cst.BinaryOperation):
         return False
     if not isinstance(exponent.operator, cst.Subtract):
@@ -184,7 +184,7 @@ def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
     """``x`` for ``x.to(tl.float32)``."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return node
-    to = given(node, 0, "dtype")
+    to = argument_of(node, 0, "dtype")
     wide = node.func.attr.value == "to" and to is not None and code(to) in _WIDE
     return node.func.value if wide else node
 
@@ -216,7 +216,7 @@ def _fp32_sums(function: JitFunction) -> cst.FunctionDef:
         binding = assignment(statement)
         if binding is None or binding.target not in added or called(binding.value) != "tl.zeros":
             continue
-        dtype = given(cst.ensure_type(binding.value, cst.Call), 1, "dtype")
+        dtype = argument_of(cst.ensure_type(binding.value, cst.Call), 1, "dtype")
         if dtype is not None and code(dtype) in _NARROW_SUMS:
             pairs.append((dtype, expression("tl.float32")))
     return replace_each(function.node, pairs) if pairs else function.node

@@ -103,7 +103,7 @@ def _tiled_axes(launch: Launch) -> set[int]:
 
 
 def _is_size(launch: Launch, constant: str) -> bool:
-    """Whether a function's constant is a size of a tensor, as the launcher reads it."""
+    """Tell whether a function's constant is a size of a tensor, as the launcher reads it."""
     argument = launch.arguments.get(constant)
     if not isinstance(argument, cst.Name):
         return False
@@ -127,7 +127,7 @@ def _lifted(text: KernelText, launch: Launch, axis: int, width: Parameter) -> st
 
 
 def _multiplies(source: str, name: str) -> bool:
-    """Whether a function of a file has a product of tiles."""
+    """Tell whether a function of a file has a product of tiles."""
     parsed = parse(source)
     return parsed is not None and bool(calls(parsed.functions[name].node, "tl.dot"))
 

@@ -13,13 +13,13 @@ from solkit.tuner.proposers.rewriter._edit import changed
 from solkit.tuner.proposers.rewriter._file import JitFunction, KernelText
 from solkit.tuner.proposers.rewriter._syntax import (
     Loop,
+    argument_of,
     assigned,
     assignment,
     called,
     calls,
     code,
     expression,
-    given,
     grouped,
     line,
     names,
@@ -91,7 +91,7 @@ class _Sum:
         return bindings[0].value if is_own and not bindings[0].operator else operand
 
     def is_fixed(self, node: cst.CSTNode) -> bool:
-        """Whether an expression is the same in all trips."""
+        """Tell whether an expression is the same in all trips."""
         return not names(node) & {self.loop.name, *assigned(*self.loop.body)}
 
 
@@ -123,7 +123,7 @@ def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
             continue
         name, dot = binding.target, dots[0]
         adds = binding.operand is dot and (
-            binding.operator == "+=" or code(given(dot, 2, "acc") or cst.Name("_")) == name
+            binding.operator == "+=" or code(argument_of(dot, 2, "acc") or cst.Name("_")) == name
         )
         before = list(
             itertools.takewhile(lambda statement: statement is not loop.node, function.body)

@@ -20,13 +20,13 @@ from solkit.tuner.proposers.rewriter._edit import (
 from solkit.tuner.proposers.rewriter._file import KernelText, Launch, in_launcher
 from solkit.tuner.proposers.rewriter._syntax import (
     Loop,
+    argument_of,
     assigned,
     assignment,
     called,
     calls,
     code,
     expression,
-    given,
     grouped,
     line,
     names,
@@ -144,8 +144,8 @@ def _shape(start: cst.BaseExpression) -> tuple[str, ...] | None:
     """The sizes of an accumulator by its first value; ``None`` if it is not fp32."""
     if called(start) in ("tl.zeros", "tl.full"):
         call = cst.ensure_type(start, cst.Call)
-        dtype = given(call, 1 if called(start) == "tl.zeros" else 2, "dtype")
-        shape = given(call, 0, "shape")
+        dtype = argument_of(call, 1 if called(start) == "tl.zeros" else 2, "dtype")
+        shape = argument_of(call, 0, "shape")
         if (
             dtype is not None
             and code(dtype) == "tl.float32"

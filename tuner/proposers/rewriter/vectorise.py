@@ -108,7 +108,7 @@ def vectorised(text: KernelText, launch: Launch) -> str:
 
 
 def _takes_one(loop: Loop, function: JitFunction) -> bool:
-    """Whether a trip takes one element: a step of 1, or of parts that others take between."""
+    """Tell whether a trip takes one element: a step of 1, or of parts that others take between."""
     blocks = {code(call.args[-1].value) for call in calls(loop.node, "tl.arange")}
     return code(loop.step) == "1" or (
         code(loop.step) in function.constants
