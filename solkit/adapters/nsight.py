@@ -9,13 +9,10 @@ GB100 and GB202.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +20,7 @@ from pathlib import Path
 
 from solkit.core import Counters
 from solkit.errors import CountersError
+from solkit.processes.host import Program
 
 __all__ = ["command", "count", "metrics_of", "parse"]
 
@@ -245,29 +243,21 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
     """Nsight Compute's table and messages; after a failure, also the program's last line."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
-        process = subprocess.Popen(
-            [arguments[0], "--log-file", str(log), *arguments[1:]],
-            env={**(env or os.environ), "LC_ALL": "C.UTF-8"},  # so that numbers have a point
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(timeout=time_limit_s)
-        except subprocess.TimeoutExpired as error:
-            raise CountersError(
-                f"counting ran for over {time_limit_s:g} s and was stopped"
-            ) from error
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # the program may still run
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        output = log.read_text(errors="replace") if log.exists() else ""
-    if process.returncode == 0:
-        return output
+        command = [arguments[0], "--log-file", str(log), *arguments[1:]]
+        environment = {**(env or os.environ), "LC_ALL": "C.UTF-8"}  # so that numbers have a point
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            process = Program(command, env=environment, output=output.fileno())
+            try:
+                code = process.wait(time_limit_s)
+            finally:
+                process.end()  # the program may still run
+            if code is None:
+                raise CountersError(f"counting ran for over {time_limit_s:g} s and was stopped")
+            output.seek(0)
+            printed = output.read()
+        told = log.read_text(errors="replace") if log.exists() else ""
+    if code == 0:
+        return told
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("==")]
     last = lines[-1] if lines else "it failed without a message"

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -30,8 +29,9 @@ from typing import Any, TypeVar, Union
 from solkit.analysis.dependencies import Stamps
 from solkit.core import Device
 from solkit.errors import JobDiedError, SolkitError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
-from solkit.processes.jobs import Jobs, ending
+from solkit.processes.forkserver import Fork
+from solkit.processes.host import Host
+from solkit.processes.jobs import Jobs
 
 __all__ = ["Answer", "Asked", "Pool", "Request", "Source", "cores"]
 
@@ -449,55 +449,41 @@ class _Worker:
         self.tasks: Sequence[_Task] = ()
         self.begun_s, self.answered, self.is_ending = time.monotonic(), False, False
         self._stamps = Stamps({}, {})
-        self._ending = threading.Lock()
-        ours, theirs = pair()
-        self._channel = Channel(ours, trusting=True)
         shown = [path for path in (source.path, source.reference) if path is not None]
-        with theirs:
-            self._fork = jobs.fork(_FUNCTION, args, (theirs.fileno(),), shown, env)
+
+        def start(descriptor: int) -> Fork:
+            return jobs.fork(_FUNCTION, args, (descriptor,), shown, env)
+
+        self._host = Host(start, f"analysing {source.path}")
 
     def is_fit_for(self, source: Source) -> bool:
         """Tell whether it lives and holds this file, and no file that it read has changed since."""
-        with self._ending:
-            lives = self._fork.is_alive
-        return lives and source == self.source and self._stamps.are_current()
+        return self._host.is_alive and source == self.source and self._stamps.are_current()
 
     def ask(self, requests: Sequence[Request], options: Mapping[str, Any]) -> list[Answer]:
         """Return its answers to requests that differ only in arguments.
 
         Raises:
-            JobDiedError: it ended, or made no progress for too long.
+            JobDiedError: it ended, or made no progress for too long; the process is gone.
             WorkerError: its answer makes no sense, or its server is gone.
         """
-        first, timed_out = requests[0], False
+        first = requests[0]
         extra = {**options, "limit_s": first.run_limit_s} if first.compiles else {}
+        call = first.method, [request.args for request in requests], extra
         try:
-            call = first.method, [request.args for request in requests], extra
-            self._channel.send({}, pickle.dumps(call))
-            payload = b""
-            while not payload:  # an empty one says that there is progress
-                payload = self._channel.receive(first.limit_s).payload
-            values, seconds, new = self._jobs.read(payload)
+            frame = self._host.call({}, pickle.dumps(call), limit_s=first.limit_s)
+            values, seconds, new = self._jobs.read(frame.payload)
             self._stamps = self._stamps.and_(new)
             return [Answer(value, float(seconds), self._stamps) for value in values]
-        except TimeoutError:
-            timed_out = True
-        except (ClosedError, NonsenseError, OSError):
-            pass  # how the process ended explains it
+        except WorkerError:
+            raise
         except Exception as error:
             raise WorkerError(f"a worker gave an invalid answer: {error}") from error
-        ended = self.kill()
-        if not timed_out and not self._fork.server.is_alive:
-            raise WorkerError(f"the worker process died while analysing {self.source.path}")
-        why = ending(ended, first.limit_s if timed_out else None)
-        raise JobDiedError(why, timed_out or ended == -signal.SIGXCPU)
 
-    def kill(self) -> int:
-        """End it, from any thread; returns its return code."""
-        with self._ending:
-            return self._fork.end()
+    def kill(self) -> None:
+        """End it, from any thread."""
+        self._host.end()
 
     def end(self) -> None:
         """End it and its channel, from the thread that asks it."""
-        self.kill()
-        self._channel.close()
+        self._host.close()

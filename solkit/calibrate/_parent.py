@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,7 +15,7 @@ import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
 from solkit.measure.timing.gpu_lock import exclusive
-from solkit.processes.forkserver import python
+from solkit.processes.host import Program, python
 from solkit.roofline.calibration.record import Calibration, Gpu
 
 __all__ = ["calibrate"]
@@ -51,9 +50,10 @@ def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
         command = [*python(_CODE.format(path=sys.path)), json.dumps(request), str(answer)]
-        ended = _run(command, {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": uuid})
+        env = {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": uuid}
+        how = Program(command, env=env).run(_LIMIT_S)
         if not answer.exists():
-            raise WorkerError(f"the calibrating process ended with code {ended} and no answer")
+            raise WorkerError(f"calibrating gave no answer: {how}")
         return _conclude(answer.read_text(encoding="utf-8"))
 
 
@@ -74,16 +74,6 @@ def _gpu_of(device: Device) -> Gpu:
         max_memory_clock_mhz=device.ceilings["dram"].clock_mhz,
         notes=device.notes,
     )
-
-
-def _run(command: list[str], env: dict[str, str]) -> int:
-    """Run the child, with its output on our stderr; a KeyboardInterrupt ends it too."""
-    try:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=2, env=env, timeout=_LIMIT_S, check=False
-        ).returncode
-    except subprocess.TimeoutExpired as error:
-        raise WorkerError(f"the calibrating process was killed after {_LIMIT_S:g} s") from error
 
 
 def _conclude(answer: str) -> Calibration:

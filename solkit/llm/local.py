@@ -8,18 +8,15 @@ generation that outlives its limit is killed with its process; the next request 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from solkit.errors import UnsupportedError
+from solkit.errors import JobDiedError, UnsupportedError
 from solkit.llm.client import Answered, Failure, Reply, Request, Trouble
 from solkit.llm.files import check_path
-from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
-from solkit.processes.forkserver import python, python_path
+from solkit.processes.host import Host, Program, python, python_path
 
 __all__ = ["LocalModel"]
 
@@ -62,8 +59,7 @@ class LocalModel:
         self.name = Path(path).stem if Path(path).is_file() else Path(path).name
         self._settings = {"path": path, "local_files_only": local_files_only, "device": device}
         self._limit_s = limit_s
-        self._process: subprocess.Popen[bytes] | None = None
-        self._channel: Channel | None = None
+        self._host: Host[Program] | None = None
 
     def ask(self, request: Request) -> Answered:
         """See `Chat.ask`.
@@ -71,28 +67,22 @@ class LocalModel:
         Raises:
             UnsupportedError: transformers is missing, or the model cannot be loaded.
         """
-        channel = self._channel or self._started()
-        message = {**asdict(request), "limit_s": self._limit_s}
+        host, limit_s = self._host or self._started(), self._limit_s + _GRACE_S
         try:
-            channel.send(message, timeout_s=_GRACE_S)
-            answer = channel.receive(self._limit_s + _GRACE_S).header
-        except TimeoutError:
+            message = {**asdict(request), "limit_s": self._limit_s}
+            answer = host.call(message, limit_s=limit_s).header
+        except JobDiedError as death:
             self.close()
-            return Failure(Trouble.TIME_OUT, f"no text within {self._limit_s + _GRACE_S:g} s")
-        except (ClosedError, NonsenseError):
-            self.close()
-            return Failure(Trouble.SERVER, "the model's process died; out of memory, perhaps")
+            if death.timed_out:
+                return Failure(Trouble.TIME_OUT, f"no text within {limit_s:g} s")
+            return Failure(Trouble.SERVER, f"the model is gone: {death}")
         return self._answered(answer)
 
     def close(self) -> None:
         """End the process."""
-        channel, self._channel = self._channel, None
-        process, self._process = self._process, None
-        if channel is not None:
-            channel.close()
-        if process is not None:
-            process.kill()
-            process.wait()
+        host, self._host = self._host, None
+        if host is not None:
+            host.close()
 
     def _answered(self, answer: Mapping[str, Any]) -> Answered:
         if "error" in answer:
@@ -105,34 +95,21 @@ class LocalModel:
             finish=answer["finish"],
         )
 
-    def _started(self) -> Channel:
-        """The channel of a new process with the model loaded."""
-        mine, theirs = pair()
-        with theirs:
-            self._process = subprocess.Popen(
-                python(f"from {_WORKER} import main; main({theirs.fileno()})"),
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # the caller handles Ctrl-C
-                stdout=sys.stderr.fileno() if _has_descriptor(sys.stderr) else subprocess.DEVNULL,
-                env={**os.environ, **_QUIET, "PYTHONPATH": python_path()},
-            )
-        self._channel = channel = Channel(mine, trusting=True)
+    def _started(self) -> Host[Program]:
+        """A new process with the model loaded."""
+        env = {**os.environ, **_QUIET, "PYTHONPATH": python_path()}
+
+        def start(descriptor: int) -> Program:
+            code = f"from {_WORKER} import main; main({descriptor})"
+            return Program(python(code), env=env, descriptors=(descriptor,))
+
+        self._host = host = Host(start, "generating")
         try:
-            channel.send(self._settings, timeout_s=_GRACE_S)
-            loaded = channel.receive(_LOAD_S).header
-        except (ClosedError, NonsenseError, TimeoutError) as error:
+            loaded = host.call(self._settings, limit_s=_LOAD_S).header
+        except JobDiedError as death:
             self.close()
-            text = f"{self._settings['path']}: the process that loads the model ended or hangs"
-            raise UnsupportedError(text) from error
+            raise UnsupportedError(f"{self._settings['path']} cannot be loaded: {death}") from death
         if not loaded["ok"]:
             self.close()
             raise UnsupportedError(str(loaded["why"]))
-        return channel
-
-
-def _has_descriptor(stream: Any) -> bool:
-    try:
-        return isinstance(stream.fileno(), int)
-    except (AttributeError, OSError, ValueError):
-        return False
+        return host

@@ -33,7 +33,6 @@ import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import threading
@@ -49,8 +48,9 @@ from typing import Any, NoReturn
 from solkit import userdata
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.processes.channel import Channel, ClosedError, Frame, is_readable, pair
+from solkit.processes.host import Program, python, python_path
 
-__all__ = ["Fork", "ForkServer", "children_of", "python", "python_path"]
+__all__ = ["Fork", "ForkServer", "children_of"]
 
 _START_S = 150.0  # for the server to import torch
 _GRACE_S = 2.0  # for the server to end its forks
@@ -87,7 +87,7 @@ class ForkServer:
         self._inherits = inherits
         self._prepare, self._env, self._wrapper = prepare, dict(env), tuple(wrapper)
         self._lock = threading.RLock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Program | None = None
         self._control: Channel | None = None
         _servers.add(self)
 
@@ -109,7 +109,7 @@ class ForkServer:
     @property
     def is_alive(self) -> bool:
         """Whether it runs."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.wait(0.0) is None
 
     @property
     def pid(self) -> int | None:
@@ -164,11 +164,7 @@ class ForkServer:
     def _has_died(self) -> bool:
         """Whether the server was killed: its socket closes some time before its exit is visible."""
         process = self._process
-        if process is None:
-            return False
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_REAP_S)
-        return not self.is_alive
+        return process is not None and process.wait(_REAP_S) is not None
 
     def close(self) -> None:
         """End it and all its forks."""
@@ -178,12 +174,8 @@ class ForkServer:
         if control is not None:
             control.close()
         if process is not None:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_GRACE_S)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.signal(signal.SIGTERM)
+            process.end(_GRACE_S)
 
     def forget(self) -> None:
         """Drop it in a fork of the caller, which owns it."""
@@ -193,19 +185,16 @@ class ForkServer:
             self._control.close()
             self._control = None
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], Channel]:
+    def _started(self) -> tuple[Program, Channel]:
         ours, theirs = pair()
         _require_temporary_folder()
         code = f"from {__name__} import serve; serve({theirs.fileno()}, {self._prepare!r})"
         inherited = os.environ if self._inherits else {}
         with theirs:
-            process = subprocess.Popen(
+            process = Program(
                 [*self._wrapper, *python(code)],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr.fileno() if _has_fileno(sys.stderr) else subprocess.DEVNULL,
                 env={**inherited, **self._env, "PYTHONPATH": python_path()},
-                start_new_session=True,  # the caller handles Ctrl-C
+                descriptors=(theirs.fileno(),),
             )
         return process, Channel(ours, trusting=True)
 
@@ -245,6 +234,11 @@ class Fork:
     def is_alive(self) -> bool:
         """Whether it still runs."""
         return self.wait(0.0) is None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it died with the server."""
+        return not self.server.is_alive
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it and its descendants; returns its return code.
@@ -289,20 +283,6 @@ atexit.register(_close_all)
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def python(code: str) -> list[str]:
-    """The command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
-
-    A user's ``random.py`` in the working directory must not shadow the standard library's.
-    """
-    return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
-
-
-def python_path() -> str:
-    """The inherited ``PYTHONPATH``, with this copy of SolKit in front."""
-    root = str(Path(__file__).absolute().parents[2])
-    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-
-
 def children_of(pid: int | str) -> list[int]:
     """A process's children that it has not reaped (proc(5))."""
     found: list[int] = []
@@ -329,14 +309,6 @@ def _require_temporary_folder() -> None:
             f"temporary files cannot be written: {error.strerror or error}. Set TMPDIR to a folder "
             "with free space"
         ) from error
-
-
-def _has_fileno(stream: Any) -> bool:
-    try:
-        stream.fileno()
-    except (AttributeError, io.UnsupportedOperation, ValueError):
-        return False
-    return True
 
 
 def _read(end: socket.socket, size: int) -> bytes:

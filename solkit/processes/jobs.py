@@ -19,18 +19,18 @@ import importlib
 import io
 import os
 import pickle
-import signal
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from solkit.errors import JobDiedError, SolkitError, WorkerError
-from solkit.processes.channel import Channel, ClosedError, NonsenseError, pair
+from solkit.errors import SolkitError, WorkerError
+from solkit.processes.channel import Channel
 from solkit.processes.forkserver import Fork, ForkServer
+from solkit.processes.host import Host
 from solkit.processes.sandbox import Sandbox, harmless
 
-__all__ = ["Jobs", "SandboxedJobs", "call", "ending", "read_records", "shared", "start"]
+__all__ = ["Jobs", "SandboxedJobs", "call", "read_records", "shared", "start"]
 
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
@@ -115,25 +115,11 @@ class Jobs:
     def _answer_of(
         self, function: str, args: tuple[Any, ...], timeout_s: float, shown: Sequence[str]
     ) -> bytes:
-        ours, theirs = pair()
-        answers = Channel(ours, trusting=True)
-        with ours:
-            with theirs:
-                job = self.fork(f"{__name__}:_answer", (function, args), (theirs.fileno(),), shown)
-            data, timed_out = None, False
-            try:
-                data = answers.receive(timeout_s).payload
-            except TimeoutError:
-                timed_out = True
-            except (ClosedError, NonsenseError):
-                pass  # how the process ended explains it
-            finally:
-                ended = job.end()
-        if data is not None:
-            return data
-        if not timed_out and not job.server.is_alive:
-            raise WorkerError(f"the worker process died while running {function}")
-        raise JobDiedError(ending(ended, timeout_s if timed_out else None), timed_out)
+        def start(descriptor: int) -> Fork:
+            return self.fork(f"{__name__}:_answer", (function, args), (descriptor,), shown)
+
+        with contextlib.closing(Host(start, f"running {function}")) as host:
+            return host.receive(timeout_s).payload
 
 
 class SandboxedJobs(Jobs):
@@ -219,24 +205,6 @@ class _Records(pickle.Unpickler):
         if not isinstance(found, type) or found.__module__ != module:
             raise pickle.UnpicklingError(f"{module}.{name} is not one of SolKit's records")
         return found
-
-
-def ending(returncode: int, limit_s: float | None = None) -> str:
-    """How a process ended, in words.
-
-    Args:
-        returncode: as in `subprocess`.
-        limit_s: its time limit in seconds, if it was killed for exceeding it.
-    """
-    if limit_s is not None:
-        return f"its process ran for over {limit_s:g} s and was killed"
-    if returncode >= 0:
-        return f"its process ended with exit code {returncode}"
-    if returncode == -signal.SIGXCPU:
-        return "its process used too much CPU time"
-    if returncode == -signal.SIGKILL:
-        return "its process was killed by SIGKILL, usually because memory ran out"
-    return f"its process died of {signal.Signals(-returncode).name}"
 
 
 # ----------------------------------------------------------------------------------- the job

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from solkit.errors import InputError
-from solkit.processes.forkserver import python_path
+from solkit.processes.host import Program, ending, python_path
 
 __all__ = ["record"]
 
@@ -58,18 +56,14 @@ def _command(script: str, arguments: Sequence[str], trace: str, calls: int) -> l
 
 
 def _run(command: Sequence[str], script: str, time_limit_s: float) -> str:
-    env = {**os.environ, "PYTHONPATH": python_path()}
-    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL)
+    process = Program(command, env={**os.environ, "PYTHONPATH": python_path()})
     try:
         code = process.wait(time_limit_s)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        if code is None:
+            process.signal(signal.SIGINT)
             process.wait(_GRACE_S)
-        return f"{script}: ran for over {time_limit_s:g} s and was interrupted"
     finally:
-        process.kill()
-        process.wait()
-    if code < 0:
-        return f"{script}: died of {signal.Signals(-code).name}"
-    return f"{script}: failed with exit code {code}" if code else ""
+        process.end()
+    if code is None:
+        return f"{script}: ran for over {time_limit_s:g} s and was interrupted"
+    return f"{script}: {ending(code)}" if code else ""

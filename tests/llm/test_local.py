@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,10 +44,10 @@ def test_a_folder_answers_with_text_and_tokens(local):
 
 def test_a_seed_gives_the_same_text_again_in_the_same_process(local):
     first = local.ask(SMALL)
-    pid = local._process.pid
+    pid = local._host.process.pid
     assert local.ask(SMALL) == first
     assert local.ask(replace(SMALL, seed=8)) != first
-    assert local._process.pid == pid
+    assert local._host.process.pid == pid
 
 
 def test_temperature_0_ignores_the_seed(local):
@@ -70,12 +71,12 @@ def test_a_generation_stops_at_its_time(local, monkeypatch):
 @pytest.mark.slow
 def test_a_dead_process_is_a_failure_the_next_request_starts_another_and_close_ends_it(local):
     first = local.ask(SMALL)
-    local._process.kill()
+    os.kill(local._host.process.pid, signal.SIGKILL)
     assert local.ask(SMALL).trouble is Trouble.SERVER
     assert local.ask(SMALL) == first
-    process = local._process
+    process = local._host.process
     local.close()
-    assert process.poll() is not None
+    assert process.wait(0.0) is not None
 
 
 @pytest.mark.slow

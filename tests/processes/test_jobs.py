@@ -16,7 +16,8 @@ import pytest
 
 from solkit.errors import JobDiedError, UnsupportedError, WorkerError
 from solkit.processes import jobs as worker
-from solkit.processes.forkserver import ForkServer, python
+from solkit.processes.forkserver import ForkServer
+from solkit.processes.host import python
 
 SHARED = worker.shared()  # with other tests
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
 import sys
 import time
 
@@ -36,7 +35,7 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
     path.write_text(TRAINING)
     trace = str(tmp_path / "trace.json.gz")
     failure = script.record(str(path), ["9"], trace, calls=4, time_limit_s=600)
-    assert failure.endswith("train.py: failed with exit code 1")
+    assert failure.endswith("train.py: its process ended with exit code 1")
     assert "beside.Fault: at the end" in capfd.readouterr().err
     recording = read(trace)
     assert [step.name for step in recording.steps] == [f"ProfilerStep#{i}" for i in range(1, 5)]
@@ -73,17 +72,17 @@ def child(monkeypatch, code):
 def test_a_script_that_takes_too_long_is_interrupted(tmp_path, monkeypatch):
     ready = tmp_path / "ready"
 
-    class OnceItRuns(subprocess.Popen):
+    class OnceItRuns(script.Program):
         """Its time is over as soon as the child has something to lose."""
 
-        def wait(self, timeout=None):
-            if timeout != 1.0:
-                return super().wait(timeout)
-            while not ready.exists() and self.poll() is None:
+        def wait(self, timeout_s):
+            if timeout_s != 1.0:
+                return super().wait(timeout_s)
+            while not ready.exists() and super().wait(0.0) is None:
                 time.sleep(0.01)
-            raise subprocess.TimeoutExpired(self.args, timeout)
+            return None
 
-    monkeypatch.setattr(script.subprocess, "Popen", OnceItRuns)
+    monkeypatch.setattr(script, "Program", OnceItRuns)
     code = """
 import pathlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
@@ -105,8 +104,8 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import os; os._exit(7)", "failed with exit code 7"),
-        ("import os; os.abort()", "died of SIGABRT"),
+        ("import os; os._exit(7)", "its process ended with exit code 7"),
+        ("import os; os.abort()", "its process died of SIGABRT"),
         ("", "ended without a trace"),
     ],
 )

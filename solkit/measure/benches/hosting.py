@@ -2,7 +2,7 @@
 
 ::
 
-    driver: RemoteBench ──request──► Host: ManyBench ─► the bench of one GPU
+    driver: RemoteBench ──request──► BenchServer: ManyBench ─► the bench of one GPU
             log (on disk)  ◄─reports── Parcel (no log)
 
 A `Kind` says which bench to open; it travels to the worker. A worker needs no folder of the
@@ -36,8 +36,8 @@ from solkit.measure.outcomes import PreparedCandidate
 __all__ = [
     "About",
     "Answer",
+    "BenchServer",
     "Guarded",
-    "Host",
     "Kind",
     "Order",
     "Parcel",
@@ -278,7 +278,7 @@ class _Paced(Bench):
         self._bench.close()
 
 
-class Host:
+class BenchServer:
     """A bench in a worker, for a driver elsewhere. Requests may come from several threads.
 
     Args:
@@ -418,7 +418,7 @@ def portable(error: Exception) -> Exception:
     return WorkerError(f"{type(error).__name__}: {error}")
 
 
-def call(host: Host, method: str, args: Sequence[Any]) -> tuple[bool, Any]:
+def call(host: BenchServer, method: str, args: Sequence[Any]) -> tuple[bool, Any]:
     """Answer a request: whether it was done, and what it gave, or the error."""
     try:
         return True, getattr(host, method)(*args)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import signal
+import pickle
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection
 from typing import Any
 
 from solkit.core import Device, MeasureSettings
 from solkit.errors import InputError, UnsupportedError, WorkerError
-from solkit.measure.benches.hosting import Guarded, Host, Kind, Trusted, call, portable
+from solkit.measure.benches.hosting import BenchServer, Guarded, Kind, Trusted, call, portable
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
-from solkit.processes.jobs import ending
+from solkit.processes.channel import Channel, ClosedError
+from solkit.processes.host import Host, Program, python
 
-__all__ = ["ProcessLink", "gpus_named", "local_bench"]
+__all__ = ["ProcessLink", "gpus_named", "local_bench", "serve"]
 
 _ANSWER_S = 300.0  # opening a bench takes seconds; an answer hardly any
 _END_S = 3.0
@@ -42,51 +41,36 @@ class ProcessLink:
 
     def __init__(self, kind: Kind, name: str, limit_s: float = _ANSWER_S) -> None:
         self.name, self._limit_s = name, limit_s
-        spawned = multiprocessing.get_context("spawn")
-        self._connection, other = spawned.Pipe()
-        # no daemon: benches start processes of their own; it ends when the pipe closes
-        self.process = spawned.Process(target=_serve, args=(other, kind), daemon=False)
-        self.process.start()
-        other.close()
+        code = f"sys.path[:] = {sys.path!r}; from {__name__} import serve; serve"
+
+        def start(descriptor: int) -> Program:
+            return Program(python(f"{code}({descriptor})"), descriptors=(descriptor,))
+
+        # it ends when the channel closes, and has a moment to end its own processes
+        self.host = Host(start, f"serving {name}", grace_s=_END_S)
         try:
-            self._answer()
+            self._ask(kind)
         except BaseException:
             self.close()
             raise
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the worker's `Host`."""
-        try:
-            self._connection.send((method, args))
-        except OSError:
-            raise WorkerError(self._ended()) from None
-        return self._answer()
+        """Call a method of the worker's `BenchServer`."""
+        return self._ask((method, args))
 
     def close(self) -> None:
-        """End the worker: it has a moment to end its own processes."""
-        with contextlib.suppress(OSError):
-            self._connection.close()
-        self.process.join(_END_S)
-        if self.process.is_alive():
-            self.process.kill()
-        self.process.join()
+        """End the worker."""
+        self.host.close()
 
-    def _answer(self) -> Any:
+    def _ask(self, request: object) -> Any:
         try:
-            if not self._connection.poll(self._limit_s):
-                self.process.kill()
-                raise WorkerError(f"{self.name}: its worker did not answer for {self._limit_s:g} s")
-            done, value = self._connection.recv()
-        except (EOFError, OSError):
-            raise WorkerError(self._ended()) from None
+            answer = self.host.call({}, pickle.dumps(request), limit_s=self._limit_s)
+        except WorkerError as death:
+            raise WorkerError(f"{self.name}: {death}") from None
+        done, value = pickle.loads(answer.payload)
         if not done:
             raise value
         return value
-
-    def _ended(self) -> str:
-        self.process.join(_END_S)
-        code = self.process.exitcode
-        return f"{self.name}: " + ("its worker hung up" if code is None else ending(code))
 
 
 def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) -> ManyBench:
@@ -180,22 +164,28 @@ def _named(named: str) -> list[Device]:
     return [live_device(MeasureSettings(on=each).gpu_index) for each in places]
 
 
-def _serve(connection: Connection, kind: Kind) -> None:
+def serve(descriptor: int) -> None:
     """In the worker: answer requests until the driver hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver ends this process
+    channel = Channel.of(descriptor, trusting=True)
+
+    def request() -> Any:
+        return pickle.loads(channel.receive().payload)
+
+    def answer(done: bool, value: object) -> None:
+        channel.send({}, pickle.dumps((done, value)))
+
     try:
-        host = Host(kind)
+        server = BenchServer(request())
     except Exception as error:
-        connection.send((False, portable(error)))
+        answer(False, portable(error))
         return
-    connection.send((True, None))
     try:
+        answer(True, None)
         while True:
-            method, args = connection.recv()
-            connection.send(call(host, method, args))
-    except (EOFError, OSError):
-        pass  # the caller has closed the pipe, or has ended
+            answer(*call(server, *request()))
+    except ClosedError:
+        pass  # the driver closed the channel, or has ended
     finally:
-        host.close()
+        server.close()
         sys.stdout.flush()
         os._exit(0)  # threads of a bench may still be timing

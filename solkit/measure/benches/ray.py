@@ -3,7 +3,7 @@
 ::
 
     driver ──pipe──► broker: the only process that talks to Ray ──► worker: 1 GPU of a node
-     log              ManyBench of RemoteBench, Cluster                Host: a bench, no log
+     log              ManyBench of RemoteBench, Cluster                BenchServer: a bench, no log
 
 Ray ends a process that loses the head of its cluster, so it is kept out of the driver's: the driver
 gets a `ClusterLostError`, and everything measured so far is in its log. A worker or node that is
@@ -37,7 +37,7 @@ from solkit.errors import (
 )
 from solkit.extras import check, library
 from solkit.measure.benches._base import Bench
-from solkit.measure.benches.hosting import Host, Kind, Surroundings, Trusted, call
+from solkit.measure.benches.hosting import BenchServer, Kind, Surroundings, Trusted, call
 from solkit.measure.benches.local import ProcessLink
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
@@ -221,10 +221,10 @@ def _connected(address: str, head_s: float) -> Iterator[_Head]:
 
 
 class _Worker:
-    """What runs on a GPU of the cluster: a `Host`. Ray makes an actor of it."""
+    """What runs on a GPU of the cluster: a `BenchServer`. Ray makes an actor of it."""
 
     def __init__(self, kind: Kind) -> None:
-        self._host = Host(_fitted(kind), lender=_lender())
+        self._host = BenchServer(_fitted(kind), lender=_lender())
 
     def answer(self, method: str, args: Sequence[Any]) -> tuple[bool, Any]:
         """See `solkit.measure.benches.hosting.call`."""
@@ -331,7 +331,7 @@ class _ActorLink:
             raise
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the worker's `Host`."""
+        """Call a method of the worker's `BenchServer`."""
         return self._call(method, args, _ANSWER_S)
 
     def close(self) -> None:

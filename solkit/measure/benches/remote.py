@@ -1,9 +1,9 @@
 """A bench whose GPU is elsewhere: in a worker of this machine, or of another.
 
-`RemoteBench` sends orders to a `solkit.measure.benches.hosting.Host` over a link, and writes each
-outcome to the driver's log before it yields it. Nothing counts twice: every order has a number, and
-a number is answered once. If the worker ends, `outcomes` raises, and what it had is measured
-elsewhere (`ManyBench`).
+`RemoteBench` sends orders to a `solkit.measure.benches.hosting.BenchServer` over a link, and writes
+each outcome to the driver's log before it yields it. Nothing counts twice: every order has a
+number, and a number is answered once. If the worker ends, `outcomes` raises, and what it had is
+measured elsewhere (`ManyBench`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Link(Protocol):
     name: str
 
     def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the worker's `Host`, from one thread at a time.
+        """Call a method of the worker's `BenchServer`, from one thread at a time.
 
         Raises:
             WorkerError: the worker has ended, or does not answer.

@@ -17,7 +17,7 @@ from solkit.adapters import nsight
 from solkit.core import Counters, Device, KernelAnalysis, KernelFile, Result
 from solkit.errors import UnsupportedError
 from solkit.measure.timing.gpu_lock import exclusive
-from solkit.processes.forkserver import python_path
+from solkit.processes.host import python_path
 
 __all__ = ["counted", "environment", "function_name", "matched"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from solkit.measure.timing.gpu_lock import exclusive, uuid_of
 from solkit.processes.channel import Channel, pair
 from solkit.processes.child import Child
 from solkit.processes.forkserver import ForkServer
+from solkit.processes.host import ending
 from solkit.processes.sandbox import Sandbox
 
 __all__ = ["QUOTED_LINES", "Processes"]
@@ -112,7 +112,7 @@ class Processes:
 
     def candidate_ended(self, place: int) -> str:
         """How a candidate's process ended by itself, in words."""
-        return _how_it_ended(self.replace_candidate(place, _DEAD_S))
+        return ending(self.replace_candidate(place, _DEAD_S))
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -124,7 +124,7 @@ class Processes:
         """Why the referee ended, in words; ends all other processes too."""
         if self.referee is None:
             return "the referee's process is gone"
-        ended = _how_it_ended(self.referee.end(_DEAD_S))
+        ended = ending(self.referee.end(_DEAD_S))
         printed = self.referee.printed()[-QUOTED_LINES:]
         self.close()
         return "\n".join((f"the referee's process failed: {ended}", *printed))
@@ -193,9 +193,3 @@ class Processes:
             descriptors=(descriptor,),
             folder=sandbox.folder,
         )
-
-
-def _how_it_ended(returncode: int) -> str:
-    if returncode < 0:
-        return f"the process was killed by {signal.Signals(-returncode).name}"
-    return f"the process exited by itself with code {returncode}"

@@ -20,7 +20,7 @@ from solkit.datasets.kernels import kernel_at
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import InputError, NotRecordedError, TraceError, UnsupportedError, WorkerError
 from solkit.measure.benches import hosting
-from solkit.measure.benches.hosting import Host, Recorded, Trusted, call
+from solkit.measure.benches.hosting import BenchServer, Recorded, Trusted, call
 from solkit.measure.benches.local import ProcessLink, gpus_named, local_bench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.measure.benches.trusted import TrustedBench
@@ -50,7 +50,7 @@ class Direct:
     name = "here"
 
     def __init__(self, kind, fails=()):
-        self.host, self.fails = Host(kind), list(fails)
+        self.host, self.fails = BenchServer(kind), list(fails)
 
     def call(self, method, *args):
         if method in self.fails:
@@ -184,7 +184,7 @@ def test_workers_share_the_work_and_a_killed_one_loses_nothing(log):
     told = []
     kinds = [recorded(pace=0.02), recorded(pace=0.02)]
     with local_bench(kinds, Trade(log, tell=told.append), ["GPU 0", "GPU 1"]) as bench:
-        pids = [each._link.process.pid for each in bench.benches]
+        pids = [each._link.host.process.pid for each in bench.benches]
         asked = [at(n) for n in range(64)]
         bench.submit(asked)
         seen = []
@@ -204,7 +204,7 @@ def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
     file = tmp_path / "scale.py"
     file.write_text("KIND = 'elementwise'\n")
     with local_bench([Timed()], Trade(log)) as bench:
-        worker = bench.benches[0]._link.process.pid
+        worker = bench.benches[0]._link.host.process.pid
         asked = [Configuration(str(file), "kernel", {"N": 100}, each) for each in fakes.VALID[:8]]
         bench.submit(asked)
         found = [got for _, got in bench.outcomes()]
@@ -219,11 +219,11 @@ def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
 
 def test_a_worker_that_ended_is_started_again(log):
     with local_bench([recorded(pace=0.05)], Trade(log)) as bench:
-        pid = bench.benches[0]._link.process.pid
+        pid = bench.benches[0]._link.host.process.pid
         bench.submit([at(n) for n in range(16)])
         threading.Timer(0.1, os.kill, (pid, signal.SIGKILL)).start()
         assert len(list(bench.outcomes())) == 16
-        assert bench.benches[0]._link.process.pid != pid
+        assert bench.benches[0]._link.host.process.pid != pid
 
 
 def test_a_worker_that_hangs_is_ended(log):
@@ -231,18 +231,18 @@ def test_a_worker_that_hangs_is_ended(log):
     with bench:
         bench._link._limit_s = 0.5
         bench.submit([at(0)])
-        os.kill(bench._link.process.pid, signal.SIGSTOP)
-        with pytest.raises(WorkerError, match=r"GPU 0: its worker did not answer for 0\.5 s"):
+        os.kill(bench._link.host.process.pid, signal.SIGSTOP)
+        with pytest.raises(WorkerError, match=r"GPU 0: its process ran for over 0\.5 s"):
             list(bench.outcomes())
 
 
 def test_the_worker_ends_with_its_driver(log):
     bench = RemoteBench(partial(ProcessLink, recorded(), "GPU 0"), Trade(log))
-    pid = bench._link.process.pid
-    bench._link._connection.close()  # as when the driver is killed
+    pid = bench._link.host.process.pid
+    bench._link.host._channel.close()  # as when the driver is killed
     deadline = time.monotonic() + 10
     while _is_alive(pid) and time.monotonic() < deadline:
-        bench._link.process.join(0.05)
+        bench._link.host.process.wait(0.05)
     assert not _is_alive(pid)
     bench.close()
 

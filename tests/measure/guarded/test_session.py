@@ -170,7 +170,7 @@ def test_a_kernel_that_prints_and_dies(check):
     """
     outcome = check(kernel)
     assert outcome.verdict is Verdict.CRASHED
-    assert outcome.errors[0] == "running the candidate: the process was killed by SIGSEGV"
+    assert outcome.errors[0] == "running the candidate: its process died of SIGSEGV"
     assert "about to die" in outcome.errors
     assert any("mine.py" in line and "kernel" in line for line in outcome.errors)  # faulthandler
 
@@ -380,7 +380,7 @@ def test_whoever_dies_in_a_comparison_is_named_and_quoted(compare, session):
             ctypes.string_at(0)
     """
     outcome = compare(RIGHT, kernel)
-    told = "candidate: running the candidate: the process was killed by SIGSEGV"
+    told = "candidate: running the candidate: its process died of SIGSEGV"
     assert outcome.errors[0] == told
     assert "about to die" in outcome.errors
     assert outcome.verdict is Verdict.CRASHED

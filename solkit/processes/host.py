@@ -1,0 +1,225 @@
+"""Child processes: how one is started, called, limited and ended, and why it died.
+
+::
+
+    Program   a command of its own ────┐
+    Fork      of a fork server ────────┴► Process: wait, end ─► Host: call over a channel
+
+A `Program` costs an interpreter's start and inherits nothing; a fork costs milliseconds and has
+torch loaded. A `Host` speaks with either. `ending` says how any of them ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from solkit.errors import JobDiedError, WorkerError
+from solkit.processes.channel import Channel, ClosedError, Frame, NonsenseError, pair
+
+__all__ = ["Host", "Process", "Program", "ending", "python", "python_path"]
+
+P = TypeVar("P", bound="Process")
+
+
+class Process(Protocol):
+    """A child process, with all its descendants."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it died with the server that forked it."""
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Its return code as in `subprocess`; ``None`` if it has not ended within that time."""
+
+    def end(self, grace_s: float = 0.0) -> int:
+        """Kill it unless it ends by itself within `grace_s`; returns its return code."""
+
+
+class Program:
+    """A command in a session of its own: Ctrl-C does not reach it, and its group ends with it.
+
+    Args:
+        command: what to run.
+        env: its environment; the caller's by default.
+        descriptors: open files that it inherits under the same numbers.
+        output: a descriptor for what it prints; standard error by default, if that is a file.
+    """
+
+    is_lost = False
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
+        output: int | None = None,
+    ) -> None:
+        self._process = subprocess.Popen(
+            command,
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            stdout=_descriptor_of(sys.stderr) if output is None else output,
+            stderr=output,
+            env=env,
+            start_new_session=True,
+        )
+        self.pid, self._is_ended = self._process.pid, False
+
+    def wait(self, timeout_s: float) -> int | None:
+        """See `Process.wait`."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout_s)
+        return None
+
+    def end(self, grace_s: float = 0.0) -> int:
+        """See `Process.end`."""
+        self.wait(grace_s)
+        if not self._is_ended:  # else the system may have given the group's number away
+            self._is_ended = True
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        return self._process.wait()
+
+    def run(self, limit_s: float) -> str:
+        """Wait until it ends, or end it; returns how it ended, in words."""
+        try:
+            returncode = self.wait(limit_s)
+        finally:
+            ended = self.end()
+        return ending(ended, limit_s if returncode is None else None)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        self._process.send_signal(number)
+
+
+class Host(Generic[P]):
+    """A child process that answers over a channel; calls come from one thread, `end` from any.
+
+    Args:
+        start: starts it, with the number of its end of the channel.
+        task: what it is for, in errors: ``"running f"``.
+        grace_s: for one that hung up to end by itself.
+
+    Attributes:
+        process: as started.
+    """
+
+    def __init__(self, start: Callable[[int], P], task: str, grace_s: float = 0.0) -> None:
+        self._task, self._grace_s, self._lock = task, grace_s, threading.Lock()
+        ours, theirs = pair()
+        self._channel = Channel(ours, trusting=True)
+        try:
+            with theirs:
+                self.process = start(theirs.fileno())
+        except BaseException:
+            ours.close()
+            raise
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        with self._lock:
+            return self.process.wait(0.0) is None
+
+    def call(
+        self, header: Mapping[str, Any], payload: bytes = b"", *, limit_s: float | None
+    ) -> Frame:
+        """Send a request, and receive its answer; see `receive`."""
+        with self._explained(limit_s):
+            self._channel.send(header, payload, timeout_s=limit_s)
+        return self.receive(limit_s)
+
+    def receive(self, limit_s: float | None) -> Frame:
+        """The next frame that is not empty: empty ones say that there is progress.
+
+        Args:
+            limit_s: without progress, after which the process is killed.
+
+        Raises:
+            JobDiedError: it ended, sent nonsense, or ran out of time.
+            WorkerError: it died with the server that forked it.
+        """
+        with self._explained(limit_s):
+            while True:
+                frame = self._channel.receive(limit_s)
+                if frame.header or frame.payload:
+                    return frame
+
+    def end(self, grace_s: float = 0.0) -> int:
+        """End the process; returns its return code."""
+        with self._lock:
+            return self.process.end(grace_s)
+
+    def close(self) -> None:
+        """Hang up, and end the process unless it does so in its grace; from the calling thread."""
+        self._channel.close()
+        self.end(self._grace_s)
+
+    @contextlib.contextmanager
+    def _explained(self, limit_s: float | None) -> Iterator[None]:
+        try:
+            yield
+            return
+        except TimeoutError:
+            returncode = self.end()
+            timed_out = True
+        except (ClosedError, NonsenseError, OSError):  # how the process ended explains it
+            returncode = self.end(self._grace_s)
+            timed_out = False
+        if not timed_out and self.process.is_lost:
+            raise WorkerError(f"the worker process died while {self._task}")
+        why = ending(returncode, limit_s if timed_out else None)
+        raise JobDiedError(why, timed_out or returncode == -signal.SIGXCPU)
+
+
+def ending(returncode: int, limit_s: float | None = None) -> str:
+    """How a process ended, in words.
+
+    Args:
+        returncode: as in `subprocess`.
+        limit_s: its time limit in seconds, if it was killed for exceeding it.
+    """
+    if limit_s is not None:
+        return f"its process ran for over {limit_s:g} s and was killed"
+    if returncode >= 0:
+        return f"its process ended with exit code {returncode}"
+    if returncode == -signal.SIGXCPU:
+        return "its process used too much CPU time"
+    if returncode == -signal.SIGKILL:
+        return "its process was killed by SIGKILL, usually because memory ran out"
+    return f"its process died of {signal.Signals(-returncode).name}"
+
+
+def python(code: str) -> list[str]:
+    """The command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
+
+    A user's ``random.py`` in the working directory must not shadow the standard library's.
+    """
+    return [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"]
+
+
+def python_path() -> str:
+    """The inherited ``PYTHONPATH``, with this copy of SolKit in front."""
+    root = str(Path(__file__).absolute().parents[2])
+    return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+
+
+def _descriptor_of(stream: Any) -> int:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):
+        return subprocess.DEVNULL
