@@ -245,19 +245,19 @@ def _run(arguments: Sequence[str], env: Mapping[str, str] | None, time_limit_s: 
         log = Path(folder) / "ncu.csv"
         command = [arguments[0], "--log-file", str(log), *arguments[1:]]
         environment = {**(env or os.environ), "LC_ALL": "C.UTF-8"}  # so that numbers have a point
-        with tempfile.TemporaryFile("w+", errors="replace") as output:
-            process = Program(command, env=environment, output=output.fileno())
+        with tempfile.TemporaryFile("w+", errors="replace") as file:
+            process = Program(command, env=environment, output=file.fileno())
             try:
                 code = process.wait(time_limit_s)
             finally:
                 process.end()  # the program may still run
             if code is None:
                 raise CountersError(f"counting ran for over {time_limit_s:g} s and was stopped")
-            output.seek(0)
-            printed = output.read()
-        told = log.read_text(errors="replace") if log.exists() else ""
+            file.seek(0)
+            printed = file.read()
+        output = log.read_text(errors="replace") if log.exists() else ""
     if code == 0:
-        return told
+        return output
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("==")]
     last = lines[-1] if lines else "it failed without a message"
