@@ -47,7 +47,7 @@ def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd
 
 def test_a_script_that_was_ended_has_not_failed(tmp_path, monkeypatch):
     path = tmp_path / "train.py"
-    path.write_text("from solkit.profiling import _profiler_runner\nraise _profiler_runner._EnoughError")
+    path.write_text("from solkit.profiling import _profiler_runner as r\nraise r._EnoughError")
     monkeypatch.setattr(_profiler_runner, "profile", lambda **_: contextlib.nullcontext())
     monkeypatch.setattr(_profiler_runner._Steps, "install", lambda _: None)
     monkeypatch.setattr(sys, "argv", [])
