@@ -6,6 +6,7 @@ import functools
 import gc
 import multiprocessing
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -60,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # all tests with their assertions.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, as CI may be:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hears Ctrl-C
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         gc.disable()  # to look for garbage takes a third of the time in which tests are collected
         _prepare_torch(hides_gpu=config.getoption("markexpr") != "gpu")
