@@ -121,7 +121,7 @@ class AccessCounts:
             64 bytes); and of atomics ``"operations"`` and ``"warp_addresses"``, as in
             `solkit.core.Contention`.
         low, high: between which bytes each of the first programs makes it; -1 if unknown.
-        made, moves: how often each does so, and how often at another place than before.
+        per_program, moves: how often each does so, and how often at another place than before.
         moved: bytes that each touches, once for each of those.
         fresh: share of them that it has not touched before.
         manner: how it is made.
@@ -144,7 +144,7 @@ class AccessCounts:
     totals: Mapping[str, float]
     low: Array
     high: Array
-    made: Array
+    per_program: Array
     moves: Array
     moved: Array
     manner: AccessModifiers
@@ -220,8 +220,12 @@ class AccessCounts:
         if missed is None:  # PTX ISA, cp.async: copies of less than 16 bytes go through L1
             narrow = self.path == "async" and self.vector_bytes < 16
             return SECTOR * float(self.access.block_sectors if narrow else self.access.sectors)
-        executions = self.made.sum()
-        moving = float(np.minimum(self.moves, self.made).sum() / executions) if executions else 1.0
+        executions = self.per_program.sum()
+        moving = (
+            float(np.minimum(self.moves, self.per_program).sum() / executions)
+            if executions
+            else 1.0
+        )
         beyond_hits = min(moving * self.executions * self.once, float(self.access.sector_bytes))
         return beyond_hits * together * missed.moved
 

@@ -27,7 +27,7 @@ class Grid:
 
 
 class Active:
-    """Which threads take part, of shape [blocks, threads]."""
+    """Threads that take part, of shape [blocks, threads]."""
 
     def __init__(self, mask: Array, warps_of: Array) -> None:
         self.mask = mask

@@ -281,7 +281,7 @@ class LoopRun:
         return np.asarray(np.maximum(periods, 0.0))
 
     def _same_counts(self, now: Array, before: Array) -> Array:
-        """Which blocks of the launch ran the same code as often."""
+        """Tell which blocks of the launch ran the same code as often."""
         rows = [row for key, row in self.tables.rows.items() if key[0] == "runs"]
         rows = [row for row in rows if row < len(before)]
         return np.asarray((now[rows] == before[rows]).all(0))

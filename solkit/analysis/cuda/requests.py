@@ -328,7 +328,7 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         totals=totals,
         low=extent.low,
         high=extent.high,
-        made=per_block,
+        per_program=per_block,
         moves=moves,
         moved=moved,
         fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,

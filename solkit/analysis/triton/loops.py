@@ -56,11 +56,11 @@ class Counts:
 class Skipping:
     """Extrapolation of a loop, as far as its iterations repeat.
 
-    It may if its iterations differ only by constant steps: no relevant value that changes with the
-    iteration goes through a division, a choice or a branch. Once two successive iterations counted
-    the same and moved by the same steps, so do all up to the point where a comparison changes its
-    result, except for the last few. A comparison of values that move by constant steps changes its
-    result at most once: if both ends of a stretch agree, so does all in between.
+    A loop qualifies if its iterations differ only by constant steps: no relevant value that changes
+    with the iteration goes through a division, a choice or a branch. Once two successive iterations
+    counted the same and moved by the same steps, so do all up to the point where a comparison
+    changes its result, except for the last few. A comparison of values that move by constant steps
+    changes its result at most once: if both ends of a stretch agree, so does all in between.
     """
 
     def __init__(self, programs: Control, operation: Operation, linear: bool, trips: Array) -> None:

@@ -404,7 +404,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         totals={name: total(name) for name in TOTALS},
         low=extent.low,
         high=extent.high,
-        made=per_program,
+        per_program=per_program,
         moves=moves,
         moved=moved,
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
@@ -427,10 +427,10 @@ def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts
     if len(places_used) < 2:
         yield site
         return
-    executions = site.made.sum()
+    executions = site.per_program.sum()
     for place in places_used.tolist():
         there = places == place
-        share = float(site.made[there].sum() / executions) if executions else 0.0
+        share = float(site.per_program[there].sum() / executions) if executions else 0.0
         storages = programs.storages
         yield replace(
             site,
@@ -440,7 +440,7 @@ def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts
             totals={name: amount * share for name, amount in site.totals.items()},
             low=np.where(there, site.low, -1),
             high=np.where(there, site.high, -1),
-            made=site.made * there,
+            per_program=site.per_program * there,
             moves=site.moves * there,
             moved=site.moved * there,
         )
