@@ -214,7 +214,7 @@ def test_one_gpu_is_chosen_of_several():
     bench = RecordedBench(rows, device="NVIDIA H200")  # another name of it
     assert bench.device.key == "h200"
     assert replayed(bench, [at(1)])[0].time_ms == 5.0
-    with pytest.raises(InputError, match="empty"):
+    with pytest.raises(InputError, match="no recorded row to replay"):
         RecordedBench([])
 
 
