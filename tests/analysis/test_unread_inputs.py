@@ -73,6 +73,11 @@ def by_address(x, y):
     return at.float()
 
 
+def in_part(x, y):
+    add_kernel[(8,)](y, y, x, BOTH=False, BLOCK=1024)
+    return x.view(64, -1)
+
+
 _packed = {}
 
 
@@ -97,7 +102,9 @@ CASES = {
     "a number of it": (lambda x, y: x * y[0].item(), N, ()),
     "its address": (by_address, N, ()),
     "at the first call alone": (once, N, ()),
-    "nothing": (lambda x, y: x, N, (0, 1)),  # noqa: ARG005
+    "nothing": (lambda x, y: torch.ones_like(x), N, (0, 1)),  # noqa: ARG005
+    "returned as it is": (lambda x, y: x, N, (1,)),  # noqa: ARG005
+    "a view returned, written in part": (in_part, N, ()),
 }
 
 

@@ -86,7 +86,8 @@ class Captured:
         library: PyTorch's operators that it calls, each distinct one once, in the same order.
         created: its outputs in the GPU's memory, without those that it was given.
         unread: storages of inputs in the GPU's memory, by their place among all tensors that it
-            gets, of which no operator reads anything and whose address nobody asks for.
+            gets, of which no operator reads anything, whose address nobody asks for and which is
+            no output: what a kernel does not write of it is part of the result.
         is_whole: whether all of its work is seen: it started no thread, say.
         is_unanalysed: whether it launches kernels in a language that is not analysed.
     """
@@ -201,7 +202,7 @@ def _called(
         described(outputs),
         operators.launches,
         tuple(_made(workload, outputs, operators.written)) if is_whole else (),
-        _unread(workload, operators.read | addresses) if is_whole else {},
+        _unread(workload, outputs, operators.read | addresses) if is_whole else {},
         is_whole,
         bool(seen.unanalysed),
     )
@@ -236,13 +237,18 @@ def _watching_threads() -> Iterator[Mapping[str, None]]:
         threading.excepthook = excepthook
 
 
-def _unread(workload: Workload, read: Container[int]) -> dict[int, int]:
+def _unread(
+    workload: Workload, outputs: Sequence[torch.Tensor], read: Container[int]
+) -> dict[int, int]:
+    """Storages of inputs that no operator reads, without those that are outputs themselves."""
+    returned = {tensor.untyped_storage()._cdata for tensor in outputs}  # a result holds its rest
     storages = {
         position: tensor.untyped_storage()._cdata
         for position, tensor in enumerate(workload.tensors())
         if tensor.is_cuda
     }
-    return {position: storage for position, storage in storages.items() if storage not in read}
+    taken = {*returned, *(storage for storage in storages.values() if storage in read)}
+    return {position: storage for position, storage in storages.items() if storage not in taken}
 
 
 def _made(
