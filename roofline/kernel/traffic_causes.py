@@ -257,7 +257,8 @@ def _in_one_request(kernel: LaunchView, access: Access) -> bool:
     if kernel.is_cuda:
         return False  # a thread may take more elements of a row
     per_warp = access.requests / max(kernel.blocks * kernel.kernel.launch.num_warps, 1)
-    times = (1.0, max(kernel.demand.steps, 1.0))
+    # `steps` adds up all loops and the code before them; `iterations` are those of one
+    times = (1.0, max(kernel.demand.steps, 1.0), max(kernel.demand.iterations, 1.0))
     return any(abs(per_warp - expected) <= _NEARLY * expected for expected in times)
 
 

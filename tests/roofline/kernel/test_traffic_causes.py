@@ -32,7 +32,7 @@ def load(argument, vector_bytes, requests, requested_bytes, sectors):
     )
 
 
-def cause(*loads, signature=(("x", "*fp32"),)):
+def cause(*loads, signature=(("x", "*fp32"),), **loop):
     demand = Demand(
         accesses=loads,
         operations={},
@@ -41,6 +41,7 @@ def cause(*loads, signature=(("x", "*fp32"),)):
         l2_write_bytes=0,
         dram_read_bytes=0,
         dram_write_bytes=0,
+        **loop,
     )
     facts = Facts(Launch("kernel", (BLOCKS, 1, 1), 1, 1, signature=dict(signature)))
     return narrowest(LaunchView(KernelAnalysis(facts, demand=demand), DEVICE), loads)
@@ -72,3 +73,9 @@ def test_threads_of_cuda_can_take_more_elements():
 def test_requests_of_a_loop_that_is_not_known_may_be_split():
     loop = replace(BYTES, requests=3 * BLOCKS, requested_bytes=192 * BLOCKS, sectors=6 * BLOCKS)
     assert "tl.multiple_of" in advice_on(cause(loop))
+
+
+def test_a_loop_with_one_request_each_time_behind_other_loads_has_no_more_elements():
+    loop = replace(BYTES, requests=32 * BLOCKS, requested_bytes=32 * BYTES.requested_bytes)
+    text = advice_on(cause(replace(loop, sectors=64 * BLOCKS), steps=33.0, iterations=32.0))
+    assert "larger BLOCK or fewer warps" in text
