@@ -214,12 +214,16 @@ class _Ledger:
         asked_of_l2 = 1 - (1 - self.past_l1[row]) ** np.maximum(readers, 1)
         is_clean = ~self.dirty[one_round.keys]
         storages, books = self.storages[row], self.books
-        books.add_cold(_READ, storages, size * (is_first & reading))
-        books.add(_READ, storages, far, size * asked_of_l2 * (~is_first & reading))
-        books.add_cold(_WRITE, storages, size * (is_clean & writing))
-        books.add(_WRITE, storages, far, size * (~is_clean & writing))
         # steps of a loop touch their data again at the distance of one step of all blocks
         step = np.full((len(row), 1), (room * one_round.chosen(self.steps)).sum())
+        # nobody needs what was in DRAM before a store of it all; a load behind it finds that in L2
+        is_fresh = self.writes[row] & ~self.reads[row] & ~self.refilled[row]
+        is_cold = is_first & ~is_fresh
+        books.add_cold(_READ, storages, size * (is_cold & reading))
+        near = np.where(is_fresh[:, None], step, far)
+        books.add(_READ, storages, near, size * asked_of_l2 * (~is_cold & reading))
+        books.add_cold(_WRITE, storages, size * (is_clean & writing))
+        books.add(_WRITE, storages, far, size * (~is_clean & writing))
         again, refilled = one_round.chosen(self.again), one_round.summed(self.refilled) > 0
         books.add(_READ, storages, step, again * (reading + 1.0 * refilled))
         books.add(_WRITE, storages, step, again * writing)

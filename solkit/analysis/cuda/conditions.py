@@ -6,7 +6,13 @@ import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["holds"]
+__all__ = ["ALTERNATIVE_TOKENS", "holds"]
+
+ALTERNATIVE_TOKENS = {
+    **{"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
+    **{"and_eq": "&=", "or_eq": "|=", "xor_eq": "^=", "not_eq": "!="},
+}
+"""Words that C++ reads as operators (C++20, [lex.digraph])."""
 
 _LEVELS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
     {"||": lambda a, b: int(bool(a) or bool(b))},
@@ -30,7 +36,7 @@ def holds(tokens: Sequence[str]) -> bool:
         tokens: without ``defined``; a name that is left has no definition, and counts as 0.
     """
     with contextlib.suppress(ValueError, IndexError, ArithmeticError):
-        reader = _Reader([*tokens, ""])
+        reader = _Reader([*(ALTERNATIVE_TOKENS.get(token, token) for token in tokens), ""])
         value = reader.ternary()
         return bool(value) and reader.text == ""
     return False

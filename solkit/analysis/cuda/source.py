@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from solkit.analysis.cuda.conditions import ALTERNATIVE_TOKENS
 from solkit.analysis.cuda.preprocess import definitions_of, preprocessed
 
 __all__ = [
@@ -33,7 +34,8 @@ class Token:
 
     Attributes:
         kind: ``"name"``, ``"number"``, ``"string"``, ``"directive"`` or ``"mark"``.
-        text: as written; ``>`` is always a token of its own, since it may close a template.
+        text: as written, but for words that are operators (``and`` is ``&&``); ``>`` is always a
+            token of its own, since it may close a template.
         start, end: offsets in the source.
     """
 
@@ -111,15 +113,16 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     A launch may be written ``<< <``, as formatters for C++ leave it.
     """
     matches = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
-    return tuple(
-        Token(
-            match.lastgroup or "",
-            "<<<" if match.lastgroup == "mark" and match[0].count("<") == 3 else match[0],
-            match.start(),
-            match.end(),
-        )
-        for match in matches
-    )
+    return tuple(_token(match) for match in matches)
+
+
+def _token(match: re.Match[str]) -> Token:
+    kind, text = match.lastgroup or "", match[0]
+    if kind == "mark" and text.count("<") == 3:
+        text = "<<<"
+    elif kind == "name" and text in ALTERNATIVE_TOKENS:
+        kind, text = "mark", ALTERNATIVE_TOKENS[text]
+    return Token(kind, text, match.start(), match.end())
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:

@@ -95,6 +95,22 @@ def test_in_place_is_written_back_once():
     assert dram(rows(1, MB), rows(1, MB, kind="store")) == Traffic(132 * MB, 132 * MB)
 
 
+def test_what_a_block_has_just_written_is_read_from_l2():
+    size = 64 << 10
+    scratch = rows(1, size, kind="store"), rows(1, size)
+    traffic = dram(*scratch)
+    assert traffic.read < 1000 < traffic.written == 132 * size
+    beyond = dram(rows(1, MB, kind="store"), rows(1, MB))  # 132 MB lie between the two
+    assert beyond.read == pytest.approx(132 * MB, rel=0.01)
+
+
+def test_what_is_written_in_part_or_after_it_is_read_comes_from_dram():
+    size = 64 << 10
+    in_part = dram(rows(1, size, kind="store", covered=0.5), rows(1, size))
+    assert in_part.read >= 132 * size
+    assert dram(rows(1, size), rows(1, size, kind="store")).read == 132 * size
+
+
 def test_sectors_that_steps_come_back_to_are_lost_between_them():
     # each of 16 steps touches half a MB of a MB: 1.5 x 66 MB are used from one to the next
     back = {"moved": np.full(132, 8.0 * MB), "once": MB / 2}

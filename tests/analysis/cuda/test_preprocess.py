@@ -57,6 +57,7 @@ def test_macros(text, result):
         ("if 0x10 > 017 ? 2 - 1 : 0", True),
         ("if CEIL(7, 2) == 4", True),
         ("if GIVEN >= 3 && !defined(GONE)", True),
+        ("if not defined(GONE) and (NONE or ONE not_eq 2)", True),
         ("if 1 +", False),
     ],
 )

@@ -96,3 +96,11 @@ def test_tokens():
         "a", "<<<", "1", ",", "2", ">", ">", ">", "(", 'R"x(")x"', ",", "1e-5f", ",", "0x1F", ",",
         "'\\''", ",", "x", "->", "y", ")", ";", "b", ">", ">=", "2",
     ]  # fmt: skip
+
+
+def test_words_that_are_operators():
+    text = 'static_assert((a and not b) or "and" not_eq android)'
+    assert [(token.kind, token.text) for token in tokens_of(text)][3:] == [
+        ("name", "a"), ("mark", "&&"), ("mark", "!"), ("name", "b"), ("mark", ")"), ("mark", "||"),
+        ("string", '"and"'), ("mark", "!="), ("name", "android"), ("mark", ")"),
+    ]  # fmt: skip
