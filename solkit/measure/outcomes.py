@@ -143,24 +143,24 @@ def facts_of(
     tools = made_with(kernel.source.text, software.get("torch"), software.get("cuda"))
     where = device.compute_capability, device.sm_count
     key = facts_key(*what, *where, software.get("triton"), tools)
-    return StoredFacts(key, facts_to_json([each.facts for each in result.analysis.kernels]))
+    return StoredFacts(key, facts_to_json([launch.facts for launch in result.analysis.kernels]))
 
 
-def measured(outcome: Outcome, found: Judgement, bound: Bound, device: Device) -> Outcome:
+def measured(outcome: Outcome, judgement: Judgement, bound: Bound, device: Device) -> Outcome:
     """A draft completed by a measurement and judged; `bound` is adjusted to the observed clock."""
-    told = replace(
+    completed = replace(
         outcome,
-        verdict=found.verdict,
+        verdict=judgement.verdict,
         created=datetime.now(timezone.utc),
-        **_evidence((*found.errors, *_need(found.needed))),
-        **_protocol(found.protocol),
-        **_measured(found.measurement),
-        **_seen(found.samples),
+        **_evidence((*judgement.errors, *_need(judgement.needed))),
+        **_protocol(judgement.protocol),
+        **_measured(judgement.measurement),
+        **_seen(judgement.samples),
     )
-    if told.verdict is Verdict.CORRECT and told.clock_mhz is not None:
-        seen = at_observed_clock(bound, device, told.clock_mhz).at.observed_clock_ms
-        told = replace(told, observed_clock_bound_ms=seen)
-    return judged(told, device)
+    if completed.verdict is Verdict.CORRECT and completed.clock_mhz is not None:
+        seen = at_observed_clock(bound, device, completed.clock_mhz).at.observed_clock_ms
+        completed = replace(completed, observed_clock_bound_ms=seen)
+    return judged(completed, device)
 
 
 def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int | None) -> Outcome:
@@ -173,13 +173,13 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
         place: the candidate's number in it; ``None`` if it did not take part.
     """
     times, ours, difference, ratio, errors = _turns_of(turns, place)
-    plain = {each.name: each.default for each in fields(Outcome) if each.name in _TIMED}
+    plain = {field.name: field.default for field in fields(Outcome) if field.name in _TIMED}
     plain |= {"throttle_reasons": {}}
-    told = {**plain, **_protocol(turns.protocol if times else None), **_seen(ours)}
+    timing = {**plain, **_protocol(turns.protocol if times else None), **_seen(ours)}
     return replace(
         candidate,
         created=datetime.now(timezone.utc),
-        **{**told, **_evidence(errors)},
+        **{**timing, **_evidence(errors)},
         comparison=ComparedBase(
             *(base.kernel_id, base.params, difference, base.entry_point, base.source_sha256),
             *(base.path, ratio, times),
@@ -194,17 +194,17 @@ def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
     if place is None or not turns.turns or turns.protocol is None:
         errors = turns.errors or ("The candidate failed.",)
         return (), Samples(), Difference.NOT_COMPARED, None, errors
-    (found,) = turns.turns
-    ratio = statistics.ratio_of(found.times_ms[0], found.times_ms[place], turns.protocol.method)
-    difference = Difference.UNSTABLE if found.unstable else statistics.difference(ratio)
-    ours = Samples(candidate_ms=found.times_ms[place], conditions=found.conditions)
-    return found.times_ms[0], ours, difference, ratio, found.unstable + found.notes
+    (turn,) = turns.turns
+    ratio = statistics.ratio_of(turn.times_ms[0], turn.times_ms[place], turns.protocol.method)
+    difference = Difference.UNSTABLE if turn.unstable else statistics.difference(ratio)
+    ours = Samples(candidate_ms=turn.times_ms[place], conditions=turn.conditions)
+    return turn.times_ms[0], ours, difference, ratio, turn.unstable + turn.notes
 
 
 def judged(outcome: Outcome, device: Device) -> Outcome:
     """The outcome; the time of a correct candidate is compared with its bounds."""
-    known = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
-    time_ms, bound_ms, hard_ms = known
+    times = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
+    time_ms, bound_ms, hard_ms = times
     is_judged = outcome.verdict is Verdict.CORRECT and outcome.comparison is None
     if not is_judged or time_ms is None or bound_ms is None or hard_ms is None:
         return outcome
@@ -245,8 +245,8 @@ def scored(result: Result, outcome: Outcome, device: Device) -> Result:
 
 def measurement_of(outcome: Outcome) -> Measurement | None:
     """The timing; ``None`` if there is none, or none of the reference."""
-    told = outcome.time_ms, outcome.reference_ms
-    time_ms, reference_ms = told
+    times = outcome.time_ms, outcome.reference_ms
+    time_ms, reference_ms = times
     if time_ms is None or reference_ms is None:
         return None
     return Measurement(
@@ -269,8 +269,8 @@ def protocol_of(outcome: Outcome) -> Protocol | None:
         return None
     zeros: dict[str, Any] = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
     zeros["timed_inputs"] = "same"
-    known = {each: getattr(outcome, each) or zeros.get(each, "") for each in _PROTOCOL}
-    return Protocol(samples=len(outcome.samples_ms), name=outcome.protocol or "", **known)
+    values = {name: getattr(outcome, name) or zeros.get(name, "") for name in _PROTOCOL}
+    return Protocol(samples=len(outcome.samples_ms), name=outcome.protocol or "", **values)
 
 
 def _analysis_of(live: LiveLaunch) -> KernelAnalysis:
@@ -279,7 +279,7 @@ def _analysis_of(live: LiveLaunch) -> KernelAnalysis:
 
 
 def _fields(source: object, names: Sequence[str]) -> dict[str, Any]:
-    return {each: getattr(source, each) for each in names}
+    return {name: getattr(source, name) for name in names}
 
 
 def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
@@ -290,7 +290,7 @@ def _need(needed: Needed | None) -> tuple[str, ...]:
     """The evidence for a hard bound, a sentence."""
     if needed is None:
         return ()
-    multiplied = sum(each.needed for each in needed.products)
+    multiplied = sum(product.needed for product in needed.products)
     products = f" and {multiplied:,} operations on nonzeros" if needed.products else ""
     return (
         f"On the timed inputs any correct kernel needs {needed.read_bytes:,} bytes of input, "
@@ -318,21 +318,21 @@ def _protocol(protocol: Protocol | None) -> dict[str, Any]:
     return {**_fields(protocol, _PROTOCOL), "protocol": protocol.name}
 
 
-def _measured(found: Measurement | None) -> dict[str, Any]:
-    if found is None:
+def _measured(measurement: Measurement | None) -> dict[str, Any]:
+    if measurement is None:
         return {}
     return {
-        **_fields(found, _MEASURED),
-        "time_ms": found.median_ms,
-        "clock_mhz": found.sm_clock_mhz,
-        "live_launches": tuple(map(live_launch, found.launches)),
+        **_fields(measurement, _MEASURED),
+        "time_ms": measurement.median_ms,
+        "clock_mhz": measurement.sm_clock_mhz,
+        "live_launches": tuple(map(live_launch, measurement.launches)),
     }
 
 
-def live_launch(found: KernelAnalysis) -> LiveLaunch:
+def live_launch(analysis: KernelAnalysis) -> LiveLaunch:
     """A launch as recorded in a real run."""
-    launch, compiled = _fields(found.launch, _LAUNCH), _fields(found.facts, _COMPILED)
-    return LiveLaunch(**launch, **compiled, error=found.error)
+    launch, compiled = _fields(analysis.launch, _LAUNCH), _fields(analysis.facts, _COMPILED)
+    return LiveLaunch(**launch, **compiled, error=analysis.error)
 
 
 def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> bool:
@@ -340,7 +340,7 @@ def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> 
 
     PyTorch's operators are left out: a real run notes only Triton's launches.
     """
-    compiled = [live_launch(KernelAnalysis(each)) for each in facts if not each.launch.library]
+    compiled = [live_launch(KernelAnalysis(fact)) for fact in facts if not fact.launch.library]
     return Counter(map(_told, live)) == Counter(map(_told, compiled))
 
 
@@ -351,14 +351,14 @@ def _told(launch: LiveLaunch) -> str:
 
 
 def _seen(samples: Samples) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "samples_ms": samples.candidate_ms,
         "reference_samples_ms": samples.reference_ms,
         "neighbours": samples.neighbours,
         "inputs_digest": samples.inputs_digest,
     }
     seen = samples.conditions
-    return found if seen is None else {**found, **conditions_seen(seen)}
+    return values if seen is None else {**values, **conditions_seen(seen)}
 
 
 def conditions_seen(seen: Conditions) -> dict[str, Any]:
@@ -372,8 +372,8 @@ def conditions_seen(seen: Conditions) -> dict[str, Any]:
 
 
 def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
-    found = {f"{name}_version": versions.get(name) for name in _VERSIONS}
-    return {**found, "platform": versions.get("platform")}
+    columns = {f"{name}_version": versions.get(name) for name in _VERSIONS}
+    return {**columns, "platform": versions.get("platform")}
 
 
 def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:

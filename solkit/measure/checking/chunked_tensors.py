@@ -35,7 +35,7 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
     """The dimension that a tensor is cut along, its longest, and the slabs."""
-    dim = max(range(tensor.dim()), key=lambda each: tensor.shape[each])
+    dim = max(range(tensor.dim()), key=lambda axis: tensor.shape[axis])
     size = tensor.shape[dim]
     step = max(1, ELEMENTS * size // max(1, tensor.numel()))
     return dim, (tensor.narrow(dim, at, min(step, size - at)) for at in range(0, size, step))
@@ -48,25 +48,25 @@ def count(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tenso
 
 
 def in_parts(
-    given: torch.Tensor, make: Callable[[torch.Tensor, int], torch.Tensor]
+    tensor: torch.Tensor, make: Callable[[torch.Tensor, int], torch.Tensor]
 ) -> torch.Tensor:
     """A new tensor of the same form; `make` gives values of a part, from it and its first index."""
-    values = flat(given)
-    made = torch.empty_like(values)
+    values = flat(tensor)
+    output = torch.empty_like(values)
     for part in parts(values.numel()):
-        made[part] = make(values[part], part.start)
-    return made.view(given.shape)
+        output[part] = make(values[part], part.start)
+    return output.view(tensor.shape)
 
 
-def equal_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors of bytes, in one dimension, are the same."""
-    if left.numel() != right.numel():
+    if first.numel() != second.numel():
         return False
-    are_aligned = not any(each.storage_offset() % _WORD for each in (left, right))
-    end = left.numel() // _WORD * _WORD if are_aligned else 0
-    pairs = [(left[end:], right[end:])]
+    are_aligned = not any(tensor.storage_offset() % _WORD for tensor in (first, second))
+    end = first.numel() // _WORD * _WORD if are_aligned else 0
+    pairs = [(first[end:], second[end:])]
     if end:  # as words, which is faster
-        pairs.append((left[:end].view(torch.int64), right[:end].view(torch.int64)))
+        pairs.append((first[:end].view(torch.int64), second[:end].view(torch.int64)))
     return all(torch.equal(a[part], b[part]) for a, b in pairs for part in parts(len(a)))
 
 

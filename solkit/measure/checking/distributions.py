@@ -34,31 +34,31 @@ class Distribution:
 
 def _of_each(make: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Values that are made from each element by itself."""
-    return lambda given, _: in_parts(given, lambda part, _: make(part))
+    return lambda tensor, _: in_parts(tensor, lambda part, _: make(part))
 
 
-def _swapped(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+def _swapped(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
 
     One element is drawn from each run of neighbours: to permute all places takes more memory than
     the tensor.
     """
-    values = given.reshape(-1).clone()
+    values = tensor.reshape(-1).clone()
     number = min(max(2, values.numel() // _PLANTED_EVERY), values.numel())
     apart = values.numel() // number
-    places = torch.arange(number, device=given.device) * apart
-    places += torch.randint(apart, (number,), device=given.device)
-    places = places[torch.randperm(number, device=given.device)]
+    places = torch.arange(number, device=tensor.device) * apart
+    places += torch.randint(apart, (number,), device=tensor.device)
+    places = places[torch.randperm(number, device=tensor.device)]
     values[places] = values[places.roll(1)]
-    return values.view(given.shape)
+    return values.view(tensor.shape)
 
 
-def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+def _mixed(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """Each element keeps its value, or gets that of the element a drawn distance away."""
-    values = flat(given)
+    values = flat(tensor)
     size = values.numel()
     if size < 2:
-        return given
+        return tensor
     distance = int(torch.randint(1, size, ()))
 
     def mix(part: torch.Tensor, start: int) -> torch.Tensor:
@@ -68,10 +68,10 @@ def _mixed(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
         moves = torch.randint(2, part.shape, dtype=torch.bool, device=part.device)
         return torch.where(moves, away, part)
 
-    return in_parts(given, mix)
+    return in_parts(tensor, mix)
 
 
-def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+def _ramp(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
 
     No two elements are equal, neighbours are far apart, and roundings have both signs.
@@ -82,47 +82,47 @@ def _ramp(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
         places = torch.arange(start, end, dtype=torch.float64, device=part.device)
         return places.mul_(_GOLDEN).remainder_(1).mul_(2).sub_(1)
 
-    return in_parts(given, ramp)
+    return in_parts(tensor, ramp)
 
 
-def _one_hot(given: torch.Tensor, _: torch.dtype) -> torch.Tensor:
+def _one_hot(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """A single 1 per row, moving from row to row: a contraction picks single elements."""
-    width = given.shape[-1]
+    width = tensor.shape[-1]
 
     def hot(part: torch.Tensor, start: int) -> torch.Tensor:
         places = torch.arange(start, start + len(part), device=part.device)
         return (3 + 7 * (places // width)) % width == places % width
 
-    return in_parts(given, hot)
+    return in_parts(tensor, hot)
 
 
-def _subnormal(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _subnormal(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Below the least normal number of the dtype, in the proportions given."""
 
     def finite(part: torch.Tensor) -> torch.Tensor:
         return part.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
-    values = flat(given)
+    values = flat(tensor)
     ends = [finite(values[part]).abs().amax() for part in parts(values.numel())]
     largest = torch.stack(ends).amax().clamp(min=1e-30)
-    return _of_each(lambda part: part / largest * (torch.finfo(dtype).tiny / 2))(given, dtype)
+    return _of_each(lambda part: part / largest * (torch.finfo(dtype).tiny / 2))(tensor, dtype)
 
 
-def _planted(given: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
+def _planted(tensor: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
     """Scattered infinities, at least one."""
-    made = given.clone(memory_format=torch.contiguous_format)
-    values = made.view(-1)
+    planted = tensor.clone(memory_format=torch.contiguous_format)
+    values = planted.view(-1)
     for sign in signs:
         for part in parts(values.numel()):
-            places = torch.randint(_PLANTED_EVERY, values[part].shape, device=given.device) == 0
+            places = torch.randint(_PLANTED_EVERY, values[part].shape, device=tensor.device) == 0
             values[part].masked_fill_(places, sign * torch.inf)
         values[int(torch.randint(values.numel(), ()))] = sign * torch.inf
-    return made
+    return planted
 
 
-def _nudged(given: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _nudged(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     eps = torch.finfo(dtype).eps
-    return _of_each(lambda part: part * (1 + eps * (torch.rand_like(part) - 0.5)))(given, dtype)
+    return _of_each(lambda part: part * (1 + eps * (torch.rand_like(part) - 0.5)))(tensor, dtype)
 
 
 DISTRIBUTIONS = (
@@ -146,7 +146,7 @@ DISTRIBUTIONS = (
 
 MIXED = Distribution("mixed values", _mixed)
 NEAR = Distribution("near", _nudged)
-ZEROS = Distribution("zeros", lambda given, _: torch.zeros_like(given))
+ZEROS = Distribution("zeros", lambda tensor, _: torch.zeros_like(tensor))
 
 
 def spreads_not(outputs: list[torch.Tensor]) -> bool:

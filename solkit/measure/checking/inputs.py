@@ -127,11 +127,11 @@ def distinct(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def same_bits(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+def same_bits(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
     """Whether two runs gave bitwise equal outputs: NaN equals itself, 0 is not -0."""
-    return len(left) == len(right) and all(
+    return len(first) == len(second) and all(
         a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
-        for a, b in zip(left, right, strict=True)
+        for a, b in zip(first, second, strict=True)
     )
 
 
@@ -141,11 +141,11 @@ def tensors_of(workload: Workload) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
-    if left.layout is not torch.strided:
-        return torch.equal(left.to_dense(), right.to_dense())
+def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
+    if first.layout is not torch.strided:
+        return torch.equal(first.to_dense(), second.to_dense())
     # as bytes, so that a NaN equals itself
-    return equal_bytes(_bytes(left.detach()), _bytes(right.detach()))
+    return equal_bytes(_bytes(first.detach()), _bytes(second.detach()))
 
 
 def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[object, ...]]:
@@ -153,10 +153,13 @@ def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[obj
 
     Nobody who could choose their values may know the key.
     """
-    dense = [each.detach() if each.layout is torch.strided else each.to_dense() for each in tensors]
+    dense = [
+        tensor.detach() if tensor.layout is torch.strided else tensor.to_dense()
+        for tensor in tensors
+    ]
     return [
-        (tuple(each.shape), each.dtype, each.device, fingerprint(_bytes(each), key))
-        for each in dense
+        (tuple(tensor.shape), tensor.dtype, tensor.device, fingerprint(_bytes(tensor), key))
+        for tensor in dense
     ]
 
 
@@ -172,9 +175,9 @@ def digest_of(*workloads: Workload) -> str:
     It distinguishes inputs but is not cryptographic. Per tensor it holds dtype, shape and, over its
     elements as 64-bit words w_i, Σ w_i and Σ i·w_i modulo 2^64.
     """
-    inputs = [(each.args, sorted(each.kwargs.items())) for each in workloads]
+    inputs = [(workload.args, sorted(workload.kwargs.items())) for workload in workloads]
     leaves = tree_leaves(inputs)
-    return hashlib.sha256(repr([_told(each) for each in leaves]).encode()).hexdigest()
+    return hashlib.sha256(repr([_told(leaf) for leaf in leaves]).encode()).hexdigest()
 
 
 def _told(leaf: Any) -> tuple[object, ...]:
@@ -188,7 +191,7 @@ def _told(leaf: Any) -> tuple[object, ...]:
         _sums(elements[start : start + _CHUNK_BYTES], start // 8)
         for start in range(0, elements.numel(), _CHUNK_BYTES)
     ]
-    return (*named, *(int(each) % 2**64 for each in torch.stack(sums).sum(0)))
+    return (*named, *(int(total) % 2**64 for total in torch.stack(sums).sum(0)))
 
 
 def _sums(chunk: torch.Tensor, first: int) -> torch.Tensor:

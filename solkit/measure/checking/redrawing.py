@@ -78,9 +78,9 @@ def draws_for(
     def timed(way: Draw) -> tuple[Workload, float]:
         synchronize()
         start = time.perf_counter()
-        made = way(seeds())
+        workload = way(seeds())
         synchronize()
-        return made, time.perf_counter() - start
+        return workload, time.perf_counter() - start
 
     drawn_s = timed(draw)[1] if varies else 0.0
     if varies and drawn_s <= SLOW_S:
@@ -106,7 +106,7 @@ def are_free(draws: Sequence[Workload]) -> bool:
     All else must be the same in each, and no relation between elements, other than those that
     `solkit.measure.checking.trials` keeps, may hold in all of them.
     """
-    first, *others = [tensors_of(each) for each in draws]
+    first, *others = [tensors_of(draw) for draw in draws]
     if not others or any(len(other) != len(first) for other in others):
         return False
     for leaves in zip(first, *others, strict=True):
@@ -117,9 +117,9 @@ def are_free(draws: Sequence[Workload]) -> bool:
                 return False
         elif all(map(_is_bound, leaves)):
             return False
-    floats = [[leaf for leaf in each if leaf.is_floating_point()] for each in (first, *others)]
+    floats = [[leaf for leaf in leaves if leaf.is_floating_point()] for leaves in (first, *others)]
     return not any(
-        all(_are_ordered(each[low], each[high]) for each in floats)
+        all(_are_ordered(leaves[low], leaves[high]) for leaves in floats)
         for low, high in permutations(range(len(floats[0])), 2)
     )
 

@@ -158,9 +158,9 @@ class Standard:
         if self._check is None:
             return comparison
         single = len(got) == 1 and len(self._want) == 1
-        given = (got[0], self._want[0]) if single else (list(got), list(self._want))
+        arguments = (got[0], self._want[0]) if single else (list(got), list(self._want))
         try:
-            accepted = self._check(*given)
+            accepted = self._check(*arguments)
         except AssertionError as error:
             reason = f"the file's check() rejects it: {error}"
             return Comparison(comparison.max_error, (reason,))
@@ -357,7 +357,7 @@ def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
     if not got.layout is want.layout is torch.strided:
         return False
     pair = _flat(got), _flat(want)
-    return all(torch.equal(*(each[part] for each in pair)) for part in _chunks(pair[1]))
+    return all(torch.equal(*(values[part] for values in pair)) for part in _chunks(pair[1]))
 
 
 def _form(got: torch.Tensor, want: torch.Tensor) -> list[str]:

@@ -135,7 +135,7 @@ class Trials:
                 self._note(trial.workload)
                 yield trial
                 del trial  # it would stay in memory while the next one is made
-        for twin in (each for each in DISTRIBUTIONS if each.is_twin):
+        for twin in (distribution for distribution in DISTRIBUTIONS if distribution.is_twin):
             yield from self._distributed(twin, self.seed, usual)
 
     def common(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
@@ -149,17 +149,17 @@ class Trials:
             name = "held-out " + ", ".join(f"{name}={value}" for name, value in sizes.items())
             if name not in self.skip:
                 yield self._trial(name, self.seed + place, sizes)
-        others = [each for each in DISTRIBUTIONS if not each.is_twin]
+        others = [distribution for distribution in DISTRIBUTIONS if not distribution.is_twin]
         for place, distribution in enumerate(others, start=_SEEDS + len(held_out)):
             yield from self._distributed(distribution, self.seed + place, usual)
 
     def _note(self, workload: Workload) -> None:
         """What these inputs have in common with those noted before, tensor by tensor."""
-        found = [_Structure.of(leaf) for leaf in tensors_of(workload)]
-        known = self._structures
-        if len(known) == len(found):
-            found = [a.shared_with(b) for a, b in zip(known, found, strict=True)]
-        known[:] = found
+        structures = [_Structure.of(leaf) for leaf in tensors_of(workload)]
+        noted = self._structures
+        if len(noted) == len(structures):
+            structures = [a.shared_with(b) for a, b in zip(noted, structures, strict=True)]
+        noted[:] = structures
 
     def _made(self, seed: int, shape: Mapping[str, Value]) -> Workload:
         seed_everything(seed)
@@ -178,10 +178,10 @@ class Trials:
 
         Structures that both of the file's own inputs have stay, as in the "swapped values" trial.
         """
-        made = fresh(workload)
+        moved = fresh(workload)
         seed_everything(seed)
-        _fill(made, MIXED, self._structures)
-        return made
+        _fill(moved, MIXED, self._structures)
+        return moved
 
     def _trial(self, name: str, seed: int, shape: Mapping[str, Value]) -> Trial:
         return self._on(name, seed, self._made(seed, shape), shape)
@@ -213,8 +213,8 @@ class Trials:
             return replace(trial, notes=(why,))
         try:
             with naming(wide):
-                found = exact_reference(trial.workload, trial.seed, self.wide_limit_s())
-                return replace(trial, exact=found)
+                exact = exact_reference(trial.workload, trial.seed, self.wide_limit_s())
+                return replace(trial, exact=exact)
         except UnsupportedError as error:
             self._too_slow.extend([str(error)] if isinstance(error, TooSlowError) else ())
             is_short = isinstance(error, TooLargeError)
@@ -253,12 +253,13 @@ def _needed_bytes(trial: Trial, is_over: bool) -> float:
     those that it passes on, and those that are judged.
     """
     leaves = tensors_of(trial.workload)
-    inputs, outputs = (8 * sum(each.numel() for each in part) for part in (leaves, trial.want))
+    inputs, outputs = (8 * sum(tensor.numel() for tensor in part) for part in (leaves, trial.want))
     runs = inputs + 2.5 * outputs
-    given, got = (
-        sum(each.numel() * each.element_size() for each in part) for part in (leaves, trial.want)
+    shared, got = (
+        sum(tensor.numel() * tensor.element_size() for tensor in part)
+        for part in (leaves, trial.want)
     )
-    return runs if is_over else max(runs, 1.5 * outputs + given + 4 * got)
+    return runs if is_over else max(runs, 1.5 * outputs + shared + 4 * got)
 
 
 def _reference(workload: Workload, seed: int) -> list[torch.Tensor]:
@@ -306,12 +307,12 @@ def _is_sound(trial: Trial) -> bool:
     return all(_distance(moved, want) <= _UNSOUND for moved, want in pairs)
 
 
-def _distance(left: torch.Tensor, right: torch.Tensor) -> float:
+def _distance(output: torch.Tensor, want: torch.Tensor) -> float:
     """Relative, over the elements that are finite in both."""
     size = moved = 0.0
-    pair = flat(left), flat(right)
+    pair = flat(output), flat(want)
     for part in parts(pair[1].numel()):
-        a, b = (widened(each[part]).nan_to_num(0.0, 0.0, 0.0).float() for each in pair)
+        a, b = (widened(values[part]).nan_to_num(0.0, 0.0, 0.0).float() for values in pair)
         size, moved = math.hypot(size, float(b.norm())), math.hypot(moved, float((a - b).norm()))
     return moved / size if size else 0.0
 
@@ -322,8 +323,8 @@ def _fill(
     """Write a distribution's values into a workload's inputs; returns whether any fit."""
     seen: set[tuple[int, torch.Size]] = set()
     leaves = tensors_of(workload)
-    known = structures if len(structures) == len(leaves) else [None] * len(leaves)
-    for leaf, structure in zip(leaves, known, strict=True):
+    imposed = structures if len(structures) == len(leaves) else [None] * len(leaves)
+    for leaf, structure in zip(leaves, imposed, strict=True):
         if not (leaf.is_floating_point() and leaf.layout is torch.strided and leaf.numel() > 1):
             continue
         key = leaf.data_ptr(), leaf.shape
@@ -374,7 +375,7 @@ class _Structure:
         zeros = None
         if self.zeros is not None and other.zeros is not None:
             both = self.zeros & other.zeros
-            a, b = (_count(each) / each.numel() for each in (self.zeros, other.zeros))
+            a, b = (_count(places) / places.numel() for places in (self.zeros, other.zeros))
             # if the places were independent: the moments of the hypergeometric distribution
             by_chance = a * b * both.numel()
             sigma = math.sqrt(by_chance * (1 - a) * (1 - b))
@@ -398,22 +399,22 @@ def _count(truths: torch.Tensor) -> int:
 
 def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
     """Dimensions along which values never fall, or never rise, but for constant ones."""
-    found = set()
+    orders = set()
     for dim in {0, values.dim() - 1} if values.dim() else set():
         size = values.shape[dim] - 1
         if size > 0:
             before, after = values.narrow(dim, 0, size), values.narrow(dim, 1, size)
             rises, falls = bool((before <= after).all()), bool((before >= after).all())
-            found |= {(dim, falls)} if rises is not falls else set()
-    return frozenset(found)
+            orders |= {(dim, falls)} if rises is not falls else set()
+    return frozenset(orders)
 
 
 def _write(
     leaf: torch.Tensor, distribution: Distribution, structure: _Structure | None = None
 ) -> None:
     plain = distinct(leaf.detach())
-    given = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
-    values = distribution.values(given, plain.dtype)
+    wide = plain.to(torch.float64 if plain.dtype is torch.float64 else torch.float32)
+    values = distribution.values(wide, plain.dtype)
     if structure is not None and values.shape == plain.shape:
         values = structure.imposed_on(values)
     limit = torch.finfo(plain.dtype).max

@@ -37,17 +37,17 @@ def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: fl
     if result.verdict.is_failure:
         return _noting(result, "Not counted: the candidate fails.")
     live = result.measurement.launches if result.measurement else ()
-    known = result.analysis.kernels or live
-    if all(each.launch.library for each in known):
+    kernels = result.analysis.kernels or live
+    if all(kernel_launch.launch.library for kernel_launch in kernels):
         return _noting(result, "Not counted: no launch of the candidate is known by name.")
     try:
         with exclusive(device.uuid, time_limit_s):
-            found = _count(kernel, result, known, device, time_limit_s)
+            counters = _count(kernel, result, kernels, device, time_limit_s)
     except UnsupportedError as error:
         return _noting(result, f"Not counted: {error}.")
-    matches = matched(known, found)
-    if all(each.counters is None for each in matches):
-        result = _noting(result, f"Not counted: none of {len(found)} launches seen is known.")
+    matches = matched(kernels, counters)
+    if all(match.counters is None for match in matches):
+        result = _noting(result, f"Not counted: none of {len(counters)} launches seen is known.")
     if result.analysis.kernels:
         return replace(result, analysis=replace(result.analysis, kernels=matches))
     assert result.measurement is not None
@@ -61,7 +61,7 @@ def _noting(result: Result, note: str) -> Result:
 def _count(
     kernel: KernelFile,
     result: Result,
-    known: Sequence[KernelAnalysis],
+    kernels: Sequence[KernelAnalysis],
     device: Device,
     time_limit_s: float,
 ) -> tuple[Counters, ...]:
@@ -76,7 +76,11 @@ def _count(
     }
     return nsight.count(
         [sys.executable, "-m", "solkit.measure.counters.program", json.dumps(job)],
-        [function_name(each.launch.name) for each in known if not each.launch.library],
+        [
+            function_name(analysis.launch.name)
+            for analysis in kernels
+            if not analysis.launch.library
+        ],
         device.compute_capability,
         cold=result.bound.protocol == "cold",
         limit=_MOST_LAUNCHES,
@@ -97,20 +101,24 @@ def function_name(name: str) -> str:
 
 
 def matched(
-    kernels: Sequence[KernelAnalysis], found: Sequence[Counters]
+    kernels: Sequence[KernelAnalysis], counters: Sequence[Counters]
 ) -> tuple[KernelAnalysis, ...]:
     """The launches, each with the counters of the first match by name and grid, in order.
 
-    `kernels` has identical launches once, with their count; `found` has each launch.
+    `kernels` has identical launches once, with their count; `counters` has each launch.
     """
     taken: dict[tuple[str, int], int] = {}
-    told: list[KernelAnalysis] = []
+    matches: list[KernelAnalysis] = []
     for kernel in kernels:
         launch = kernel.launch
         # the driver's grid includes a cluster's blocks
         key = function_name(launch.name), math.prod(launch.grid) * launch.num_ctas
-        alike = [each for each in found if (each.name, math.prod(each.grid)) == key]
+        alike = [
+            counted_launch
+            for counted_launch in counters
+            if (counted_launch.name, math.prod(counted_launch.grid)) == key
+        ]
         place = taken.get(key, 0)
         taken[key] = place + launch.count
-        told.append(replace(kernel, counters=alike[place] if place < len(alike) else None))
-    return tuple(told)
+        matches.append(replace(kernel, counters=alike[place] if place < len(alike) else None))
+    return tuple(matches)

@@ -36,11 +36,11 @@ def counting() -> Iterator[None]:
 
 def main(job: str) -> None:
     """Call the candidate twice on the same inputs; the first call compiles and tunes."""
-    given = json.loads(job)
-    loaded = load(given["path"], reference=given["reference"])
+    settings = json.loads(job)
+    loaded = load(settings["path"], reference=settings["reference"])
     round_to_tf32(loaded.description.problem.allows_tf32)
-    seed_everything(given["seed"])
-    workload = loaded.workload(given["shape"], given["params"]).with_destinations()
+    seed_everything(settings["seed"])
+    workload = loaded.workload(settings["shape"], settings["params"]).with_destinations()
     with torch.no_grad():
         workload.run_kernel()
         with counting():

@@ -92,8 +92,8 @@ class _Watch:
         return self._log
 
     def _audit(self, event: str, _: tuple[Any, ...]) -> None:
-        wanted = event in _PROCESS_EVENTS or event in _PEEK_EVENTS
-        if not wanted or self._log is None or getattr(self._noting, "now", False):
+        is_noted = event in _PROCESS_EVENTS or event in _PEEK_EVENTS
+        if not is_noted or self._log is None or getattr(self._noting, "now", False):
             return
         self._noting.now = True
         try:
@@ -193,8 +193,8 @@ def _outlives(thread: threading.Thread) -> bool:
 def _count_hidden() -> int:
     """Running threads unknown to ``threading``."""
     main = threading.main_thread()
-    known = [thread for thread in threading.enumerate() if thread is not main]
-    return _thread._count() - len(known)
+    python_threads = [thread for thread in threading.enumerate() if thread is not main]
+    return _thread._count() - len(python_threads)
 
 
 def _is_idle(thread: threading.Thread) -> bool:
@@ -229,7 +229,7 @@ def _timers() -> set[str]:
 
 def _hooks() -> set[tuple[str, str]]:
     """The hooks that Python calls on function calls: names, with what is installed."""
-    found: dict[str, Callable[..., Any] | str | None] = {
+    hooks: dict[str, Callable[..., Any] | str | None] = {
         "sys.settrace": sys.gettrace(),
         "sys.setprofile": sys.getprofile(),
         "threading.settrace": threading.gettrace(),
@@ -237,5 +237,5 @@ def _hooks() -> set[tuple[str, str]]:
     }
     monitoring = getattr(sys, "monitoring", None)  # Python 3.12
     if monitoring is not None:
-        found |= {f"sys.monitoring tool {i}": monitoring.get_tool(i) for i in range(6)}
-    return {(name, repr(hook)) for name, hook in found.items() if hook is not None}
+        hooks |= {f"sys.monitoring tool {i}": monitoring.get_tool(i) for i in range(6)}
+    return {(name, repr(hook)) for name, hook in hooks.items() if hook is not None}

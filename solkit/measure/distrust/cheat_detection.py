@@ -67,11 +67,11 @@ class CheatDetector:
             shares_memory: whether the reference's outputs share memory with its inputs or within
                 themselves, so the candidate's may too.
         """
-        found = [
+        findings = [
             *stream_findings(tensors_in(inputs)),
             *self._background.findings(),
             *self._identities.findings(),
             *self._globals.findings(),
             *self._outputs.findings(returned, inputs, shares_memory),
         ]
-        return tuple(sorted(dict.fromkeys(found), key=lambda finding: not finding.is_proof))
+        return tuple(sorted(dict.fromkeys(findings), key=lambda finding: not finding.is_proof))

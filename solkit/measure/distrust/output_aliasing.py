@@ -101,8 +101,8 @@ def _aliases(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) ->
                 yield Finding("aliased output", text, True)
 
 
-def _shares(left: torch.Tensor, right: torch.Tensor) -> bool:
-    a, b = left.untyped_storage(), right.untyped_storage()
+def _shares(first: torch.Tensor, second: torch.Tensor) -> bool:
+    a, b = first.untyped_storage(), second.untyped_storage()
     return a.device == b.device and (
         a.data_ptr() < b.data_ptr() + b.nbytes() and b.data_ptr() < a.data_ptr() + a.nbytes()
     )

@@ -85,7 +85,7 @@ class _Place:
         names = {key: _Known.of(value) for key, value in now.items() if _is_code(value)}
         functions = tuple(k.function for k in names.values() if k.function is not None)
         made_of = (tuple(map(getter, functions)) for getter in (_code, _defaults))
-        columns = (tuple(known.value for known in names.values()), functions, *made_of)
+        columns = (tuple(original.value for original in names.values()), functions, *made_of)
         taken = _hideable(name, owner) - now.keys()
         return cls(name, owner, now, names, taken, is_instrument, columns)
 
@@ -144,11 +144,11 @@ class Identities:
                 yield Finding(_TRICK, text, True)
 
 
-def _replaced(place: _Place, name: str, known: _Known, new: Any) -> Iterator[Finding]:
+def _replaced(place: _Place, name: str, original: _Known, new: Any) -> Iterator[Finding]:
     full = f"{place.name}.{name}"
     if new is None:
         yield Finding(_TRICK, f"{full} was removed", True)
-    elif new is known.value:
+    elif new is original.value:
         yield Finding(_TRICK, f"{full} was given new code", True)
     else:
         file = owner_of(_function(new) or new)
@@ -225,5 +225,5 @@ def _exists(name: str) -> bool:
 def _attribute(name: str) -> ModuleType | None:
     """A module of torch's C extension: an attribute, not a file."""
     parent, _, last = name.rpartition(".")
-    found = getattr(importlib.import_module(parent), last, None)
-    return found if isinstance(found, ModuleType) else None
+    attribute = getattr(importlib.import_module(parent), last, None)
+    return attribute if isinstance(attribute, ModuleType) else None

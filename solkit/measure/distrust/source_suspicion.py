@@ -79,11 +79,13 @@ def suspicions(source: str, path: str) -> tuple[Finding, ...]:
     """
     tree = syntax_tree(source, path)
     whole, own = _Reader(tree, path), _Reader(_candidates(tree), path)
-    found = [each for rule in _RULES for each in rule(own)]
-    found += [each for rule in _RULES for each in rule(whole) if each[1].is_proof]
+    findings = [finding for rule in _RULES for finding in rule(own)]
+    findings += [finding for rule in _RULES for finding in rule(whole) if finding[1].is_proof]
     return tuple(
         finding
-        for _, finding in sorted(dict.fromkeys(found), key=lambda each: (each[0], each[1].trick))
+        for _, finding in sorted(
+            dict.fromkeys(findings), key=lambda entry: (entry[0], entry[1].trick)
+        )
     )
 
 
@@ -103,14 +105,14 @@ def _candidates(tree: ast.Module) -> ast.Module:
     }
 
     def reached(nodes: Iterable[ast.stmt]) -> set[ast.stmt]:
-        found: set[ast.stmt] = set()
+        statements: set[ast.stmt] = set()
         todo = list(nodes)
         while todo:
             node = todo.pop()
-            if node not in found:
-                found.add(node)
+            if node not in statements:
+                statements.add(node)
                 todo += [defined[name] for name in names[node]]
-        return found
+        return statements
 
     problem = {node for name, node in defined.items() if name in _PROBLEM}
     behind = reached(problem)
@@ -162,7 +164,7 @@ class _Reader:
         """Every function of the file."""
         return [n for n in self.nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
-    def found(
+    def finding(
         self, trick: str, node: ast.AST, text: str, is_proof: bool = False
     ) -> tuple[int, Finding]:
         line = getattr(node, "lineno", 1)
@@ -206,11 +208,11 @@ def _patch(reader: _Reader, node: ast.AST, name: str) -> _Found:
     if len(parts) < 2:
         return
     if name.startswith(_INSTRUMENTS):
-        yield reader.found("patched function", node, f"replaces {name}", is_proof=True)
+        yield reader.finding("patched function", node, f"replaces {name}", is_proof=True)
     elif parts[0] in _OWNERS and _CONFIGURATION.isdisjoint(parts):
-        yield reader.found("patched function", node, f"replaces {name}")
+        yield reader.finding("patched function", node, f"replaces {name}")
     elif parts[0] in ("torch", "triton"):
-        yield reader.found("global flag", node, f"sets {name} for everybody")
+        yield reader.finding("global flag", node, f"sets {name} for everybody")
 
 
 def _calls(reader: _Reader) -> _Found:
@@ -219,9 +221,9 @@ def _calls(reader: _Reader) -> _Found:
         name = reader.dotted(node.func) if isinstance(node, ast.Call) else ""
         for trick, listed in _CALLS.items():
             if name and any(_is_listed(name, entry) for entry in listed.split()):
-                yield reader.found(trick, node, f"calls {name}")
+                yield reader.finding(trick, node, f"calls {name}")
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            yield reader.found("library fallback", node, "multiplies matrices with `@`")
+            yield reader.finding("library fallback", node, "multiplies matrices with `@`")
 
 
 def _is_listed(name: str, entry: str) -> bool:
@@ -234,12 +236,12 @@ def _harness(reader: _Reader) -> _Found:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
             if any(name.partition(".")[0] == "solkit" for name in names):
-                yield reader.found("patched function", node, "imports the harness")
+                yield reader.finding("patched function", node, "imports the harness")
         if isinstance(node, ast.Attribute) and reader.dotted(node) == "sys.modules":
-            yield reader.found("patched function", node, "looks through sys.modules")
+            yield reader.finding("patched function", node, "looks through sys.modules")
         is_set = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
         if isinstance(node, ast.Attribute) and is_set and node.attr == "__code__":
-            yield reader.found("patched function", node, "replaces a function's code")
+            yield reader.finding("patched function", node, "replaces a function's code")
 
 
 def _lazy(reader: _Reader) -> _Found:
@@ -249,12 +251,12 @@ def _lazy(reader: _Reader) -> _Found:
             bases = [reader.dotted(base) for base in node.bases]
             hooks = {n.name for n in node.body if isinstance(n, ast.FunctionDef)} & _LAZY_HOOKS
             if "torch.Tensor" in bases or hooks:
-                yield reader.found("lazy tensor", node, f"{node.name} is a custom tensor class")
+                yield reader.finding("lazy tensor", node, f"{node.name} is a custom tensor class")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "as_subclass":
-                yield reader.found("lazy tensor", node, "returns tensors as another class")
+                yield reader.finding("lazy tensor", node, "returns tensors as another class")
             if node.func.attr == "register_pytree_node":
-                yield reader.found("lazy container", node, "registers a custom container")
+                yield reader.finding("lazy container", node, "registers a custom container")
 
 
 def _streams(reader: _Reader) -> _Found:
@@ -264,7 +266,7 @@ def _streams(reader: _Reader) -> _Found:
     for call in calls:
         if reader.dotted(call.func).endswith("cuda.Stream") and not waits:
             text = "creates a stream, and nothing in the file waits for one"
-            yield reader.found("unjoined stream", call, text)
+            yield reader.finding("unjoined stream", call, text)
 
 
 def _memos(reader: _Reader) -> _Found:
@@ -278,7 +280,9 @@ def _memos(reader: _Reader) -> _Found:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             keys = list(node.args[:1]) if node.func.attr in ("get", "setdefault", "pop") else []
         if any(_is_address(reader, inner) for key in keys for inner in ast.walk(key)):
-            yield reader.found("memoised result", node, "looks something up by a tensor's address")
+            yield reader.finding(
+                "memoised result", node, "looks something up by a tensor's address"
+            )
 
 
 def _is_address(reader: _Reader, node: ast.AST) -> bool:
@@ -305,7 +309,7 @@ def _counters(reader: _Reader) -> _Found:
                 ast.unparse(n) for side in (node.left, *node.comparators) for n in ast.walk(side)
             }:
                 text = f"{function.name} behaves according to its number of calls"
-                yield reader.found("timing-aware", node, text)
+                yield reader.finding("timing-aware", node, text)
 
 
 def _swallowed(reader: _Reader) -> _Found:
@@ -317,7 +321,7 @@ def _swallowed(reader: _Reader) -> _Found:
         raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
         if kind in ("BaseException", "Exception", "RuntimeError") and not raises:
             text = f"continues after any {kind}: a failing kernel goes unnoticed"
-            yield reader.found("swallowed exception", node, text)
+            yield reader.finding("swallowed exception", node, text)
 
 
 def _unlaunched(reader: _Reader) -> _Found:
@@ -329,7 +333,7 @@ def _unlaunched(reader: _Reader) -> _Found:
         is_kernel = any(reader.dotted(kind) == "triton.jit" for kind in kinds)
         if is_kernel and function.name not in used:
             text = f"the kernel {function.name} is never launched"
-            yield reader.found("library fallback", function, text)
+            yield reader.finding("library fallback", function, text)
 
 
 def _l2(reader: _Reader) -> _Found:
@@ -337,7 +341,7 @@ def _l2(reader: _Reader) -> _Found:
     for node in reader.nodes:
         text = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", "")
         if isinstance(text, str) and any(word in text for word in _L2_WORDS):
-            yield reader.found("L2 persistence", node, "asks CUDA to keep data in L2")
+            yield reader.finding("L2 persistence", node, "asks CUDA to keep data in L2")
 
 
 _RULES: tuple[Callable[[_Reader], _Found], ...] = (

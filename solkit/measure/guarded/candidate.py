@@ -60,10 +60,10 @@ class _Inputs:
 
     def given_to(self, workload: Workload) -> Workload:
         args, kwargs = unpack(self.packed, self.block)
-        made = workload.with_inputs(args, kwargs).with_destinations()
-        if made.destinations is not None:
-            _poison(made.destinations())
-        return made
+        inputs = workload.with_inputs(args, kwargs).with_destinations()
+        if inputs.destinations is not None:
+            _poison(inputs.destinations())
+        return inputs
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,11 @@ class _Worker:
             del spoilt
         call, workload = self._prepared(name, seed)
         call()
-        given = (workload.args, workload.kwargs)
-        found = self._guard.findings(self._returned, given, shares) if guarded else ()
+        arguments = (workload.args, workload.kwargs)
+        findings = self._guard.findings(self._returned, arguments, shares) if guarded else ()
         self._machine.synchronize()
         self._machine.make_room()  # the referee judges the outputs
-        return self._look(found)
+        return self._look(findings)
 
     def look(self, _: Frame, guarded: bool) -> Answer:
         """The form of the last call's outputs, and the guard's findings now."""
@@ -337,7 +337,7 @@ class _Worker:
     def _is_input(self, output: torch.Tensor) -> bool:
         return any(inputs.block.holds(output) for inputs in self._inputs.values())
 
-    def _look(self, found: Sequence[Finding]) -> Answer:
+    def _look(self, findings: Sequence[Finding]) -> Answer:
         forms = [
             {
                 "shape": list(output.shape),
@@ -347,7 +347,7 @@ class _Worker:
             }
             for output in self._outputs
         ]
-        return {"outputs": forms, "findings": [asdict(finding) for finding in found]}
+        return {"outputs": forms, "findings": [asdict(finding) for finding in findings]}
 
     def _forget_outputs(self) -> None:
         self._outputs, self._returned = [], None

@@ -65,7 +65,7 @@ _INPUTS_HELD, _OUTPUTS_HELD = 2, 5
 candidate's, what it worked with, what it passes on, and what is judged."""
 _MOST_KEPT_BYTES = 1 << 30  # of inputs and outputs of calls that are judged later
 _TIMED = "a timed call"
-_TWINS = frozenset(each.name for each in DISTRIBUTIONS if each.is_twin)
+_TWINS = frozenset(distribution.name for distribution in DISTRIBUTIONS if distribution.is_twin)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,10 @@ class Checks:
         self._setup.say(impossibility.STAGE)
         return impossibility.needed_on(
             # correct outputs matter to the file's own comparison only
-            [each if each.workload.check is None else self._with_outputs(each) for each in trials],
+            [
+                trial if trial.workload.check is None else self._with_outputs(trial)
+                for trial in trials
+            ],
             lambda: self._make(self._request.shape),
             self._problem.description.problem.tolerance,
             min(LIMIT_S, self._remote.left_s),
@@ -236,7 +239,7 @@ class Checks:
             del trial, shared, blocks  # they would stay in memory while the next trial is made
             if is_second:
                 self._compare(*usual)
-        sets = [each.shared for each in usual if each.shared is not None]
+        sets = [draw.shared for draw in usual if draw.shared is not None]
         return sets or [self._shared_again(usual[-1])]
 
     def _limit_s(self, share_s: float) -> float:
@@ -246,7 +249,7 @@ class Checks:
 
     def _compare(self, one: _Usual, other: _Usual) -> None:
         """What two draws of the inputs have in common."""
-        drawn = [self._inputs_of(each) for each in (one, other)]
+        drawn = [self._inputs_of(draw) for draw in (one, other)]
         self._vary, self._are_free = vary(*drawn), are_free(drawn)
         self.is_degenerate = (
             other.is_floating and one.prints == other.prints and not is_unchanged(*drawn)
@@ -258,9 +261,9 @@ class Checks:
             return trial
         assert self._trials is not None
         with self._blaming_the_problem():
-            made = self._trials.on(_TIMED, trial.seed, trial.workload)
-        self._tell_if_short(made)
-        return made
+            completed = self._trials.on(_TIMED, trial.seed, trial.workload)
+        self._tell_if_short(completed)
+        return completed
 
     def _tell_if_short(self, trial: Trial) -> None:
         if trial.is_short:
@@ -314,18 +317,20 @@ class Checks:
     def _lack_of_memory(self, summary: str) -> str:
         """An error that says what the problem needs, what there is, and what to do."""
         free, total = self._setup.machine.free_bytes(), self._setup.machine.total_bytes()
-        told = [summary]
+        clauses = [summary]
         if self._sizes is not None:
             inputs, outputs = self._sizes
             least = _INPUTS_HELD * inputs + _OUTPUTS_HELD * outputs
-            told.append(
+            clauses.append(
                 f"inputs of {inputs / 1e9:.1f} GB and outputs of {outputs / 1e9:.1f} GB need at "
                 f"least {least / 1e9:.1f} GB, and what the reference and the kernel work with"
             )
         if total < math.inf:
-            told.append(f"the GPU has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free")
-        told.append("choose a smaller shape, a larger GPU, or end what else uses this one")
-        return "; ".join(told)
+            clauses.append(
+                f"the GPU has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free"
+            )
+        clauses.append("choose a smaller shape, a larger GPU, or end what else uses this one")
+        return "; ".join(clauses)
 
     def _free_bytes(self) -> float:
         """Memory that this process may still take."""
@@ -401,8 +406,8 @@ class Checks:
         try:
             block = allocate(size, self._device)
         except torch.OutOfMemoryError as error:
-            told = f"memory that the candidate's process shares: {error}"
-            raise UnsupportedError(self._lack_of_memory(told)) from error
+            summary = f"memory that the candidate's process shares: {error}"
+            raise UnsupportedError(self._lack_of_memory(summary)) from error
         blocks.callback(block.close)
         return block
 
@@ -429,8 +434,8 @@ class Checks:
         self.max_error = max(self.max_error, comparison.max_error)
         errors = *taken.misplaced, *comparison.errors, *taken.changed
         if errors:
-            told = tuple(f"{error} ({taken.which})" for error in errors)
-            raise CandidateError(Verdict.WRONG, told)
+            messages = tuple(f"{error} ({taken.which})" for error in errors)
+            raise CandidateError(Verdict.WRONG, messages)
 
     def _misplaced(self, forms: Sequence[Form]) -> Iterator[str]:
         for number, form in enumerate(forms):
@@ -465,11 +470,11 @@ class Checks:
                 self.notes["The timer cannot tell whose kernels ran on the GPU."] = None
             self._heed_delegation(by_kernels(kernels_ms))
 
-    def _heed_delegation(self, found: Finding | None) -> None:
+    def _heed_delegation(self, finding: Finding | None) -> None:
         """A proof, together with the hints from the source."""
-        if found is not None:
-            hints = [f"{found.trick}: {found.evidence}"]
-            hints += [note for note in self.notes if note.startswith(f"{found.trick}: ")]
+        if finding is not None:
+            hints = [f"{finding.trick}: {finding.evidence}"]
+            hints += [note for note in self.notes if note.startswith(f"{finding.trick}: ")]
             raise CandidateError(Verdict.CHEATING, tuple(hints))
 
     def _fetch(self, forms: Sequence[Form], expected: int) -> list[torch.Tensor]:
@@ -557,8 +562,8 @@ class Checks:
         self._unjudged += more
         if self._unjudged:
             count = self._judged + self._unjudged
-            told = f"{self._unjudged} of {count} looked-at calls were not judged: no time."
-            self.notes[told], self._unjudged_note = None, told
+            note = f"{self._unjudged} of {count} looked-at calls were not judged: no time."
+            self.notes[note], self._unjudged_note = None, note
 
     def _has_judged_enough(self) -> bool:
         """Whether a call was judged, and there is no time for another."""

@@ -114,7 +114,7 @@ class Examination:
         timed_on = sets[-1]
         launches = self.remote.launches(timed_on.trial.name, timed_on.trial.seed)
         timed_on.restore()
-        digest = digest_of(*(each.trial.workload for each in sets))
+        digest = digest_of(*(shared.trial.workload for shared in sets))
         redraws = self.checks.redraws(sets, [self.remote])
         del sets, timed_on  # large ones leave memory in the turns
         plan = affordable(plan_for(self.checks.reference_s), redraws.cost_s)
@@ -129,8 +129,8 @@ class Examination:
         measurement = _measurement(timed, self.checks.max_error, launches)
         warmup_calls = self.checks.calls + plan.warmup
         counted = len(timed.candidate.times)
-        told = timed.method, flush, warmup_calls, counted, redraws.kind
-        protocol = protocol_used(self._request, *told)
+        details = timed.method, flush, warmup_calls, counted, redraws.kind
+        protocol = protocol_used(self._request, *details)
         if clock.note is not None:
             measurement, protocol = _by_wall_clock(measurement, protocol, clock)
             notes += (clock.note,)
@@ -264,11 +264,11 @@ class Examination:
         """Check the times that the candidate's process reported against the referee's clock."""
         self.checks.check_kernels()
         rows = _Rows(self.checks, self.remote, shared, self._setup)
-        found = check_by_wall_clock(median_interval(told_ms).high, rows)
-        if found.contradiction is not None:
-            raise CandidateError(Verdict.CHEATING, (found.contradiction,))
+        clock = check_by_wall_clock(median_interval(told_ms).high, rows)
+        if clock.contradiction is not None:
+            raise CandidateError(Verdict.CHEATING, (clock.contradiction,))
         self.checks.heed(self.remote.look(guarded=True).findings)
-        return found
+        return clock
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ class _Rows:
 
 def _kept(series: Series, kept: Sequence[bool]) -> Series:
     lists = series.times, series.ran, series.begun
-    return Series(*(list(compress(each, kept)) for each in lists))
+    return Series(*(list(compress(values, kept)) for values in lists))
 
 
 def _measurement(

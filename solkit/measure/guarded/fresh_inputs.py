@@ -116,7 +116,7 @@ class Redraws:
     @property
     def other(self) -> Shared | None:
         """Inputs at other addresses than those of this turn, if there are any."""
-        others = [each for each in self._sets if each.trial.name != self.current.trial.name]
+        others = [shared for shared in self._sets if shared.trial.name != self.current.trial.name]
         return others[0] if others else None
 
     def begin(self) -> Drawn | None:

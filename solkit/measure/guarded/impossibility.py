@@ -47,13 +47,13 @@ def needed_on(
     try:
         with naming(STAGE):
             each_s = limit_s / len(trials)
-            found = [_needed(trial, make, tolerance, each_s) for trial in trials]
+            needs = [_needed(trial, make, tolerance, each_s) for trial in trials]
     except ContextLostError:
         raise
     except Exception:  # user code on inputs that it was not written for, or out of memory
         return None
-    measured = [each for each in found if each is not None]
-    return _least(measured) if len(measured) == len(found) else None
+    measured = [need for need in needs if need is not None]
+    return _least(measured) if len(measured) == len(needs) else None
 
 
 def _needed(
@@ -83,14 +83,15 @@ def _tensors(workload: Workload) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _least(found: Sequence[Needed]) -> Needed:
-    alike = len({tuple(p.flops for p in each.products) for each in found}) == 1
-    products = zip(*(each.products for each in found), strict=True) if alike else ()
+def _least(needs: Sequence[Needed]) -> Needed:
+    alike = len({tuple(p.flops for p in need.products) for need in needs}) == 1
+    products = zip(*(need.products for need in needs), strict=True) if alike else ()
     return Needed(
-        read_bytes=min(each.read_bytes for each in found),
-        write_bytes=min(each.write_bytes for each in found),
+        read_bytes=min(need.read_bytes for need in needs),
+        write_bytes=min(need.write_bytes for need in needs),
         products=tuple(
-            NeededProducts(same[0].flops, min(each.needed for each in same)) for same in products
+            NeededProducts(same[0].flops, min(products.needed for products in same))
+            for same in products
         ),
-        samples=sum(each.samples for each in found),
+        samples=sum(need.samples for need in needs),
     )

@@ -28,10 +28,10 @@ def digest_of(request: Request) -> str:
     path = Path(request.reference or request.path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-        told = repr([(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()
+        content = repr([(str(f), f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()
     else:
-        told = str(path.resolve()).encode() + path.read_bytes()
-    return hashlib.sha256(told).hexdigest()
+        content = str(path.resolve()).encode() + path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _without_candidate(loaded: LoadedKernel) -> LoadedKernel:

@@ -75,7 +75,7 @@ class Processes:
 
         A sandbox must show `paths`: the candidates' files and the problem's.
         """
-        every = [each.server(paths) for each in self._sandboxes.values()]
+        every = [sandbox.server(paths) for sandbox in self._sandboxes.values()]
         if not {_REFEREE, _CANDIDATE} <= self._sandboxes.keys():
             every.append(_server)
         for server in every:

@@ -162,7 +162,7 @@ class _Referee:
         poll = select.poll()
         poll.register(self._control, select.POLLRDHUP)
         poll.poll()
-        for group in (*(each.pid for each in self._candidates.values()), os.getpid()):
+        for group in (*(child.pid for child in self._candidates.values()), os.getpid()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
 

@@ -119,8 +119,8 @@ class Remote:
         self, name: str, seed: int, sizes: Sequence[int], shares: bool, guarded: bool = False
     ) -> Look:
         """Call it on inputs; see `solkit.measure.guarded.candidate`."""
-        given: dict[str, Any] = {"sizes": list(sizes), "shares": shares, "guarded": guarded}
-        return self._ask("run", "running the candidate", _look, name=name, seed=seed, **given)
+        arguments: dict[str, Any] = {"sizes": list(sizes), "shares": shares, "guarded": guarded}
+        return self._ask("run", "running the candidate", _look, name=name, seed=seed, **arguments)
 
     def look(self, guarded: bool = False) -> Look:
         """The state after the last call."""
@@ -138,8 +138,8 @@ class Remote:
         offsets = offsets_of([form.size for form in forms])[0]
         block.at(0, block.size).fill_(0xFF)  # NaN in every floating dtype
         block.settle()  # or this could overwrite what the candidate writes
-        given: dict[str, Any] = {"ticket": ticket, "offsets": offsets, "stays": stays}
-        self._ask("fetch", "reading the outputs", files=(b"", descriptors), **given)
+        arguments: dict[str, Any] = {"ticket": ticket, "offsets": offsets, "stays": stays}
+        self._ask("fetch", "reading the outputs", files=(b"", descriptors), **arguments)
         return [
             block.at(offset, form.size).clone().view(form.dtype).reshape(form.shape)
             for offset, form in zip(offsets, forms, strict=True)
@@ -164,13 +164,13 @@ class Remote:
 
     def capture(self, name: str, seed: int, calls_in_graph: int) -> None:
         """Have it capture a graph of calls, which `call` replays."""
-        given: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph}
-        self._ask("capture", "capturing a graph", name=name, **given)
+        arguments: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph}
+        self._ask("capture", "capturing a graph", name=name, **arguments)
 
     def call(self, name: str, seed: int, calls_in_graph: int, other: str | None = None) -> None:
         """Make one timed call; for a warm L2, after an untimed one on other inputs if there are."""
-        given: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph, "other": other}
-        self._ask("call", "timing", name=name, **given)
+        arguments: dict[str, Any] = {"seed": seed, "calls_in_graph": calls_in_graph, "other": other}
+        self._ask("call", "timing", name=name, **arguments)
 
     def stop(self) -> list[CallTime]:
         """End the round; gives the times that it reports."""
@@ -178,9 +178,9 @@ class Remote:
 
     def repeat(self, name: str, seed: int, calls: int, behind_s: float, wait: bool = True) -> float:
         """Make calls in a row; gives the seconds until the answer, by the referee's clock."""
-        given: dict[str, Any] = {"calls": calls, "behind_s": behind_s, "wait": wait}
+        arguments: dict[str, Any] = {"calls": calls, "behind_s": behind_s, "wait": wait}
         start = time.monotonic()
-        self._ask("repeat", "timing by the wall clock", name=name, seed=seed, **given)
+        self._ask("repeat", "timing by the wall clock", name=name, seed=seed, **arguments)
         return time.monotonic() - start
 
     def settle(self) -> None:
@@ -189,19 +189,19 @@ class Remote:
 
     def reset(self) -> int:
         """Have it forget the candidate; gives the bytes of device memory still in use."""
-        return self._ask("reset", "clearing up", lambda told: int(told["memory_bytes"]))
+        return self._ask("reset", "clearing up", lambda answer: int(answer["memory_bytes"]))
 
     def _ask(
         self,
         op: str,
         doing: str,
-        read: Callable[[Any], T] = lambda told: told,
+        read: Callable[[Any], T] = lambda answer: answer,
         files: tuple[bytes, Sequence[int]] = (b"", ()),
-        **given: Any,
+        **arguments: Any,
     ) -> T:
         """The answer to a request, as `read` makes it; `files` are its payload and descriptors."""
         self._say(doing)
-        message = {"op": op, "doing": doing, "given": given}
+        message = {"op": op, "doing": doing, "given": arguments}
         try:
             self._channel.send(message, *files, self.left_s)
             header = self._channel.receive(self.left_s).header
@@ -258,36 +258,38 @@ def prepare() -> None:
     _launches()
 
 
-def _look(told: Any) -> Look:
-    if len(told["outputs"]) > _MOST_OUTPUTS:
-        raise ValueError(f"{len(told['outputs'])} outputs")
-    found = [
+def _look(answer: Any) -> Look:
+    if len(answer["outputs"]) > _MOST_OUTPUTS:
+        raise ValueError(f"{len(answer['outputs'])} outputs")
+    findings = [
         Finding(str(f["trick"]), str(f["evidence"])[:_MOST_TEXT], bool(f["is_proof"]))
-        for f in told["findings"]
+        for f in answer["findings"]
     ]
-    return Look(tuple(_form(form) for form in told["outputs"]), tuple(found))
+    return Look(tuple(_form(form) for form in answer["outputs"]), tuple(findings))
 
 
-def _form(told: Any) -> Form:
-    dtype = getattr(torch, str(told["dtype"]))
-    shape = tuple(int(size) for size in told["shape"])
+def _form(answer: Any) -> Form:
+    dtype = getattr(torch, str(answer["dtype"]))
+    shape = tuple(int(size) for size in answer["shape"])
     if not isinstance(dtype, torch.dtype) or any(size < 0 for size in shape):
-        raise ValueError(f"not an output: {told!r}")
-    return Form(shape, dtype, str(told["device"]), bool(told["is_input"]))
+        raise ValueError(f"not an output: {answer!r}")
+    return Form(shape, dtype, str(answer["device"]), bool(answer["is_input"]))
 
 
-def _names(told: Any) -> list[str]:
-    return [str(name)[:_MOST_TEXT] for name in told]
+def _names(answer: Any) -> list[str]:
+    return [str(name)[:_MOST_TEXT] for name in answer]
 
 
-def _kernels(told: Any) -> dict[str, float]:
-    return {str(name): float(ms) for name, ms in told.items()}
+def _kernels(answer: Any) -> dict[str, float]:
+    return {str(name): float(ms) for name, ms in answer.items()}
 
 
-def _times(told: Any) -> list[CallTime]:
-    if len(told) > _MOST_SAMPLES:
-        raise ValueError(f"{len(told)} times")
-    times = [CallTime(float(span), None if total is None else float(total)) for span, total in told]
+def _times(answer: Any) -> list[CallTime]:
+    if len(answer) > _MOST_SAMPLES:
+        raise ValueError(f"{len(answer)} times")
+    times = [
+        CallTime(float(span), None if total is None else float(total)) for span, total in answer
+    ]
     for taken in times:
         if not (math.isfinite(taken.span_ms) and taken.span_ms > 0):
             raise ValueError(f"a time of {taken.span_ms} ms")

@@ -179,11 +179,11 @@ class Session:
         seed = _drawn() if own.seed is None else own.seed
         requests = tuple(
             replace(
-                self._request(each.path, problem, shape, each.params, own),
-                reference=None if each.path == problem else problem,
+                self._request(candidate.path, problem, shape, candidate.params, own),
+                reference=None if candidate.path == problem else problem,
                 seed=seed,
             )
-            for each in candidates
+            for candidate in candidates
         )
         paths = (problem, *(candidate.path for candidate in candidates))
         comparison = ComparisonRequest(requests, precision, own.turns_s, repeats)
@@ -231,13 +231,13 @@ class Session:
         spent_s, begun_s = 0.0, math.inf
         while True:
             skip = self._skipped.setdefault(problem, ())
-            asked = tuple(replace(request, skip=skip, spent_s=spent_s) for request in requests)
+            attempt = tuple(replace(request, skip=skip, spent_s=spent_s) for request in requests)
             if comparison is None:
-                message = {"request": encode(asked[0])}
+                message = {"request": encode(attempt[0])}
             else:
-                message = {"comparison": encode(replace(comparison, candidates=asked))}
+                message = {"comparison": encode(replace(comparison, candidates=attempt))}
             try:
-                return self._asked(message, paths, asked)
+                return self._asked(message, paths, attempt)
             except ContextLostError as lost:
                 self.close()
                 if lost.trial in skip:
@@ -290,8 +290,8 @@ def _compared_among_others(outcome: JudgedTurns, company: Company | None) -> Jud
         return outcome
     evidence, notes = company.evidence, company.notes
     turns = tuple(
-        replace(each, unstable=(*evidence, *each.unstable), notes=(*each.notes, *notes))
-        for each in outcome.turns
+        replace(turn, unstable=(*evidence, *turn.unstable), notes=(*turn.notes, *notes))
+        for turn in outcome.turns
     )
     return replace(outcome, turns=turns)
 

@@ -40,7 +40,7 @@ def effects_of(trial: Trial, machine: Machine) -> Effects:
     want = copy.run_reference()
     machine.synchronize()
     reference_s = time.perf_counter() - start
-    before, after = (packed(each, machine.device).storages for each in (workload, copy))
+    before, after = (packed(inputs, machine.device).storages for inputs in (workload, copy))
     written = {n for n, (a, b) in enumerate(zip(before, after)) if not equal_bytes(a, b)}
     touched = {  # also by writes that left the values as they were, as `relu_` may
         tensor.untyped_storage().data_ptr()
