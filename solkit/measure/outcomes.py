@@ -86,7 +86,7 @@ _SCORED = (Verdict.CORRECT, Verdict.BEATS_ALGORITHM, Verdict.IMPOSSIBLE)
 
 @dataclass(frozen=True)
 class PreparedCandidate:
-    """What is known about a configuration before it is measured."""
+    """Knowledge about a configuration before it is measured."""
 
     file: KernelFile  # the kernel file, with a candidate
     result: Result  # its bound and analysis: `solkit.roofline.cases.unmeasured`
@@ -105,7 +105,7 @@ def draft(
     software: Mapping[str, str | None],
     facts: StoredFacts | None = None,
 ) -> Outcome:
-    """The outcome of a configuration that is not measured yet.
+    """Return the outcome of a configuration that is not measured yet.
 
     `kernel` was read before the file runs, since a file may change itself. `software` holds
     versions by name.
@@ -135,7 +135,7 @@ def draft(
 def facts_of(
     prospect: PreparedCandidate, kernel: Kernel, device: Device, software: Mapping[str, str | None]
 ) -> StoredFacts | None:
-    """The facts of all launches, for a log; ``None`` if any is unknown. See `draft`."""
+    """Return the facts of all launches, for a log; ``None`` if any is unknown. See `draft`."""
     result = prospect.result
     if not (result.analysis.is_whole and result.analysis.kernels):
         return None
@@ -147,7 +147,7 @@ def facts_of(
 
 
 def measured(outcome: Outcome, judgement: Judgement, bound: Bound, device: Device) -> Outcome:
-    """A draft completed by a measurement and judged; `bound` is adjusted to the observed clock."""
+    """Return a draft, completed and judged; `bound` is adjusted to the observed clock."""
     completed = replace(
         outcome,
         verdict=judgement.verdict,
@@ -164,7 +164,7 @@ def measured(outcome: Outcome, judgement: Judgement, bound: Bound, device: Devic
 
 
 def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int | None) -> Outcome:
-    """The outcome of a candidate that took turns with its base.
+    """Return the outcome of a candidate that took turns with its base.
 
     Args:
         candidate: its outcome when measured on its own.
@@ -188,7 +188,7 @@ def compared(candidate: Outcome, base: Outcome, turns: JudgedTurns, place: int |
 
 
 def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
-    """The base's times, the candidate's samples, the difference, the ratio, and the evidence."""
+    """Return the base's times, the candidate's samples, difference, ratio and evidence."""
     from solkit.measure.timing import comparison_statistics as statistics  # loads numpy
 
     if place is None or not turns.turns or turns.protocol is None:
@@ -202,7 +202,7 @@ def _turns_of(turns: JudgedTurns, place: int | None) -> tuple[Any, ...]:
 
 
 def judged(outcome: Outcome, device: Device) -> Outcome:
-    """The outcome; the time of a correct candidate is compared with its bounds."""
+    """Return the outcome; the time of a correct candidate is compared with its bounds."""
     times = outcome.time_ms, outcome.bound_ms, outcome.hard_bound_ms
     time_ms, bound_ms, hard_ms = times
     is_judged = outcome.verdict is Verdict.CORRECT and outcome.comparison is None
@@ -219,7 +219,7 @@ def judged(outcome: Outcome, device: Device) -> Outcome:
 
 
 def scored(result: Result, outcome: Outcome, device: Device) -> Result:
-    """A result completed by a judged outcome, with score and gap."""
+    """Return a result completed by a judged outcome, with score and gap."""
     timed = measurement_of(outcome)
     result = replace(
         result,
@@ -244,7 +244,7 @@ def scored(result: Result, outcome: Outcome, device: Device) -> Result:
 
 
 def measurement_of(outcome: Outcome) -> Measurement | None:
-    """The timing; ``None`` if there is none, or none of the reference."""
+    """Return the timing; ``None`` if there is none, or none of the reference."""
     times = outcome.time_ms, outcome.reference_ms
     time_ms, reference_ms = times
     if time_ms is None or reference_ms is None:
@@ -264,7 +264,7 @@ def measurement_of(outcome: Outcome) -> Measurement | None:
 
 
 def protocol_of(outcome: Outcome) -> Protocol | None:
-    """How the time was measured; ``None`` without a time."""
+    """Return how the time was measured; ``None`` without a time."""
     if outcome.method is None:
         return None
     zeros: dict[str, Any] = {"warmup_calls": 0, "seed": 0, "time_limit_s": 0.0}
@@ -287,7 +287,7 @@ def _evidence(errors: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _need(needed: Needed | None) -> tuple[str, ...]:
-    """The evidence for a hard bound, a sentence."""
+    """Return the evidence for a hard bound, a sentence."""
     if needed is None:
         return ()
     multiplied = sum(product.needed for product in needed.products)
@@ -330,13 +330,13 @@ def _measured(measurement: Measurement | None) -> dict[str, Any]:
 
 
 def live_launch(analysis: KernelAnalysis) -> LiveLaunch:
-    """A launch as recorded in a real run."""
+    """Return a launch as recorded in a real run."""
     launch, compiled = _fields(analysis.launch, _LAUNCH), _fields(analysis.facts, _COMPILED)
     return LiveLaunch(**launch, **compiled, error=analysis.error)
 
 
 def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> bool:
-    """Whether a real run made the launches that the facts describe, with the same binaries.
+    """Tell whether a real run made the launches that the facts describe, with the same binaries.
 
     PyTorch's operators are left out: a real run notes only Triton's launches.
     """
@@ -345,7 +345,7 @@ def launched_as_compiled(live: Sequence[LiveLaunch], facts: Sequence[Facts]) -> 
 
 
 def _told(launch: LiveLaunch) -> str:
-    """The properties that facts and a real run both know exactly."""
+    """Return the properties that facts and a real run both know exactly."""
     size = launch.num_warps, launch.num_ctas, launch.registers, launch.spills, launch.shared_bytes
     return canonical([launch.name, launch.grid, launch.count, dict(launch.constants), size])
 
@@ -377,7 +377,7 @@ def _software(versions: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:
-    """The fields of an outcome that name its kernel and its problem at a shape."""
+    """Return the fields of an outcome that name its kernel and its problem at a shape."""
     return {
         **_fields(kernel, ("kernel_id", "family", "kind", "origin", "entry_point")),
         "problem_id": kernel.problem_id(shape),
@@ -389,7 +389,7 @@ def kernel_fields(kernel: Kernel, shape: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def device_fields(device: Device) -> dict[str, Any]:
-    """The fields of an outcome that describe the GPU."""
+    """Return the fields of an outcome that describe the GPU."""
     return {
         "device": device.key,
         "device_name": device.name,

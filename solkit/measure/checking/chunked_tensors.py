@@ -13,7 +13,7 @@ import torch
 __all__ = ["ELEMENTS", "count", "equal_bytes", "fingerprint", "flat", "in_parts", "parts", "slabs"]
 
 ELEMENTS = 1 << 24
-"""Of a part: 128 MiB as 64-bit numbers."""
+"""Elements of a part: 128 MiB as 64-bit numbers."""
 
 _WORD = 8  # bytes
 _STEP = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd
@@ -28,13 +28,13 @@ def parts(elements: int) -> Iterator[slice]:
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements of a tensor of any layout, in one dimension."""
+    """Return the elements of a tensor of any layout, in one dimension."""
     plain = tensor.detach()
     return (plain if plain.layout is torch.strided else plain.to_dense()).reshape(-1)
 
 
 def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
-    """The dimension that a tensor is cut along, its longest, and the slabs."""
+    """Return the dimension that a tensor is cut along, its longest, and the slabs."""
     dim = max(range(tensor.dim()), key=lambda axis: tensor.shape[axis])
     size = tensor.shape[dim]
     step = max(1, ELEMENTS * size // max(1, tensor.numel()))
@@ -42,7 +42,7 @@ def slabs(tensor: torch.Tensor) -> tuple[int, Iterator[torch.Tensor]]:
 
 
 def count(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tensor]) -> int:
-    """How many elements are counted; `is_counted` gives truths for a part of them."""
+    """Count elements; `is_counted` gives truths for a part of them."""
     values = flat(tensor)
     return sum(int(is_counted(values[part]).sum()) for part in parts(values.numel()))
 
@@ -50,7 +50,7 @@ def count(tensor: torch.Tensor, is_counted: Callable[[torch.Tensor], torch.Tenso
 def in_parts(
     tensor: torch.Tensor, make: Callable[[torch.Tensor, int], torch.Tensor]
 ) -> torch.Tensor:
-    """A new tensor of the same form; `make` gives values of a part, from it and its first index."""
+    """Return a tensor of the same form; `make` gives a part's values, from it and its start."""
     values = flat(tensor)
     output = torch.empty_like(values)
     for part in parts(values.numel()):
@@ -59,7 +59,7 @@ def in_parts(
 
 
 def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors of bytes, in one dimension, are the same."""
+    """Tell whether two tensors of bytes, in one dimension, are the same."""
     if first.numel() != second.numel():
         return False
     are_aligned = not any(tensor.storage_offset() % _WORD for tensor in (first, second))

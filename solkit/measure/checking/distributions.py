@@ -38,7 +38,7 @@ def _of_each(make: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torc
 
 
 def _swapped(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """A few elements swap places: a cache keyed by sums, extremes or samples does not notice.
+    """Swap a few elements: a cache keyed by sums, extremes or samples does not notice.
 
     One element is drawn from each run of neighbours: to permute all places takes more memory than
     the tensor.
@@ -54,7 +54,7 @@ def _swapped(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
 
 
 def _mixed(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """Each element keeps its value, or gets that of the element a drawn distance away."""
+    """Keep each element, or replace it by the element a drawn distance away."""
     values = flat(tensor)
     size = values.numel()
     if size < 2:
@@ -72,7 +72,7 @@ def _mixed(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
 
 
 def _ramp(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """From -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
+    """Rise from -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
 
     No two elements are equal, neighbours are far apart, and roundings have both signs.
     """
@@ -86,7 +86,7 @@ def _ramp(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
 
 
 def _one_hot(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
-    """A single 1 per row, moving from row to row: a contraction picks single elements."""
+    """Write a 1 per row, moving from row to row: a contraction picks single elements."""
     width = tensor.shape[-1]
 
     def hot(part: torch.Tensor, start: int) -> torch.Tensor:
@@ -97,7 +97,7 @@ def _one_hot(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
 
 
 def _subnormal(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Below the least normal number of the dtype, in the proportions given."""
+    """Scale below the least normal number of the dtype; proportions stay."""
 
     def finite(part: torch.Tensor) -> torch.Tensor:
         return part.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -109,7 +109,7 @@ def _subnormal(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _planted(tensor: torch.Tensor, _: torch.dtype, signs: tuple[float, ...]) -> torch.Tensor:
-    """Scattered infinities, at least one."""
+    """Scatter infinities, at least one."""
     planted = tensor.clone(memory_format=torch.contiguous_format)
     values = planted.view(-1)
     for sign in signs:

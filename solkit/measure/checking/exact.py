@@ -78,7 +78,7 @@ class Exact:
 
 
 def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf) -> list[Exact]:
-    """The reference's outputs on the same inputs, in fp64; in fp32 if fp64 does not run.
+    """Return the reference's outputs on the same inputs, in fp64; in fp32 if fp64 does not run.
 
     Inputs, weights and intermediates are widened, and casts to fp32, fp16 or bf16 are ignored.
     Casts to fp8 and to integers stay: a reference that quantises intends them.
@@ -106,7 +106,7 @@ def exact_reference(workload: Workload, seed: int = 0, limit_s: float = math.inf
 
 
 def reference_in(workload: Workload, wide: torch.dtype, seed: int = 0) -> list[torch.Tensor]:
-    """The reference's outputs on the same inputs, computed in fp32 or fp64 throughout."""
+    """Return the reference's outputs on the same inputs, computed in fp32 or fp64 throughout."""
     return _WideReference(workload, wide, seed).run()
 
 
@@ -138,7 +138,7 @@ class _WideReference:
         return [move.exact() for move in moves]
 
     def _nearby(self, draw: int) -> list[torch.Tensor]:
-        """The outputs on nearby inputs; fp8 ones stay if the reference takes no others."""
+        """Return the outputs on nearby inputs; fp8 ones stay if the reference takes no others."""
         if self._nudges_fp8:
             try:
                 return self.run(draw)
@@ -147,7 +147,7 @@ class _WideReference:
         return self.run(draw)
 
     def run(self, draw: int = 0) -> list[torch.Tensor]:
-        """The outputs: on the inputs themselves for draw 0, else on nearby inputs."""
+        """Return the outputs: on the inputs themselves for draw 0, else on nearby inputs."""
         inputs = self._inputs(draw)
         with _wide_arithmetic(self._wide):
             seed_everything(self._seed)
@@ -176,7 +176,7 @@ class _WideReference:
 
 
 class _Moves:
-    """How much one output moves per step t, accumulated so that only one draw is in memory."""
+    """Movement of one output per step t, accumulated so that only one draw is in memory."""
 
     def __init__(self, value: torch.Tensor, step: float) -> None:
         self._value, self._step, self._draws = value, step, 0
@@ -198,7 +198,7 @@ class _Moves:
         self._draws += 1
 
     def exact(self) -> Exact:
-        """The output with its sensitivity."""
+        """Return the output with its sensitivity."""
         if not self._draws:
             return Exact(self._value, self._sum, self._others)
         mean = self._sum.div_(self._draws)
@@ -206,7 +206,7 @@ class _Moves:
 
 
 def _level(values: torch.Tensor) -> torch.Tensor:
-    """The root mean square of elements that share an index in one axis; the least over the axes."""
+    """Return the root mean square over all but one axis; the least over the axes."""
     level = _root_mean_square(values, list(range(values.dim())))
     for axis, size in enumerate(values.shape):
         if 1 < size <= values.numel() // _FEW:
@@ -238,18 +238,18 @@ def _nudge(values: torch.Tensor, step: float, key: tuple[int, ...]) -> None:
 
 
 def is_inexact(tensor: torch.Tensor) -> bool:
-    """Whether its elements are rounded: floating or complex ones."""
+    """Tell whether a tensor's elements are rounded: floating or complex ones."""
     return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _widened(dtype: torch.dtype, wide: torch.dtype) -> torch.dtype:
-    """The wide dtype instead of a floating one, fp8 included."""
+    """Return the wide dtype instead of a floating one, fp8 included."""
     kind = _WIDE.get(dtype, torch.float64)
     return kind if wide is torch.float64 else _AS_FP32[kind]
 
 
 def _with_wide_weights(reference: Any, wide: torch.dtype) -> Callable[..., Any]:
-    """A module's forward on wide weights; any other function unchanged.
+    """Return a module's forward on wide weights; any other function unchanged.
 
     The module is copied, not patched: only `torch.nn.Module.to` updates the weight lists of
     recurrent layers.

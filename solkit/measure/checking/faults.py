@@ -1,4 +1,4 @@
-"""What an exception in a candidate means."""
+"""Meaning of an exception in a candidate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ContextLostError(Exception):
 
 
 def verdict_of(error: BaseException) -> Verdict:
-    """The verdict on a candidate that raised this.
+    """Return the verdict on a candidate that raised this.
 
     Classes are matched by name, so neither torch nor triton is needed.
     """
@@ -52,7 +52,7 @@ def verdict_of(error: BaseException) -> Verdict:
 
 
 def explain(error: BaseException, doing: str, path: str) -> tuple[str, ...]:
-    """A summary of a step's error and, if the traceback has one, the line of the user's file."""
+    """Return a summary of a step's error and, if the traceback has it, the user's line."""
     text = str(error).strip()
     if len(text) > _MAX_TEXT:  # ptxas errors contain the whole program
         text = f"{text[:_MAX_TEXT]} … ({len(text)} characters)"

@@ -43,7 +43,7 @@ _CHUNK_BYTES = 1 << 25
 def bound_workload(
     loaded: LoadedKernel, shape: Mapping[str, Value], params: Mapping[str, Value], device: str
 ) -> Workload:
-    """A kernel file's workload; raises `UnsupportedError` if its inputs do not fit into memory."""
+    """Return a kernel file's workload; raises `UnsupportedError` if memory is too small for it."""
     with _reporting_lack_of_memory():
         return loaded.workload(shape, params, device)
 
@@ -51,7 +51,7 @@ def bound_workload(
 def drawn_workload(
     loaded: LoadedKernel, workload: Workload, shape: Mapping[str, Value], device: str
 ) -> Workload:
-    """The same problem on inputs drawn anew; raises as `bound_workload`."""
+    """Return the same problem on inputs drawn anew; raises as `bound_workload`."""
     with _reporting_lack_of_memory():
         return loaded.drawn(workload, shape, device)
 
@@ -67,7 +67,7 @@ def _reporting_lack_of_memory() -> Iterator[None]:
 
 
 def fresh(workload: Workload) -> Workload:
-    """The same workload on copies of its tensors.
+    """Return the same workload on copies of its tensors.
 
     Strides, offsets, gaps and shared memory are kept: each storage is copied once, whole. Objects
     that are neither tensors nor containers are not copied.
@@ -100,7 +100,7 @@ def _clone(storage: torch.UntypedStorage) -> torch.UntypedStorage:
 
 
 def is_unchanged(before: Workload, after: Workload) -> bool:
-    """Whether every input tensor of `after` still has its original bytes."""
+    """Tell whether every input tensor of `after` still has its original bytes."""
     pairs = zip(tensors_of(before), tensors_of(after), strict=True)
     return all(_same_bytes(old, new) for old, new in pairs)
 
@@ -120,7 +120,7 @@ def poison(tensors: Sequence[torch.Tensor]) -> None:
 
 
 def distinct(tensor: torch.Tensor) -> torch.Tensor:
-    """A view that holds each element of an expanded tensor once, so it can be written."""
+    """Return a view that holds each element of an expanded tensor once, so it can be written."""
     for dim, (stride, size) in enumerate(zip(tensor.stride(), tensor.shape, strict=True)):
         if stride == 0 and size > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -128,7 +128,7 @@ def distinct(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def same_bits(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> bool:
-    """Whether two runs gave bitwise equal outputs: NaN equals itself, 0 is not -0."""
+    """Tell whether two runs gave bitwise equal outputs: NaN equals itself, 0 is not -0."""
     return len(first) == len(second) and all(
         a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and _same_bytes(a, b)
         for a, b in zip(first, second, strict=True)
@@ -136,7 +136,7 @@ def same_bits(first: Sequence[torch.Tensor], second: Sequence[torch.Tensor]) -> 
 
 
 def tensors_of(workload: Workload) -> list[torch.Tensor]:
-    """The tensors among a workload's arguments."""
+    """Return the tensors among a workload's arguments."""
     leaves = tree_leaves((workload.args, dict(workload.kwargs)))
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
@@ -149,7 +149,7 @@ def _same_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def fingerprints_of(tensors: Sequence[torch.Tensor], key: int) -> list[tuple[object, ...]]:
-    """What tells tensors from others as `same_bits` does, in place of a copy.
+    """Return what tells tensors from others as `same_bits` does, instead of a copy.
 
     Nobody who could choose their values may know the key.
     """
@@ -170,7 +170,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def digest_of(*workloads: Workload) -> str:
-    """A digest of workloads' inputs: the same for equal inputs on any device.
+    """Return a digest of workloads' inputs: the same for equal inputs on any device.
 
     It distinguishes inputs but is not cryptographic. Per tensor it holds dtype, shape and, over its
     elements as 64-bit words w_i, Σ w_i and Σ i·w_i modulo 2^64.
@@ -195,7 +195,7 @@ def _told(leaf: Any) -> tuple[object, ...]:
 
 
 def _sums(chunk: torch.Tensor, first: int) -> torch.Tensor:
-    """Both sums over a chunk of bytes whose first word has that index."""
+    """Return both sums over a chunk of bytes whose first word has that index."""
     words = torch.nn.functional.pad(chunk, (0, -chunk.numel() % 8)).view(torch.int64)
     numbers = torch.arange(first, first + words.numel(), device=words.device)
     return torch.stack((words.sum(), (words * numbers).sum()))

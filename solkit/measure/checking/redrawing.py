@@ -1,4 +1,4 @@
-"""How the inputs of timed calls are drawn anew.
+"""Drawing the inputs of timed calls again.
 
 A kernel can keep answers on the device, where no look at the host shows them. So no timed call gets
 values that an earlier call has seen. Three ways, the first that applies:
@@ -35,7 +35,7 @@ from solkit.measure.checking.inputs import is_unchanged, tensors_of
 __all__ = ["SLOW_S", "Draws", "are_free", "draws_for", "vary"]
 
 SLOW_S = 0.02
-"""Of one draw: with some seventy turns it would add more than a second to a measurement."""
+"""Limit for one draw: with some seventy turns it would add more than a second to a measurement."""
 
 Draw = Callable[[int], Workload]
 """Draws inputs from a seed."""
@@ -64,7 +64,7 @@ def draws_for(
     seeds: Callable[[], int],
     synchronize: Callable[[], None],
 ) -> Draws:
-    """The best way for a problem.
+    """Return the best way for a problem.
 
     Args:
         usual: inputs that were drawn before.
@@ -93,7 +93,7 @@ def draws_for(
 
 
 def vary(one: Workload, other: Workload) -> bool:
-    """Whether two draws have different values, scalars and sizes included."""
+    """Tell whether two draws have different values, scalars and sizes included."""
     pair = tensors_of(one), tensors_of(other)
     if [_form(leaf) for leaf in pair[0]] != [_form(leaf) for leaf in pair[1]]:
         return True
@@ -101,7 +101,7 @@ def vary(one: Workload, other: Workload) -> bool:
 
 
 def are_free(draws: Sequence[Workload]) -> bool:
-    """Whether floating values of these draws may move, as far as two draws can show.
+    """Tell whether floating values of these draws may move, as far as two draws can show.
 
     All else must be the same in each, and no relation between elements, other than those that
     `solkit.measure.checking.trials` keeps, may hold in all of them.
@@ -133,7 +133,7 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _is_bound(leaf: torch.Tensor) -> bool:
-    """Whether elements are bound to their places: infinities, or equal along a dimension."""
+    """Tell whether elements are bound to their places: infinities, or equal along a dimension."""
     if leaf.layout is not torch.strided:
         return True
     values = _comparable(leaf)

@@ -1,4 +1,4 @@
-"""Whether a candidate's outputs match the reference's, and where they differ.
+"""Comparison of a candidate's outputs with the reference's, and where they differ.
 
 If the exact outputs are known, an output may differ from them by as much as a good algorithm's
 rounding explains, in any order of operations.
@@ -72,14 +72,14 @@ _SIGNAL_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two lists of outputs compare."""
+    """Result of comparing two lists of outputs."""
 
     max_error: float  # largest finite ``|got - want|`` over all outputs of equal shape
     errors: tuple[str, ...]  # what differs, one sentence per output; empty if they agree
 
 
 def is_explained(want: Sequence[torch.Tensor], exact: Sequence[Exact]) -> bool:
-    """Whether the reference itself meets this module's rule at every element.
+    """Tell whether the reference itself meets this module's rule at every element.
 
     If not, rounding decides its outputs, or it draws other random numbers.
     """
@@ -214,7 +214,7 @@ class Standard:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How far one output may be from the correct one, over its flattened elements."""
+    """Distance that one output may have from the correct one, over its flattened elements."""
 
     permitted: Tolerance  # ``|got - want| <= atol + rtol * |want|`` passes
     storing: float = 0.0  # of this module's rule
@@ -227,7 +227,7 @@ class _Rule:
     cancelled: torch.Tensor | None = None  # whether the reference's value is pure rounding
 
     def of(self, part: slice) -> _Rule:
-        """The rule for some elements."""
+        """Return the rule for some elements."""
         return replace(
             self,
             exact=None if self.exact is None else self.exact[part],
@@ -237,7 +237,7 @@ class _Rule:
         )
 
     def describe(self) -> str:
-        """How an element breaks it, in words."""
+        """Say how an element breaks the rule."""
         parts = []
         if self.exact is not None:
             parts.append(f"what rounding explains ({self.storing + self.computing:.2g} relative)")
@@ -269,7 +269,7 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
 
 
 def _with_noise(rule: _Rule, want: torch.Tensor, exact: Exact | None, scale: float) -> _Rule:
-    """The rule with the elements that are pure rounding in the reference, if there are any."""
+    """Return the rule with the elements that are pure rounding in the reference, if any."""
     if exact is None or not is_inexact(want) or exact.value.shape != want.shape:
         return rule
     if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
@@ -289,7 +289,7 @@ def _capped(tolerance: Tolerance, level: float) -> Tolerance:
 
 
 def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
-    """The c of the cheapest operands that the author allows for fp32 outputs; 0 for others."""
+    """Return c of the cheapest operands that the author allows for fp32 outputs; 0 for others."""
     if dtype not in (torch.float32, torch.complex64) or tolerance is None:
         return 0.0
     if tolerance.rtol >= 1e-2:
@@ -298,7 +298,7 @@ def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
 
 
 def _computing(want: torch.Tensor, exact: Exact) -> float:
-    """The share c; infinite if the exact output is unusable."""
+    """Return the share c; infinite if the exact output is unusable."""
     if not default_tolerance(want.dtype).rtol or exact.value.shape != want.shape:
         return math.inf
     if torch.finfo(exact.value.dtype).eps >= torch.finfo(want.dtype).eps:
@@ -353,7 +353,7 @@ def _comparable(got: torch.Tensor, want: torch.Tensor) -> bool:
 
 
 def _equal(got: torch.Tensor, want: torch.Tensor) -> bool:
-    """Whether they are identical: a quick test that correct candidates often pass."""
+    """Tell whether outputs are identical: a quick test that correct candidates often pass."""
     if not got.layout is want.layout is torch.strided:
         return False
     pair = _flat(got), _flat(want)
@@ -438,7 +438,7 @@ def _add_chunk(
 
 
 def _explained(got: torch.Tensor, want: torch.Tensor, rule: _Rule, largest: float) -> torch.Tensor:
-    """Where this module's rule holds; `largest` is the dtype's largest number."""
+    """Return where this module's rule holds; `largest` is the dtype's largest number."""
     assert rule.exact is not None
     assert rule.sensitivity is not None
     exact = rule.exact.double()

@@ -29,7 +29,7 @@ class TrialCache:
         self._kept: OrderedDict[Hashable, tuple[tuple[Trial, ...], int]] = OrderedDict()
 
     def trials(self, key: Hashable, make: Callable[[], Iterator[Trial]]) -> Iterator[Trial]:
-        """The trials of a key; made one at a time, and kept if all were requested.
+        """Yield the trials of a key; made one at a time, and kept if all were requested.
 
         The key holds everything that the trials depend on.
         """

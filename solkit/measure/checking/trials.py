@@ -58,7 +58,7 @@ class Trial:
     )
 
     def standard(self, tolerance: Tolerance | None) -> Standard:
-        """The standard for outputs, with a tolerance for floating ones."""
+        """Return the standard for outputs, with a tolerance for floating ones."""
         if tolerance not in self._standards:
             leaves = tensors_of(self.workload)
             self._standards[tolerance] = Standard(
@@ -70,7 +70,7 @@ class Trial:
 
     @property
     def is_usual(self) -> bool:
-        """Whether the inputs are the file's own, at the measured shape."""
+        """True if the inputs are the file's own, at the measured shape."""
         return self.name.startswith(_USUAL)
 
     @property
@@ -80,7 +80,7 @@ class Trial:
 
     @property
     def size_bytes(self) -> int:
-        """Of its tensors."""
+        """Bytes of the trial's tensors."""
         exact = [part for out in self.exact or () for part in (out.value, out.sensitivity)]
         tensors = (*tensors_of(self.workload), *self.want, *exact)
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -125,7 +125,7 @@ class Trials:
     _too_slow: list[str] = field(default_factory=list, repr=False)  # why no other is tried
 
     def own(self) -> Iterator[Trial]:
-        """A candidate's private trials: ``inputs()`` with two seeds, and twins of the first."""
+        """Yield a candidate's private trials: ``inputs()`` with two seeds, twins of the first."""
         usual = 0
         for place in range(_SEEDS):
             name = f"{_USUAL}, seed {place}" if place else _USUAL
@@ -139,7 +139,7 @@ class Trials:
             yield from self._distributed(twin, self.seed, usual)
 
     def common(self, held_out: Sequence[Mapping[str, Value]], usual: int) -> Iterator[Trial]:
-        """The trials that candidates may share and are never timed on.
+        """Yield the trials that candidates may share and are never timed on.
 
         Args:
             held_out: shapes that the file holds out; they come before `DISTRIBUTIONS`.
@@ -154,7 +154,7 @@ class Trials:
             yield from self._distributed(distribution, self.seed + place, usual)
 
     def _note(self, workload: Workload) -> None:
-        """What these inputs have in common with those noted before, tensor by tensor."""
+        """Note what these inputs have in common with earlier ones, tensor by tensor."""
         structures = [_Structure.of(leaf) for leaf in tensors_of(workload)]
         noted = self._structures
         if len(noted) == len(structures):
@@ -166,15 +166,15 @@ class Trials:
         return self.make(shape)
 
     def on(self, name: str, seed: int, workload: Workload) -> Trial:
-        """The trial on inputs whose call has ended; the seed is that of the runs."""
+        """Return the trial on inputs whose call has ended; the seed is that of the runs."""
         return self._on(name, seed, workload, self.shape, is_over=True)
 
     def again(self, seed: int) -> Workload:
-        """The inputs of a trial of ``inputs()`` once more."""
+        """Return the inputs of a trial of ``inputs()`` once more."""
         return self._made(seed, self.shape)
 
     def mixed(self, workload: Workload, seed: int) -> Workload:
-        """A copy of a workload whose floating values moved within their tensors.
+        """Return a copy of a workload whose floating values moved within their tensors.
 
         Structures that both of the file's own inputs have stay, as in the "swapped values" trial.
         """
@@ -198,7 +198,7 @@ class Trials:
         return self._exact(Trial(name, seed, workload, want, None, (), shape), is_over)
 
     def _exact(self, trial: Trial, is_over: bool = False) -> Trial:
-        """The trial with its outputs in wide arithmetic, if the reference runs in it.
+        """Return the trial with its outputs in wide arithmetic, if the reference runs in it.
 
         `is_over`: whether the candidate has run on it, and needs no more memory.
         """
@@ -221,7 +221,7 @@ class Trials:
             return replace(trial, notes=(str(error),), is_short=is_short)
 
     def _distributed(self, distribution: Distribution, seed: int, usual: int) -> Iterator[Trial]:
-        """The trial on that distribution, if the reference allows it."""
+        """Yield the trial on that distribution, if the reference allows it."""
         name = distribution.name
         if name in self.skip or ALL_DISTRIBUTIONS in self.skip:
             return
@@ -294,7 +294,7 @@ def _context_is_lost() -> bool:
 
 
 def _is_sound(trial: Trial) -> bool:
-    """Whether these inputs, rather than the reference's rounding, decide its outputs.
+    """Tell whether these inputs, rather than the reference's rounding, decide its outputs.
 
     Without wide outputs: whether moving the inputs by at most a roundoff changes the outputs by
     less than a tenth, in the Euclidean norm.
@@ -308,7 +308,7 @@ def _is_sound(trial: Trial) -> bool:
 
 
 def _distance(output: torch.Tensor, want: torch.Tensor) -> float:
-    """Relative, over the elements that are finite in both."""
+    """Return the relative distance over the elements that are finite in both."""
     size = moved = 0.0
     pair = flat(output), flat(want)
     for part in parts(pair[1].numel()):
@@ -335,7 +335,7 @@ def _fill(
 
 
 def _scale(leaves: Sequence[torch.Tensor]) -> float:
-    """The largest finite number among floating tensors."""
+    """Return the largest finite number among floating tensors."""
     plain = [
         flat(distinct(leaf.detach()))
         for leaf in leaves
@@ -351,7 +351,7 @@ def _scale(leaves: Sequence[torch.Tensor]) -> float:
 
 @dataclass(frozen=True)
 class _Structure:
-    """What a tensor has in every draw of the inputs."""
+    """Properties of a tensor in every draw of the inputs."""
 
     zeros: torch.Tensor | None = None  # where it is zero; ``None`` if nowhere or everywhere
     mirrored: bool = False  # whether its last two dimensions hold symmetric matrices
@@ -360,7 +360,7 @@ class _Structure:
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> _Structure:
-        """Of one draw."""
+        """Return the structure of one draw."""
         if not tensor.is_floating_point() or tensor.layout is not torch.strided:
             return cls()
         plain = widened(distinct(tensor.detach()))
@@ -371,7 +371,7 @@ class _Structure:
         return cls(zeros if some else None, mirrored, _orders(plain))
 
     def shared_with(self, other: _Structure) -> _Structure:
-        """What both have: zeros in the same places, unless as few agree as by chance."""
+        """Return what both have: zeros in the same places, unless as few agree as by chance."""
         zeros = None
         if self.zeros is not None and other.zeros is not None:
             both = self.zeros & other.zeros
@@ -385,7 +385,7 @@ class _Structure:
         return _Structure(zeros, self.mirrored and other.mirrored, orders)
 
     def imposed_on(self, values: torch.Tensor) -> torch.Tensor:
-        """The values with this structure; they are overwritten where that is enough."""
+        """Return the values with this structure; they are overwritten where that is enough."""
         if self.mirrored:
             values = values.triu() + values.triu(1).mT
         for dim, descending in sorted(self.sorted_along):  # the first keeps its order in the last
@@ -428,7 +428,7 @@ def _is_fp8(tensor: torch.Tensor) -> bool:
 
 
 def _may_be_flushed(trial: Trial) -> bool:
-    """Whether zeros instead of the inputs give the same outputs, by the rule of `compare`."""
+    """Tell whether zeros instead of the inputs give the same outputs, by the rule of `compare`."""
     zeros = fresh(trial.workload)
     _fill(zeros, ZEROS)
     flushed = _reference(zeros, trial.seed)

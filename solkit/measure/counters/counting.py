@@ -22,12 +22,12 @@ from solkit.processes.host import python_path
 __all__ = ["counted", "environment", "function_name", "matched"]
 
 _MOST_LAUNCHES = 32
-"""Of one call; each is replayed about ten times."""
+"""Launches of one call; each is replayed about ten times."""
 _SEED = 0
 
 
 def counted(kernel: KernelFile, result: Result, device: Device, time_limit_s: float) -> Result:
-    """A result with each launch's counters, or with a note on why there are none.
+    """Return a result with each launch's counters, or with a note on why there are none.
 
     The result is of one shape, analysed and perhaps measured. The time limit is for waiting for the
     GPU and counting.
@@ -96,14 +96,14 @@ def environment(device: Device) -> dict[str, str]:
 
 
 def function_name(name: str) -> str:
-    """A kernel's name as in Nsight Compute: without namespace and template arguments."""
+    """Return a kernel's name as in Nsight Compute: without namespace and template arguments."""
     return name.partition("<")[0].rpartition("::")[2]
 
 
 def matched(
     kernels: Sequence[KernelAnalysis], counters: Sequence[Counters]
 ) -> tuple[KernelAnalysis, ...]:
-    """The launches, each with the counters of the first match by name and grid, in order.
+    """Return the launches, each with the counters of the first match by name and grid, in order.
 
     `kernels` has identical launches once, with their count; `counters` has each launch.
     """

@@ -1,4 +1,4 @@
-"""What still runs after a candidate returns: threads, processes, timers, hooks.
+"""Activity that outlasts a candidate's return: threads, processes, timers, hooks.
 
 The innermost frame outside the standard library counts as the starter of a thread or process.
 Python's audit events report processes, and nobody can unsubscribe them (PEP 578). Threads have such
@@ -38,7 +38,7 @@ _TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 
 
 class _Log:
-    """What the audit hook saw since the candidate was imported."""
+    """Events that the audit hook saw since the candidate was imported."""
 
     def __init__(self) -> None:
         # threads that the candidate started, and the lines that did so
@@ -82,7 +82,7 @@ class _Watch:
         self._noting = threading.local()
 
     def begin(self) -> _Log:
-        """A new log."""
+        """Return a new log."""
         if self._log is None:
             sys.addaudithook(self._audit)
             for module, name in _THREAD_STARTERS:
@@ -117,7 +117,7 @@ _watch = _Watch()
 
 
 class Background:
-    """What runs in the background at construction, to find what a candidate adds."""
+    """Background activity at construction, to find what a candidate adds."""
 
     def __init__(self) -> None:
         self._log = _watch.begin()
@@ -127,7 +127,7 @@ class Background:
         self._hooks = _hooks()
 
     def findings(self) -> Iterator[Finding]:
-        """What the candidate left running, and what it read."""
+        """Yield what the candidate left running, and what it read."""
         yield from self._thread_findings()
         yield from self._process_findings()
         for name in _timers() - self._timers:
@@ -167,7 +167,7 @@ class Background:
 
 
 def _calling_frame() -> FrameType | None:
-    """The innermost frame outside this module."""
+    """Return the innermost frame outside this module."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
@@ -175,14 +175,14 @@ def _calling_frame() -> FrameType | None:
 
 
 def _is_peek(event: str) -> bool:
-    """Whether the candidate itself asks: much of the standard library looks one frame up."""
+    """Tell whether the candidate itself asks: much of the standard library looks one frame up."""
     frame = _calling_frame()
     file = frame.f_code.co_filename if frame is not None else ""
     return event != "sys._getframe" or not is_library(file) or Path(file).name == "inspect.py"
 
 
 def _outlives(thread: threading.Thread) -> bool:
-    """Whether it is more than a finished thread that is about to end."""
+    """Tell whether a thread is more than a finished thread that is about to end."""
     frame = sys._current_frames().get(thread.ident or 0)
     owner = responsible(frame)
     if owner is None:
@@ -198,7 +198,7 @@ def _count_hidden() -> int:
 
 
 def _is_idle(thread: threading.Thread) -> bool:
-    """Whether it is an idle worker of a standard pool."""
+    """Tell whether a thread is an idle worker of a standard pool."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return False
@@ -216,7 +216,7 @@ def _children() -> Iterator[int]:
 
 
 def _read(file: Path) -> str:
-    """A file of a thread or process; empty if that is gone."""
+    """Return a file of a thread or process; empty if that is gone."""
     try:
         return file.read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -228,7 +228,7 @@ def _timers() -> set[str]:
 
 
 def _hooks() -> set[tuple[str, str]]:
-    """The hooks that Python calls on function calls: names, with what is installed."""
+    """Return the hooks that Python calls on function calls: names, with what is installed."""
     hooks: dict[str, Callable[..., Any] | str | None] = {
         "sys.settrace": sys.gettrace(),
         "sys.setprofile": sys.getprofile(),

@@ -55,7 +55,7 @@ class CheatDetector:
     def findings(
         self, returned: Any = None, inputs: Any = (), shares_memory: bool = False
     ) -> tuple[Finding, ...]:
-        """What the candidate has done so far, proofs first.
+        """Return what the candidate has done so far, proofs first.
 
         Call it after the import and after calls, before anything synchronises the whole device:
         otherwise unawaited work on other streams has ended. It waits for the current stream.

@@ -1,4 +1,4 @@
-"""Whether a candidate delegates its work to libraries when a custom kernel was requested.
+"""Detection of work left to libraries when a custom kernel was requested.
 
 Three kinds of evidence, each of which sees what another misses:
 

@@ -1,4 +1,4 @@
-"""What an inspection of a candidate found."""
+"""Findings of an inspection of a candidate."""
 
 from __future__ import annotations
 

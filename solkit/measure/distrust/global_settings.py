@@ -56,7 +56,7 @@ class Globals:
         self._overrides = _overrides()
 
     def findings(self) -> Iterator[Finding]:
-        """What was changed since; a flag proves nothing: the results it changes are checked."""
+        """Yield changed settings; a flag proves nothing: the results it changes are checked."""
         for name, now in _flags().items():
             before = self._flags[name]
             if now != before:
@@ -76,7 +76,7 @@ _function_modes: Callable[[], list[Any]] = _get_current_function_mode_stack
 
 
 def _modes() -> list[Any]:
-    """The active modes; `torch.set_default_device` is both a mode and a flag."""
+    """Return the active modes; `torch.set_default_device` is both a mode and a flag."""
     modes = [*_function_modes(), *_get_current_dispatch_mode_stack()]
     return [mode for mode in modes if not isinstance(mode, DeviceContext)]
 

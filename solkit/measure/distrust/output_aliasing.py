@@ -26,7 +26,7 @@ class Outputs:
         self._last: list[weakref.ref[torch.Tensor]] = []
 
     def findings(self, returned: Any, inputs: Any, shares_memory: bool) -> Iterator[Finding]:
-        """What is suspicious about a call's outputs; arguments as for `Guard.findings`."""
+        """Yield what is suspicious about a call's outputs; see `CheatDetector.findings`."""
         yield from self._lazy_containers(returned)
         outputs = tensors_in(returned)
         yield from _subclasses(outputs)
@@ -54,7 +54,7 @@ class Outputs:
 
 
 def tensors_in(values: Any) -> list[torch.Tensor]:
-    """The tensors in nested tuples, lists and dicts."""
+    """Return the tensors in nested tuples, lists and dicts."""
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
 
 
@@ -74,7 +74,7 @@ def _nodes(value: Any) -> Iterator[Any]:
 
 
 def _overrides(kind: type) -> bool:
-    """Whether a subclass of a container overrides how its items are read."""
+    """Tell whether a subclass of a container overrides how its items are read."""
     bases = [base for base in (tuple, list, dict) if issubclass(kind, base)]
     names = ("__iter__", "__getitem__", "values", "items")
     return any(getattr(kind, n, None) is not getattr(b, n, None) for b in bases for n in names)

@@ -35,13 +35,13 @@ def _library_roots() -> tuple[str, ...]:
 
 @functools.cache
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package, SolKit or Python's standard library."""
+    """Tell whether a file belongs to an installed package, SolKit or Python's standard library."""
     return is_standard(file) or os.path.realpath(file).startswith(_library_roots())
 
 
 @functools.cache
 def is_standard(file: str) -> bool:
-    """Whether a file belongs to Python's standard library."""
+    """Tell whether a file belongs to Python's standard library."""
     if file.startswith("<frozen "):
         return True
     path = os.path.realpath(file)
@@ -49,7 +49,7 @@ def is_standard(file: str) -> bool:
 
 
 def owner_of(value: Any) -> str | None:
-    """The file that defines a function or class; ``None`` if there is none."""
+    """Return the file that defines a function or class; ``None`` if there is none."""
     code = getattr(value, "__code__", None)
     if isinstance(code, CodeType):
         return code.co_filename
@@ -59,7 +59,7 @@ def owner_of(value: Any) -> str | None:
 
 
 def responsible(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame outside the standard library, on whose behalf the library acts."""
+    """Return the innermost frame outside the standard library, on whose behalf the library acts."""
     while frame is not None and is_standard(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

@@ -101,7 +101,7 @@ class _Place:
                     yield name
 
     def _is_as_it_was(self) -> bool:
-        """The same without a Python loop: there are thousands of names."""
+        """Tell the same without a Python loop: there are thousands of names."""
         values, functions, codes, defaults = self.columns
         return (
             _all(_map(_is, _map(self.now.get, self.names), values))
@@ -115,7 +115,7 @@ class _Place:
             yield from (name for name in self.taken & self.now.keys() if _is_code(self.now[name]))
 
     def rests_on(self, name: str) -> bool:
-        """Whether a measurement relies on this name."""
+        """Tell whether a measurement relies on this name."""
         is_comparison = self.name in ("torch", "torch.Tensor") and name.strip("_") in _COMPARISONS
         return self.is_instrument or is_comparison
 
@@ -132,7 +132,7 @@ class Identities:
         self._places = list(_places(self._modules))
 
     def findings(self) -> Iterator[Finding]:
-        """What was replaced since."""
+        """Yield what was replaced since construction."""
         for name, module in self._modules.items():
             if module is not None and sys.modules.get(name) is not module:
                 yield Finding(_TRICK, f"the module {name} was replaced in sys.modules", True)
@@ -183,7 +183,7 @@ def _places(modules: Mapping[str, ModuleType | None]) -> Iterator[_Place]:
 
 
 def _classes(name: str, module: ModuleType, seen: set[int]) -> Iterator[_Place]:
-    """The classes that a module exports, wherever in its package they are defined."""
+    """Yield the classes that a module exports, wherever in its package they are defined."""
     package = name.partition(".")[0]
     for key, value in list(vars(module).items()):
         home = getattr(value, "__module__", None) or ""
@@ -212,7 +212,7 @@ def _named(value: Any) -> str:
 
 
 def _imported(name: str) -> ModuleType | None:
-    """The module, or ``None`` if its package is not installed (triton on some systems)."""
+    """Return the module, or ``None`` if its package is not installed (triton on some systems)."""
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         return None
     return importlib.import_module(name) if _exists(name) else _attribute(name)
@@ -223,7 +223,7 @@ def _exists(name: str) -> bool:
 
 
 def _attribute(name: str) -> ModuleType | None:
-    """A module of torch's C extension: an attribute, not a file."""
+    """Return a module of torch's C extension: an attribute, not a file."""
     parent, _, last = name.rpartition(".")
     attribute = getattr(importlib.import_module(parent), last, None)
     return attribute if isinstance(attribute, ModuleType) else None

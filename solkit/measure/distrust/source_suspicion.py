@@ -93,7 +93,7 @@ _PROBLEM = {"reference", "inputs", "check", "valid", "Model", "get_inputs", "get
 
 
 def _candidates(tree: ast.Module) -> ast.Module:
-    """The source without the problem's functions and what only they use."""
+    """Return the source without the problem's functions and what only they use."""
     defined = {
         node.name: node
         for node in tree.body
@@ -150,7 +150,7 @@ class _Reader:
                 self._imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
 
     def dotted(self, node: ast.AST) -> str:
-        """The full name that an expression refers to; empty if unclear."""
+        """Return the full name that an expression refers to; empty if unclear."""
         if isinstance(node, ast.Attribute):
             owner = self.dotted(node.value)
             return f"{owner}.{node.attr}" if owner else ""
@@ -191,7 +191,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _patched_by_call(reader: _Reader, call: ast.Call) -> str:
-    """The name that ``setattr(owner, "name", ...)`` or ``patch("owner.name", ...)`` replaces."""
+    """Return what ``setattr(owner, "name", ...)`` or ``patch("owner.name", ...)`` replaces."""
     first, second = (*call.args[:2], None, None)[:2]
     if reader.dotted(call.func) == "unittest.mock.patch":
         return _text(first)

@@ -56,7 +56,7 @@ def stream_findings(inputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
 
 @functools.cache
 def _pool() -> list[torch.cuda.Stream]:
-    """The streams that torch hands out in rotation; one full rotation restores their order.
+    """Return the streams that torch hands out in rotation; one full rotation restores their order.
 
     They are made in advance: making them takes longer than short work on them.
     """
@@ -66,7 +66,7 @@ def _pool() -> list[torch.cuda.Stream]:
 
 
 def _windows(streams: Iterable[Any]) -> Iterator[_AccessPolicyWindow]:
-    """The streams' access-policy windows that keep data in L2, if supported."""
+    """Yield the streams' access-policy windows that keep data in L2, if supported."""
     cuda = ctypes.CDLL("libcuda.so.1")
     for stream in {stream.cuda_stream: stream for stream in streams}.values():
         window = _AccessPolicyWindow()

@@ -93,7 +93,7 @@ class _Worker:
         self._timer: Timer | None = None
 
     def answer(self, frame: Frame) -> Answer:
-        """The answer to a request; exceptions of user code are answers too."""
+        """Return the answer to a request; exceptions of user code are answers too."""
         header = frame.header
         try:
             return {"ok": getattr(self, header["op"])(frame, **header["given"])}
@@ -167,7 +167,7 @@ class _Worker:
         return self._look(findings)
 
     def look(self, _: Frame, guarded: bool) -> Answer:
-        """The form of the last call's outputs, and the guard's findings now."""
+        """Return the form of the last call's outputs, and the guard's findings now."""
         return self._look(self._guard.findings() if guarded else ())
 
     def fetch(

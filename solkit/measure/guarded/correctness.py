@@ -1,4 +1,4 @@
-"""Whether a candidate is correct: its outputs on many inputs, what it writes, how it works.
+"""Checks of a candidate: its outputs on many inputs, what it writes, how it works.
 
 The referee imports only the problem (and the candidate if both are in one file). It talks to the
 candidate's process through `solkit.measure.guarded.remote`.
@@ -70,7 +70,7 @@ _TWINS = frozenset(distribution.name for distribution in DISTRIBUTIONS if distri
 
 @dataclass(frozen=True)
 class Setup:
-    """What the referee provides for the examination of candidates."""
+    """Means that the referee provides for the examination of candidates."""
 
     machine: Machine  # runs the reference
     say: Say  # receives the current step
@@ -82,7 +82,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class _Taken:
-    """What is known of a call once it has ended, but whether its outputs are correct."""
+    """Facts of an ended call, except whether its outputs are correct."""
 
     which: str  # call
     got: list[torch.Tensor]  # in the referee's memory
@@ -146,7 +146,7 @@ class Checks:
             self._remote.attach(shared.trial.name, shared.packed, shared.block)
 
     def redraws(self, sets: Sequence[Shared], remotes: Sequence[Remote]) -> Redraws:
-        """The inputs of timed calls, shared with these candidates as `sets`."""
+        """Return the inputs of timed calls, shared with these candidates as `sets`."""
         self._setup.say("drawing inputs")
         usual, shape = sets[-1].trial.workload, self._request.shape
         without = usual.with_inputs((), {})
@@ -181,13 +181,13 @@ class Checks:
         return Redraws(sets, draws, remotes, taken_apart, allocated, first)
 
     def trial_of(self, redraws: Redraws, drawn: Drawn) -> Trial:
-        """The inputs of a turn once more."""
+        """Return the inputs of a turn once more."""
         with self._blaming_the_problem():
             workload = redraws.workload(drawn)
         return Trial(_TIMED, drawn.seed, workload, [], None, shape=self._request.shape)
 
     def needed(self, trials: Sequence[Trial]) -> Needed | None:
-        """What the timed inputs make compulsory; ``None`` if there is no time to measure it."""
+        """Return what the timed inputs make compulsory; ``None`` without time to measure it."""
         if impossibility.STAGE in self._request.skip or not trials:
             return None
         self._setup.say(impossibility.STAGE)
@@ -243,12 +243,12 @@ class Checks:
         return sets or [self._shared_again(usual[-1])]
 
     def _limit_s(self, share_s: float) -> float:
-        """The seconds for checks of a kind that may take `share_s` seconds."""
+        """Return the seconds for checks of a kind that may take `share_s` seconds."""
         limit_s = self._request.checks_limit_s
         return share_s if limit_s is None else min(share_s, limit_s)
 
     def _compare(self, one: _Usual, other: _Usual) -> None:
-        """What two draws of the inputs have in common."""
+        """Find what two draws of the inputs have in common."""
         drawn = [self._inputs_of(draw) for draw in (one, other)]
         self._vary, self._are_free = vary(*drawn), are_free(drawn)
         self.is_degenerate = (
@@ -256,7 +256,7 @@ class Checks:
         )
 
     def _with_outputs(self, trial: Trial) -> Trial:
-        """A trial with its correct outputs, which those that may not be judged have not yet."""
+        """Return a trial with its correct outputs; those that may not be judged lack them."""
         if trial.want:
             return trial
         assert self._trials is not None
@@ -277,7 +277,7 @@ class Checks:
             return self._trials.again(usual.seed)
 
     def _shared_again(self, usual: _Usual) -> Shared:
-        """Inputs that had to leave memory; their outputs are computed for calls that are judged."""
+        """Return inputs that had to leave memory; their outputs are computed for judged calls."""
         shape = self._request.shape
         trial = Trial(usual.name, usual.seed, self._inputs_of(usual), [], None, shape=shape)
         shared = self._share(trial, self._setup.blocks)
@@ -295,7 +295,7 @@ class Checks:
             self._bound_to = dict(shape)
 
     def _all_trials(self) -> Iterator[Trial]:
-        """Inputs, and the reference's outputs on them."""
+        """Yield inputs, and the reference's outputs on them."""
         self._setup.say("running the reference")
         with self._blaming_the_problem():
             yield from self._own_and_common_trials()
@@ -315,7 +315,7 @@ class Checks:
             raise KernelFileError(summary, path) from error
 
     def _lack_of_memory(self, summary: str) -> str:
-        """An error that says what the problem needs, what there is, and what to do."""
+        """Return an error that says what the problem needs, what there is, and what to do."""
         free, total = self._setup.machine.free_bytes(), self._setup.machine.total_bytes()
         clauses = [summary]
         if self._sizes is not None:
@@ -463,7 +463,7 @@ class Checks:
             self._heed_delegation(by_operators(operators))
 
     def check_kernels(self) -> None:
-        """The same for the kernels that ran on the GPU in timed calls."""
+        """Check the same for the kernels that ran on the GPU in timed calls."""
         if self._request.custom_kernel:
             kernels_ms = self._remote.kernels()
             if not kernels_ms:
@@ -471,7 +471,7 @@ class Checks:
             self._heed_delegation(by_kernels(kernels_ms))
 
     def _heed_delegation(self, finding: Finding | None) -> None:
-        """A proof, together with the hints from the source."""
+        """Raise a proof, together with the hints from the source."""
         if finding is not None:
             hints = [f"{finding.trick}: {finding.evidence}"]
             hints += [note for note in self.notes if note.startswith(f"{finding.trick}: ")]
@@ -502,7 +502,7 @@ class Checks:
         ]
 
     def _release_results(self) -> None:
-        """The candidate lets go of its side as soon as it gets other memory."""
+        """Free the block; the candidate lets go of its side with the next memory it gets."""
         self._result_blocks.close()
         self._results = None
 
@@ -566,7 +566,7 @@ class Checks:
             self.notes[note], self._unjudged_note = None, note
 
     def _has_judged_enough(self) -> bool:
-        """Whether a call was judged, and there is no time for another."""
+        """Tell whether a call was judged, and there is no time for another."""
         limit_s = self._limit_s(_JUDGING_SHARE * (self._remote.left_s + self._judging_s))
         return self._judged > 0 and self._judging_s > limit_s
 

@@ -43,7 +43,7 @@ __all__ = ["Examination", "examine", "protocol_used"]
 
 _SINGLE = SamplingPlan(warmup=1, minimum=8, maximum=8)
 _SINGLE_FACTOR, _SINGLE_MORE_MS = 2.0, 0.01
-"""How much longer a single call may take: it finds weights and workspaces less warm."""
+"""Allowances for a single call, which finds weights and workspaces less warm."""
 _TYPICAL = 2  # inputs of calls at the median, whose needs are measured
 _LOOKS = 6  # about how many calls of the first round have their outputs judged
 _DEGENERATE = (
@@ -84,7 +84,7 @@ def examine(request: Request, channels: Sequence[Channel], setup: Setup) -> Judg
 def protocol_used(
     request: Request, method: str, flush: str, warmup_calls: int, samples: int, timed_inputs: str
 ) -> Protocol:
-    """The record of how a request was timed."""
+    """Return the record of how a request was timed."""
     named = find(request.protocol)
     return Protocol(
         method=method,
@@ -109,7 +109,7 @@ class Examination:
         self.checks = Checks(request, remote, setup)
 
     def outcome(self) -> Judgement:
-        """The judgement of the candidate."""
+        """Return the judgement of the candidate."""
         sets = self.checks.checked()
         timed_on = sets[-1]
         launches = self.remote.launches(timed_on.trial.name, timed_on.trial.seed)
@@ -150,7 +150,7 @@ class Examination:
         return Judgement(verdict, notes, protocol, measurement, samples, needed)
 
     def _typical(self, timed: _Timed) -> list[Trial]:
-        """The inputs of calls whose times are at the median, or the next below it.
+        """Return the inputs of calls whose times are at the median, or the next below it.
 
         If calls on these inputs need longer than the median, such a call was impossible. There are
         none if the same seed gives other inputs.
@@ -164,7 +164,7 @@ class Examination:
         return [self.checks.trial_of(timed.redraws, series.begun[call]) for call in chosen]
 
     def _time(self, redraws: Redraws, plan: SamplingPlan) -> tuple[_Timed, str]:
-        """The times by the first timer that works, and how it flushes L2."""
+        """Return the times by the first timer that works, and how it flushes L2."""
         self._setup.say("timing")
         timers, flush = self._setup.machine.timers(self._protocol)
         timed, notes = by_first_that_works(timers, partial(self._time_by, redraws, plan))
@@ -197,7 +197,7 @@ class Examination:
             return own.run_reference
 
         def warm() -> None:
-            """As the candidate does: see `solkit.measure.guarded.candidate`."""
+            """Warm up as the candidate does: see `solkit.measure.guarded.candidate`."""
             if redraws.other is not None:
                 on(redraws.other)()
                 on(redraws.current)
@@ -213,7 +213,7 @@ class Examination:
         looks: float,
         protocol: TimingProtocol | None = None,
     ) -> Side:
-        """The candidate as a side that is sampled, by the request's protocol or another one.
+        """Return the candidate as a side that is sampled, by the request's protocol or another one.
 
         After each call a secret draw decides whether its outputs are kept and judged, as they are
         for the share `looks` of the calls.
@@ -281,14 +281,14 @@ class _Rows:
     setup: Setup
 
     def row(self, calls: int, behind_s: float) -> float:
-        """Each row begins with the same inputs, after the referee's own work is done."""
+        """Begin a row with the same inputs, after the referee's own work is done."""
         if self.shared.written:
             self.shared.restore()
         self.setup.machine.synchronize()
         return self._repeat(calls, behind_s, wait=True)
 
     def launch(self, calls: int, behind_s: float) -> float:
-        """The launched work is done before the next request."""
+        """Launch a row, and finish its work before the next request."""
         taken_s = self._repeat(calls, behind_s, wait=False)
         self.remote.settle()
         return taken_s
@@ -329,7 +329,7 @@ def _measurement(
 def _by_wall_clock(
     measurement: Measurement, protocol: Protocol, clock: WallClock
 ) -> tuple[Measurement, Protocol]:
-    """The same with the slope as the candidate's time."""
+    """Return the same with the slope as the candidate's time."""
     method, slope_ms = "wall clock", clock.slope_ms
     measurement = replace(measurement, median_ms=slope_ms, low_ms=slope_ms, high_ms=slope_ms)
     return replace(measurement, method=method), replace(protocol, method=method)

@@ -110,7 +110,7 @@ class Redraws:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the sets, as the candidates know them."""
+        """Names of the sets, as the candidates know them."""
         return tuple(shared.trial.name for shared in self._sets)
 
     @property
@@ -149,11 +149,11 @@ class Redraws:
         return first
 
     def workload(self, drawn: Drawn) -> Workload:
-        """The inputs of a turn once more."""
+        """Return the inputs of a turn once more."""
         return self._draws.of(drawn.source)
 
     def repeats(self) -> bool:
-        """Whether the seed of the last turn gives its inputs again; asked after all turns."""
+        """Tell, after all turns, whether the seed of the last one gives its inputs again."""
         if self._last is None:
             return False
         return self._prints_of(self.workload(self._last)) == self._prints
@@ -185,7 +185,7 @@ class Redraws:
 
 
 def _emptied(shared: Shared) -> Shared:
-    """The same without the inputs in the referee's memory."""
+    """Return the same without the inputs in the referee's memory."""
     trial = replace(shared.trial, workload=shared.trial.workload.with_inputs((), {}))
     return replace(shared, trial=trial, packed=replace(shared.packed, storages=()))
 
@@ -199,7 +199,7 @@ class ReferenceGraph:
         self._replay: Callable[[], Any] = lambda: None
 
     def on(self, shared: Shared) -> Callable[[], Any]:
-        """The replay on these inputs, which are copied to where the graph reads them.
+        """Return the replay on these inputs, which are copied to where the graph reads them.
 
         Raises:
             ActivityError: it cannot be captured.

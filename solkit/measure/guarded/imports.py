@@ -11,14 +11,14 @@ __all__ = ["Imports"]
 
 @dataclass(frozen=True)
 class Imports:
-    """What a process had imported at some moment."""
+    """Imports of a process at some moment."""
 
     path: tuple[str, ...]  # the module path
     modules: frozenset[str]  # names of the loaded modules
 
     @classmethod
     def now(cls) -> Imports:
-        """The present state."""
+        """Return the present state."""
         return cls(tuple(sys.path), frozenset(sys.modules))
 
     def restore(self) -> None:

@@ -1,4 +1,4 @@
-"""What the timed inputs make compulsory: evidence for the verdict ``impossible``."""
+"""Work that the timed inputs make compulsory: evidence for the verdict ``impossible``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def needed_on(
     tolerance: Tolerance | None,
     limit_s: float = LIMIT_S,
 ) -> Needed | None:
-    """The least that any of these inputs makes compulsory.
+    """Return the least that any of these inputs makes compulsory.
 
     Timed calls take the inputs in turns, so their median time is bounded by the least need.
 

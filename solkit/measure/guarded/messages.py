@@ -129,7 +129,7 @@ def encode(message: Message) -> str:
 
 
 def decode(kind: type[T], line: str) -> T:
-    """The message of that kind in a line of JSON.
+    """Return the message of that kind in a line of JSON.
 
     Raises:
         ValueError: it is not JSON, or not of that kind.

@@ -14,7 +14,7 @@ __all__ = ["digest_of", "problem_of"]
 
 
 def problem_of(request: Request) -> LoadedKernel:
-    """The problem, without a candidate from another file."""
+    """Return the problem, without a candidate from another file."""
     if request.reference is None:
         return _without_candidate(load(request.path))
     try:
@@ -24,7 +24,7 @@ def problem_of(request: Request) -> LoadedKernel:
 
 
 def digest_of(request: Request) -> str:
-    """A digest of the problem's file; of a folder, of its files' sizes and times of change."""
+    """Return a digest of the problem's file, or of the sizes and times of a folder's files."""
     path = Path(request.reference or request.path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())

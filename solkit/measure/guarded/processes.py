@@ -84,7 +84,7 @@ class Processes:
             server.load()
 
     def started(self, count: int, paths: Sequence[str]) -> tuple[Channel, tuple[Child, ...]]:
-        """The channel to the referee, and `count` candidates' processes; starts missing ones.
+        """Return the channel to the referee and `count` candidates' processes; start missing ones.
 
         All are forked at once, so they create their CUDA contexts in parallel. A sandbox must show
         `paths`: the candidates' files and the problem's.
@@ -111,7 +111,7 @@ class Processes:
         return self.candidates.pop(place).end(grace_s)
 
     def candidate_ended(self, place: int) -> str:
-        """How a candidate's process ended by itself, in words."""
+        """Say how a candidate's process ended by itself."""
         return ending(self.replace_candidate(place, _DEAD_S))
 
     @property
@@ -145,7 +145,7 @@ class Processes:
             self._lock.close()
 
     def _control_of_referee(self) -> Channel:
-        """The channel to the referee, which is started if it is missing, dead or worn out."""
+        """Return the channel to the referee; start it if it is missing, dead or worn out."""
         referee = None if self._judged >= _MOST_JUDGED else self.referee
         if referee is not None and self._control is not None and referee.is_alive:
             return self._control
@@ -178,7 +178,7 @@ class Processes:
         referees.close()
 
     def _child(self, function: str, descriptor: int) -> Child:
-        """A new process, with this process's module path."""
+        """Return a new process, with this process's module path."""
         order = "PCI_BUS_ID"  # as NVML counts
         visible = {"CUDA_DEVICE_ORDER": order, "CUDA_VISIBLE_DEVICES": self._gpu}
         env, sandbox = {**os.environ, **_ENVIRONMENT, **visible}, self._sandboxes.get(function)

@@ -107,7 +107,7 @@ class _Referee:
     def _answer_with(
         self, requests: Sequence[Request], run: _Run, blocks: contextlib.ExitStack
     ) -> dict[str, Any]:
-        """The answer, and the places of the processes that the session must end.
+        """Return the answer, and the places of the processes that the session must end.
 
         The other processes forget their candidates, before the shared memory is closed.
         """

@@ -58,13 +58,13 @@ class Form:
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Bytes of the output."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the candidate's process reports after calls."""
+    """Report of the candidate's process after calls."""
 
     outputs: tuple[Form, ...]  # of the last call
     findings: tuple[Finding, ...]  # the guard's
@@ -123,13 +123,13 @@ class Remote:
         return self._ask("run", "running the candidate", _look, name=name, seed=seed, **arguments)
 
     def look(self, guarded: bool = False) -> Look:
-        """The state after the last call."""
+        """Return the state after the last call."""
         return self._ask("look", "looking at the candidate", _look, guarded=guarded)
 
     def fetch(
         self, block: Block, forms: Sequence[Form], is_new: bool, stays: bool = True
     ) -> list[torch.Tensor]:
-        """The last call's outputs, in memory out of the candidate's reach.
+        """Return the last call's outputs, in memory out of the candidate's reach.
 
         The candidate writes them to the block, which is overwritten before, may be new to it, and
         stays for further calls or not.
@@ -199,7 +199,7 @@ class Remote:
         files: tuple[bytes, Sequence[int]] = (b"", ()),
         **arguments: Any,
     ) -> T:
-        """The answer to a request, as `read` makes it; `files` are its payload and descriptors."""
+        """Return an answer, read by `read`; `files` are its payload and descriptors."""
         self._say(doing)
         message = {"op": op, "doing": doing, "given": arguments}
         try:

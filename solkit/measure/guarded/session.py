@@ -221,7 +221,7 @@ class Session:
         paths: Sequence[str],
         comparison: ComparisonRequest | None = None,
     ) -> tuple[str, Wait]:
-        """The referee's answer to a request, or to a comparison of several, and the wait for it.
+        """Return the referee's answer to a request, or to a comparison, and the wait for it.
 
         If the reference breaks the referee's CUDA context on a trial, new processes skip the trial.
         All of them share the time limit, and so does starting new ones; after half of it no
@@ -251,7 +251,7 @@ class Session:
     def _asked(
         self, message: Mapping[str, Any], paths: Sequence[str], requests: Sequence[Request]
     ) -> tuple[str, Wait]:
-        """The answer to a message about these requests, and the wait for it."""
+        """Return the answer to a message about these requests, and the wait for it."""
         try:
             control, candidates = self._processes.started(len(requests), paths)
             for candidate in candidates:
@@ -272,7 +272,7 @@ class Session:
 
 
 def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
-    """The outcome of a timed candidate, with the effect of other users of the GPU."""
+    """Return the outcome of a timed candidate, with the effect of other users of the GPU."""
     if company is None or outcome.measurement is None:
         return outcome
     unstable = bool(company.evidence) and outcome.verdict is Verdict.CORRECT
@@ -285,7 +285,7 @@ def _among_others(outcome: Judgement, company: Company | None) -> Judgement:
 
 
 def _compared_among_others(outcome: JudgedTurns, company: Company | None) -> JudgedTurns:
-    """The same for times that were measured in turns."""
+    """Return the same for times that were measured in turns."""
     if company is None:
         return outcome
     evidence, notes = company.evidence, company.notes
@@ -310,7 +310,7 @@ def measure(
 
 
 def is_available() -> bool:
-    """Whether there is a GPU to measure on: NVML sees one, and the environment does not hide it."""
+    """Tell whether there is a GPU to measure on: NVML sees it, the environment does not hide it."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
     try:
@@ -321,12 +321,12 @@ def is_available() -> bool:
 
 
 def _drawn() -> int:
-    """A seed that no candidate can predict."""
+    """Return a seed that no candidate can predict."""
     return secrets.randbelow(1 << 31)
 
 
 def _visible(inherited: str | None, index: int) -> str:
-    """The only GPU that the processes see."""
+    """Return the only GPU that the processes see."""
     if inherited is None:
         return str(index)
     listed = [name.strip() for name in inherited.split(",") if name.strip()]

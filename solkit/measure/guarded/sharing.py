@@ -47,7 +47,7 @@ class Block(abc.ABC):
         read(self.at(0, self.size))
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor lies in the block."""
+        """Tell whether a tensor lies in the block."""
         if not self.size or tensor.layout is not torch.strided or not tensor.numel():
             return False
         first = self.at(0, 1).data_ptr()
@@ -55,7 +55,7 @@ class Block(abc.ABC):
 
     @abc.abstractmethod
     def ticket(self) -> tuple[dict[str, Any], tuple[int, ...]]:
-        """What `attach` needs in the other process: a message, and descriptors to send along."""
+        """Return what `attach` needs elsewhere: a message, and descriptors to send along."""
 
     @abc.abstractmethod
     def settle(self) -> None:
@@ -72,7 +72,7 @@ def read(memory: torch.Tensor) -> None:
 
 
 def allocate(size: int, device: str) -> Block:
-    """A block on a device, with undefined bytes.
+    """Return a block on a device, with undefined bytes.
 
     Raises:
         torch.OutOfMemoryError: it does not fit.
@@ -83,7 +83,7 @@ def allocate(size: int, device: str) -> Block:
 
 
 def attach(ticket: dict[str, Any], descriptors: Sequence[int]) -> Block:
-    """The block that another process allocated."""
+    """Return the block that another process allocated."""
     size = int(ticket["size"])
     if ticket["kind"] == "host":
         (descriptor,) = descriptors
@@ -184,12 +184,12 @@ class Packed:
                 yield number
 
     def dumps(self) -> bytes:
-        """What `loads` needs in the other process."""
+        """Return what `loads` needs in the other process."""
         return pickle.dumps((self.pickled, self.places))
 
     @classmethod
     def loads(cls, data: bytes) -> Packed:
-        """A value that another, trusted process packed."""
+        """Return a value that another, trusted process packed."""
         return cls(*pickle.loads(data))
 
 
@@ -213,14 +213,14 @@ def unpack(packed: Packed, block: Block) -> Any:
 
 
 def offsets_of(sizes: Sequence[int]) -> tuple[list[int], int]:
-    """The offsets of blocks of these sizes, laid out one after the other, and the total size."""
+    """Return the offsets of blocks of these sizes, laid out in a row, and the total size."""
     steps = [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]
     *offsets, end = itertools.accumulate(steps, initial=0)
     return offsets, end
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The values of a tensor of any layout, as a strided tensor."""
+    """Return the values of a tensor of any layout, as a strided tensor."""
     dense = tensor.detach()
     if dense.layout is not torch.strided:
         dense = dense.to_dense()

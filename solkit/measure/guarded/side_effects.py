@@ -1,4 +1,4 @@
-"""What a reference does besides computing its outputs."""
+"""Effects of a reference besides its outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Effects", "effects_of", "packed"]
 
 @dataclass(frozen=True)
 class Effects:
-    """What a reference does besides computing its outputs."""
+    """Effects of a reference besides its outputs."""
 
     # numbers of the inputs' storages that it writes to, or declares as written
     written: frozenset[int]
@@ -58,12 +58,12 @@ def effects_of(trial: Trial, machine: Machine) -> Effects:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often torch has written to it, by its own count; 0 for a tensor without a count."""
+    """Return how often torch has written to a tensor, by its own count; 0 without a count."""
     return 0 if tensor.is_inference() else tensor._version
 
 
 def packed(workload: Workload, device: str) -> Packed:
-    """Inputs, taken apart to be shared.
+    """Return inputs, taken apart to be shared.
 
     Raises:
         UnsupportedError: they cannot be.

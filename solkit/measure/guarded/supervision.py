@@ -56,7 +56,7 @@ class Wait:
         self._neighbours = None if uuid is None else Neighbours(uuid)
 
     def answer(self) -> str:
-        """The referee's outcome.
+        """Return the referee's outcome.
 
         Raises:
             LostError: a candidate's process ended, or the referee does not respond.
@@ -85,7 +85,7 @@ class Wait:
             _log.debug("%s", self._stage)
 
     def printed(self, place: int) -> list[str]:
-        """The last lines that a candidate printed."""
+        """Return the last lines that a candidate printed."""
         return self.candidates[place].printed()[-QUOTED_LINES:]
 
     @property
