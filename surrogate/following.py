@@ -310,6 +310,15 @@ class _Follower:
             return literal(node.value)
         if isinstance(node, ast.Name):
             return variables.get(node.id, self._constants.get(node.id, UNKNOWN))
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return Value(items=tuple(self.value(element, variables) for element in node.elts))
+        if isinstance(node, ast.Attribute):
+            operand = self.value(node.value, variables)
+            return transposed(operand) if node.attr == "T" and operand.sizes else UNKNOWN
+        return self._operation(node, variables)
+
+    def _operation(self, node: ast.expr, variables: dict[str, Value]) -> Value:
+        """Return the value of a node with operands; unknown for other kinds of nodes."""
         if isinstance(node, ast.BinOp):
             lhs, rhs = self.value(node.left, variables), self.value(node.right, variables)
             return self._binary(node.op, lhs, rhs)
@@ -319,17 +328,12 @@ class _Follower:
             return self._compare(node, variables)
         if isinstance(node, ast.Subscript):
             return self._subscript(node, variables)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return Value(items=tuple(self.value(element, variables) for element in node.elts))
         if isinstance(node, ast.UnaryOp):
             return self._unary(node, variables)
         if isinstance(node, ast.BoolOp):
             return self._bool(node, variables)
         if isinstance(node, ast.IfExp):
             return self._either(node, variables)
-        if isinstance(node, ast.Attribute):
-            operand = self.value(node.value, variables)
-            return transposed(operand) if node.attr == "T" and operand.sizes else UNKNOWN
         return UNKNOWN
 
     def _binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:

@@ -50,6 +50,9 @@ from solkit.analysis.cuda.walk import Returned
 __all__ = ["Expressions"]
 
 
+_UNSEEN: Any = object()
+"""The result of a call of a function that nothing is known of."""
+
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"})
 
 
@@ -308,10 +311,29 @@ class Expressions(Launching):
             return self.runtime_launch(name, args, at)
         if name in VECTORS:
             return args if listed else vector_of(args)
-        if name in INTEGERS | FLOATS and len(args) == 1:
-            return converted(args[0], {name})
         if name == "get" and path[0] == "std":
             return element_of(args[0], self.within(template).expression())
+        result = self.library_call(path, args, held, at)
+        if result is _UNSEEN:
+            if path[0] != "std" and not listed:
+                self.unseen("::".join(path), args, at)
+            return UNKNOWN
+        return result
+
+    def library_call(
+        self, path: Sequence[str], args: Sequence[Any], held: Sequence[Token], at: Token
+    ) -> Any:
+        """Return the result of a library's function; `_UNSEEN` if none is known by that name.
+
+        Args:
+            path: its name, with namespaces.
+            args: as evaluated.
+            held: their tokens.
+            at: the token that names it.
+        """
+        name = path[-1]
+        if name in INTEGERS | FLOATS and len(args) == 1:
+            return converted(args[0], {name})
         if name == "TensorOptions":
             return dict(args[0]) if args and isinstance(args[0], dict) else {}
         if path[0] in ("torch", "at") and name in ("dtype", "device"):
@@ -324,9 +346,7 @@ class Expressions(Launching):
             return guarded(MATH[name], args)
         if name.startswith("cuda") and len(path) == 1:
             return self.runtime(name, args, held, at)
-        if path[0] != "std" and not listed:
-            self.unseen("::".join(path), args, at)
-        return UNKNOWN
+        return _UNSEEN
 
     def closed(self) -> Sequence[Token]:
         """The tokens between the bracket here and its partner, which stay ahead."""

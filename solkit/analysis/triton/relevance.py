@@ -278,7 +278,24 @@ def _steering(operation: Operation) -> Iterator[str]:
 
 
 def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
-    """(value, what it is computed from), also through regions."""
+    """Yield (value, the values that it is computed from), also through regions."""
+    if operation.name in ("scf.for", "scf.if", "scf.while", "ttg.warp_specialize"):
+        yield from _region_sources(operation)
+    elif operation.name in LOADS:  # its result if the mask is off
+        other = other_of(operation)
+        yield operation.results[0], [other] if other else []
+    elif operation.name == "ttg.local_load":  # its token orders it
+        yield operation.results[0], operation.operands[:1]
+    elif operation.name == "ttg.local_alloc":  # `_feeds` knows what it holds
+        yield operation.results[0], []
+    elif operation.name == "tt.atomic_rmw":  # of a counter, what each adds
+        yield from ((result, operation.operands[1:2]) for result in operation.results)
+    elif operation.name not in ACCESSES:
+        yield from ((result, operation.operands) for result in operation.results)
+
+
+def _region_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the same for an operation with regions: what enters them, and what they yield."""
     if operation.name == "scf.for":
         loop, body = operation.loop, operation.blocks[0]
         last = body.operations[-1].operands if body.operations else ()
@@ -293,20 +310,9 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
             yield from ((r, [y]) for r, y in zip(operation.results, yielded, strict=False))
     elif operation.name == "scf.while":
         yield from _while_sources(operation)
-    elif operation.name == "ttg.warp_specialize":
+    else:
         for block in operation.blocks:
             yield from ((a, [o]) for a, o in zip(block.arguments, operation.operands, strict=False))
-    elif operation.name in LOADS:  # its result if the mask is off
-        other = other_of(operation)
-        yield operation.results[0], [other] if other else []
-    elif operation.name == "ttg.local_load":  # its token orders it
-        yield operation.results[0], operation.operands[:1]
-    elif operation.name == "ttg.local_alloc":  # `_feeds` knows what it holds
-        yield operation.results[0], []
-    elif operation.name == "tt.atomic_rmw":  # of a counter, what each adds
-        yield from ((result, operation.operands[1:2]) for result in operation.results)
-    elif operation.name not in ACCESSES:
-        yield from ((result, operation.operands) for result in operation.results)
 
 
 def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:

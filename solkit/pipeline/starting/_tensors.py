@@ -140,11 +140,7 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
                 groups.join(dim, local)
         elif isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.Eq, ast.NotEq)):
             _join_compared(groups, part.left, part.comparators[0], tensors)
-    if first := next(iter(tensors.values()), None):
-        for other in tensors.values():
-            if other.is_like_first:
-                for i in range(other.rank):
-                    groups.join((other.name, i), (first.name, i))
+    _join_like_first(groups, tensors)
     for item in list(groups.parent):
         if isinstance(item, str) and item not in tensors and item not in _RESERVED:
             names.setdefault(groups.root(item), item)
@@ -152,6 +148,14 @@ def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
         if isinstance(item, str) and item not in tensors and item not in _RESERVED:
             names[item] = item
     return _numbered(groups, names, tensors)
+
+
+def _join_like_first(groups: _Groups, tensors: Mapping[str, Tensor]) -> None:
+    first = next(iter(tensors.values()), None)
+    for other in tensors.values():
+        if first is not None and other.is_like_first:
+            for i in range(other.rank):
+                groups.join((other.name, i), (first.name, i))
 
 
 def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, Tensor]) -> Sizes:

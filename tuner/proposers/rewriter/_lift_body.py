@@ -227,6 +227,13 @@ class _Body:
                 return f"{code(left.node)} {sign} {self._sum(right)}"
             if not right.kind.lifted and sign == "+":
                 return f"{code(right.node)} + {self._sum(left)}"
+        reduced = self._reduced_extreme(value)
+        if reduced is None:
+            raise CannotLiftError(f"{target} = {code(value)}")
+        return reduced
+
+    def _reduced_extreme(self, value: cst.BaseExpression) -> str | None:
+        """Return the next value of a carried maximum or minimum; ``None`` for other values."""
         name = called(value)
         for word, fill in (("max", "-"), ("min", "")):
             if name in (word, f"tl.{word}imum"):
@@ -240,7 +247,7 @@ class _Body:
                 if not parts[0].kind.lifted:
                     inner = self._masked(parts[1], f'float("{fill}inf")')
                     return f"tl.{word}imum({code(parts[0].node)}, tl.{word}({inner}, axis=0))"
-        raise CannotLiftError(f"{target} = {code(value)}")
+        return None
 
     def _is_carried_over(self, node: cst.BaseExpression, target: str) -> bool:
         """Tell whether a trip takes a value as it is, or rescaled to another maximum."""
