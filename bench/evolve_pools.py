@@ -41,12 +41,12 @@ from solkit.core import (
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.roofline.devices import find
-from solkit.surrogate.evaluation.runs import Asked, forecasts
+from solkit.surrogate.evaluation.runs import EvaluationRequest, forecasts
 from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.breeding import Breeding, Found, Ranking
+from solkit.tuner.evolution.breeding import EvolutionSearch, Found, Ranking
 
 WITHIN = 1.05
 LEAST_KERNELS, LEAST_POINTS = 4, 24
@@ -141,7 +141,7 @@ def needed(pool: Pool, order: Order, seed: int) -> int:
     enough = WITHIN * pool.best_ms
     reached: list[int] = []
 
-    class Watched(Breeding):
+    class Watched(EvolutionSearch):
         def _measure(self, point: Point) -> None:
             super()._measure(point)
             best_ms = self.archive.best.time_ms
@@ -175,7 +175,7 @@ def forecast(table: Table, path: str | None) -> Forecasts:
     if path is not None and Path(path).exists():
         kept = np.load(path)
         return Forecasts(*(kept[name] for name in ("time", "low", "high", "size", "abstains")))
-    asked = Asked(["families"], baselines=False)
+    asked = EvaluationRequest(["families"], baselines=False)
     found = forecasts(table, asked, lambda told: print(told, file=sys.stderr))[""]["families"]
     if path is not None:
         parts = (found.time_ms, found.low_ms, found.high_ms, found.size, found.abstains)

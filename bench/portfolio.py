@@ -28,7 +28,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.pipeline.tuning_context import Ground, recorded_ground
 from solkit.tuner.driver import drive, first_open
 from solkit.tuner.portfolio import PortfolioSettings, portfolio, round_robin
-from solkit.tuner.task import Task
+from solkit.tuner.task import TuningProblem
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def weighed(
     return cells
 
 
-def saved(tasks: Sequence[Task], cells: Sequence[Cell]) -> float:
+def saved(tasks: Sequence[TuningProblem], cells: Sequence[Cell]) -> float:
     """The share of the saving that was found, by each configuration's first recorded time."""
     won = possible = 0.0
     for task, cell in zip(tasks, cells, strict=True):
@@ -83,10 +83,10 @@ def saved(tasks: Sequence[Task], cells: Sequence[Cell]) -> float:
     return won / possible
 
 
-Policy = Callable[[RecordedBench, Sequence[Task], float], object]
+Policy = Callable[[RecordedBench, Sequence[TuningProblem], float], object]
 
 
-def equal_shares(bench: RecordedBench, tasks: Sequence[Task], budget_s: float) -> None:
+def equal_shares(bench: RecordedBench, tasks: Sequence[TuningProblem], budget_s: float) -> None:
     for task in tasks:
         drive(bench, [task], budget_s / len(tasks))
 

@@ -56,7 +56,7 @@ from solkit.pipeline.target import target
 from solkit.pipeline.tuning_context import live_ground
 from solkit.report.tuning import as_json
 from solkit.tuner.driver import drive
-from solkit.tuner.task import Task, TaskSettings
+from solkit.tuner.task import TaskSettings, TuningProblem
 
 HERE = Path(__file__).parent
 ZOO = "datasets/zoo"
@@ -239,17 +239,17 @@ def tune(path, shape, options):
 @contextlib.contextmanager
 def watching(watch):
     """Note what tasks are told meanwhile."""
-    kept = Task.tell
+    kept = TuningProblem.tell
 
     def tell(task, configuration, outcome, gpu_s=0.0):
         kept(task, configuration, outcome, gpu_s)
         watch.heard(task, configuration, outcome, gpu_s)
 
-    Task.tell = tell
+    TuningProblem.tell = tell
     try:
         yield
     finally:
-        Task.tell = kept
+        TuningProblem.tell = kept
 
 
 @contextlib.contextmanager
@@ -258,7 +258,7 @@ def swept(ground, options):
     points = list(ground.space.shuffled(options.seed))[: options.random or None]
     watch = Watch()
     with opened(options) as bench:
-        task = Task("sweep", ground.default, ground.space, settings=WHOLE,
+        task = TuningProblem("sweep", ground.default, ground.space, settings=WHOLE,
                     search=Asked(InOrder(points)))  # fmt: skip
         drive(bench, [task], 1e9, heard=watch.heard)
         waited_s = bench.waited_s
@@ -284,7 +284,7 @@ def by_tpe(ground, wall_s, options):
     watch = Watch()
     with opened(options) as bench:
         asks = Asked(Sampled.tpe(ground.space, None, options.seed), wall_s)
-        task = Task("tpe", ground.default, ground.space, settings=WHOLE, search=asks)
+        task = TuningProblem("tpe", ground.default, ground.space, settings=WHOLE, search=asks)
         drive(bench, [task], 1e9, heard=watch.heard)
     return watch.course
 

@@ -1,7 +1,7 @@
 """Learning on the job: what a few measured times say about the candidates beside them.
 
 A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
-what they share, as `solkit.surrogate.doubt.Scatter` measured it on families that the trees did not
+what they share, as `solkit.surrogate.doubt.VarianceComponents` measured it on families that the trees did not
 know, in units of the errors that were expected::
 
     k(a, b) = everywhere [same GPU and compiler] + alike [same family]
@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solkit.surrogate.doubt import Scatter
+from solkit.surrogate.doubt import VarianceComponents
 from solkit.surrogate.features import Array
 from solkit.surrogate.gaussian_process import GaussianProcess
 from solkit.surrogate.table import Table
 
-__all__ = ["MOST", "Known", "Memory"]
+__all__ = ["MOST", "ObservedResiduals", "ResidualGP"]
 
 MOST = 1500
 """Points that are kept: the latest ones. Solving for as many takes half a second."""
@@ -48,7 +48,7 @@ _SHARED = ("family", "kernel_id", "problem_id")
 
 
 @dataclass(frozen=True)
-class Known:
+class ObservedResiduals:
     """Rows, as far as their likeness is concerned.
 
     Attributes:
@@ -60,27 +60,29 @@ class Known:
     leaves: Array
 
     @staticmethod
-    def of(table: Table, leaves: Array) -> Known:
+    def of(table: Table, leaves: Array) -> ObservedResiduals:
         """Of the rows of a table."""
         names = (*_SHARED, "device", "triton_version")
-        return Known({name: table.about[name].astype(str) for name in names}, leaves)
+        return ObservedResiduals({name: table.about[name].astype(str) for name in names}, leaves)
 
     def __len__(self) -> int:
         return len(self.leaves)
 
-    def __getitem__(self, rows: Array | slice) -> Known:
+    def __getitem__(self, rows: Array | slice) -> ObservedResiduals:
         """Some of the rows."""
-        return Known({name: each[rows] for name, each in self.about.items()}, self.leaves[rows])
+        return ObservedResiduals(
+            {name: each[rows] for name, each in self.about.items()}, self.leaves[rows]
+        )
 
-    def __add__(self, other: Known) -> Known:
+    def __add__(self, other: ObservedResiduals) -> ObservedResiduals:
         about = {
             name: np.concatenate([each, other.about[name]]) for name, each in self.about.items()
         }
-        return Known(about, np.concatenate([self.leaves, other.leaves]))
+        return ObservedResiduals(about, np.concatenate([self.leaves, other.leaves]))
 
 
 @dataclass(frozen=True)
-class Memory:
+class ResidualGP:
     """Measured points, and what they say about others.
 
     Attributes:
@@ -91,8 +93,8 @@ class Memory:
         noise: variance of the residuals, (points,).
     """
 
-    scatter: Scatter
-    known: Known
+    scatter: VarianceComponents
+    known: ObservedResiduals
     residual: Array
     size: Array
     noise: Array
@@ -106,12 +108,12 @@ class Memory:
 
     @staticmethod
     def of(
-        scatter: Scatter,
-        known: Known,
+        scatter: VarianceComponents,
+        known: ObservedResiduals,
         residual_log2: Array,
         size: Array,
         stale: Array | float = 0.0,
-    ) -> Memory:
+    ) -> ResidualGP:
         """Remember points; of more than `MOST` the last.
 
         Args:
@@ -124,13 +126,13 @@ class Memory:
         noise = np.broadcast_to(_NOISE_LOG2**2 + np.square(stale), len(size))
         residual = np.clip(residual_log2, -_MOST_LOG2, _MOST_LOG2)
         last = slice(-MOST, None)
-        return Memory(scatter, known[last], residual[last], size[last], noise[last])
+        return ResidualGP(scatter, known[last], residual[last], size[last], noise[last])
 
-    def holds(self, asked: Known) -> Array:
+    def holds(self, asked: ObservedResiduals) -> Array:
         """Whether a point of its family was measured, (rows,)."""
         return np.isin(asked.about["family"], self.known.about["family"])
 
-    def and_(self, other: Memory) -> Memory:
+    def and_(self, other: ResidualGP) -> ResidualGP:
         """Both memories' points; those of `other` are the newer ones."""
         last = slice(-MOST, None)
         pairs = (
@@ -139,9 +141,9 @@ class Memory:
             (self.noise, other.noise),
         )
         joined = (np.concatenate(pair)[last] for pair in pairs)
-        return Memory(self.scatter, (self.known + other.known)[last], *joined)
+        return ResidualGP(self.scatter, (self.known + other.known)[last], *joined)
 
-    def recall(self, asked: Known, size: Array) -> tuple[Array, Array]:
+    def recall(self, asked: ObservedResiduals, size: Array) -> tuple[Array, Array]:
         """What the points say about rows.
 
         Args:
@@ -160,13 +162,13 @@ class Memory:
         narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._wider(asked)
         return mean, np.maximum(narrower, _LEAST_NARROWING)
 
-    def _wider(self, asked: Known) -> Array:
+    def _wider(self, asked: ObservedResiduals) -> Array:
         """How much larger errors are than expected, by the points of the same family, (rows,)."""
         like = asked.about["family"][:, None] == self.known.about["family"][None, :]
         doubt = _DOUBTED + like @ self._surprises
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
-    def _likeness(self, rows: Known, size: Array) -> Array:
+    def _likeness(self, rows: ObservedResiduals, size: Array) -> Array:
         """The covariance of rows with the points, (rows, points)."""
 
         def same(name: str) -> Array:

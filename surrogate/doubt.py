@@ -13,7 +13,15 @@ import numpy as np
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["Doubt", "Reach", "Scatter", "cells_of", "fit_doubt", "reach_of", "scatter_of"]
+__all__ = [
+    "CandidateBudget",
+    "OODDetector",
+    "VarianceComponents",
+    "cells_of",
+    "fit_doubt",
+    "reach_of",
+    "scatter_of",
+]
 
 _ABSTAINING = 0.01
 """Share of unknown families' rows where the largest errors are expected. Where some candidates of a
@@ -28,7 +36,7 @@ _LEAST_POOL = 8
 
 
 @dataclass(frozen=True)
-class Doubt:
+class OODDetector:
     """Limits of abstention: large errors are expected, or the features are unlike any known.
 
     Attributes:
@@ -49,7 +57,7 @@ class Doubt:
         )
 
 
-def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[Doubt, Array]:
+def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[OODDetector, Array]:
     """Learn where to abstain.
 
     Args:
@@ -66,7 +74,7 @@ def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[Doubt, Array]:
         if train.any():
             outside[test] = _outside(values[test], *_ranges(values[train]))
     limits = float(np.quantile(size, 1 - _ABSTAINING)), float(np.quantile(outside, _NOVEL))
-    doubt = Doubt(limits[0], *_ranges(values), limits[1])
+    doubt = OODDetector(limits[0], *_ranges(values), limits[1])
     return doubt, np.asarray((size > limits[0]) | (outside > limits[1]))
 
 
@@ -86,7 +94,7 @@ def _outside(values: Array, low: Array, high: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Reach:
+class CandidateBudget:
     """Distance above the lowest forecast at which a good candidate's own forecast may lie.
 
     Attributes:
@@ -109,8 +117,8 @@ class Reach:
         return int((log_ms <= limit).sum())
 
 
-def reach_of(table: Table, log_ms: Array, size: Array) -> Reach:
-    """Learn `Reach` from the kernels and shapes of a table: the score is conformal over these.
+def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
+    """Learn `CandidateBudget` from the kernels and shapes of a table: the score is conformal over these.
 
     Args:
         table: with the true times.
@@ -125,9 +133,9 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> Reach:
         above = log_ms[rows][good].min() - log_ms[rows].min()
         scores.append(above / float(np.median(size[rows])))
     if not scores:
-        return Reach(np.inf)
+        return CandidateBudget(np.inf)
     place = min(np.ceil(_CONFIDENCE * (len(scores) + 1)) / len(scores), 1.0)
-    return Reach(float(np.quantile(scores, place)))
+    return CandidateBudget(float(np.quantile(scores, place)))
 
 
 def cells_of(table: Table) -> list[Array]:
@@ -144,7 +152,7 @@ _CELL = ("kernel_id", "problem_id", "device")
 
 
 @dataclass(frozen=True)
-class Scatter:
+class VarianceComponents:
     """Shares of the residuals' variance of rows that have something in common.
 
     All in units of the squared error that was expected.
@@ -162,7 +170,7 @@ class Scatter:
     rest: float
 
 
-def scatter_of(table: Table, residual: Array, size: Array) -> Scatter:
+def scatter_of(table: Table, residual: Array, size: Array) -> VarianceComponents:
     """Variance components of residuals, from means of nested groups.
 
     Args:
@@ -174,7 +182,9 @@ def scatter_of(table: Table, residual: Array, size: Array) -> Scatter:
     within = [_within(scaled, _keys(table, names)) for names in _NESTED]
     total = float(np.mean(scaled**2))
     family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
-    return Scatter(max(family, 0.01), max(kernel, 0.01), max(cell, 0.01), max(within[2], 0.05))
+    return VarianceComponents(
+        max(family, 0.01), max(kernel, 0.01), max(cell, 0.01), max(within[2], 0.05)
+    )
 
 
 _NESTED = (

@@ -31,9 +31,9 @@ import numpy as np
 from solkit.core import Depth, Device
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate import shipped
-from solkit.surrogate.adaptation import Known, Memory
+from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
-from solkit.surrogate.doubt import Doubt, Reach, Scatter
+from solkit.surrogate.doubt import CandidateBudget, OODDetector, VarianceComponents
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,
@@ -62,7 +62,7 @@ from solkit.surrogate.trees import (
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor
 
-__all__ = ["SCHEMA", "Push", "Stacked", "Surrogate", "together"]
+__all__ = ["SCHEMA", "Contribution", "Stacked", "Surrogate", "together"]
 
 SCHEMA = "solkit.surrogate/2"
 _TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
@@ -74,7 +74,7 @@ _ZEROED = ("base_weights", "loss_changes")
 
 
 @dataclass(frozen=True)
-class Push:
+class Contribution:
     """Effect of one feature on a forecast.
 
     Attributes:
@@ -130,7 +130,7 @@ class Surrogate:
     """
 
     card: Mapping[str, Any]
-    memories: Mapping[Depth, Memory] = field(default_factory=dict)
+    memories: Mapping[Depth, ResidualGP] = field(default_factory=dict)
     _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
     _costs: Callable[[Depth], CostModel] = field(repr=False, default=lambda _: CostModel({}))
     _stacked: Callable[[Depth], Stacked | None] = field(repr=False, default=lambda _: None)
@@ -184,7 +184,7 @@ class Surrogate:
         narrower: Array | float = 1.0
         familiar = trees.familiar(table)
         if (memory := self.memories.get(depth)) is not None:
-            queried = Known.of(table, trees.members[0].leaves(values))
+            queried = ObservedResiduals.of(table, trees.members[0].leaves(values))
             shift, narrower = memory.recall(queried, trees.size(values, belief))
             familiar |= memory.holds(queried)
         return trees.forecasts_of(values, belief, base_ms, shift, narrower, familiar)
@@ -253,8 +253,8 @@ class Surrogate:
         table = table[rows]
         trees, values, belief = self._believed(table, depth)
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
-        measured = Known.of(table, trees.members[0].leaves(values))
-        memory = Memory.of(trees.scatter, measured, residual, trees.size(values, belief), stale)
+        measured = ObservedResiduals.of(table, trees.members[0].leaves(values))
+        memory = ResidualGP.of(trees.scatter, measured, residual, trees.size(values, belief), stale)
         if depth in self.memories:
             memory = self.memories[depth].and_(memory)
         return replace(self, memories={**self.memories, depth: memory})
@@ -271,7 +271,7 @@ class Surrogate:
         """Seconds to compile each candidate, and to measure it; NaN where the model cannot tell."""
         return self.cost_model(depth).costs(table)
 
-    def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Push]]:
+    def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Contribution]]:
         """Explain what pushes each candidate's time most: SHAP values, as far as they count.
 
         Lundberg et al., "From local explanations to global understanding with explainable AI for
@@ -283,7 +283,7 @@ class Surrogate:
         contributions *= trees.believed(values, is_modelled(table)).trust[:, None]
         return [
             [
-                Push(
+                Contribution(
                     trees.names[place],
                     None if np.isnan(row[place]) else float(row[place]),
                     float(2.0 ** pushes[place]),
@@ -400,14 +400,14 @@ def _calibration(about: Mapping[str, Any], sizes: Grown) -> Calibration:
     doubt = about["doubt"]
     return Calibration(
         Interval(sizes, *about["interval"]),
-        Doubt(
+        OODDetector(
             doubt["size"],
             np.array(doubt["low"], np.float32),
             np.array(doubt["high"], np.float32),
             doubt["outside"],
         ),
-        Reach(about["reach"]),
-        Scatter(**about["scatter"]),
+        CandidateBudget(about["reach"]),
+        VarianceComponents(**about["scatter"]),
         tuple(about["fallback"]),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from solkit.core import Configuration, Depth, Forecast, Value
 from solkit.surrogate.features import Array
-from solkit.surrogate.model import Push
+from solkit.surrogate.model import Contribution
 
 __all__ = ["Action", "Forecast", "Plan", "Ranked", "actions"]
 
@@ -59,7 +59,7 @@ class Ranked:
     forecast: Forecast
     action: Action
     reason: str
-    pushes: tuple[Push, ...] = ()
+    pushes: tuple[Contribution, ...] = ()
     compile_s: float | None = None
     gpu_s: float | None = None
 

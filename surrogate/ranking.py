@@ -26,7 +26,7 @@ from solkit.roofline.cases import bound_of_case
 from solkit.surrogate.costs import Costs
 from solkit.surrogate.expected import entry, expected, problem_from
 from solkit.surrogate.features import Array, Problem
-from solkit.surrogate.model import Push, Surrogate
+from solkit.surrogate.model import Contribution, Surrogate
 from solkit.surrogate.overload import P_OVERLOAD, overloads
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
 from solkit.surrogate.table import Entry, tabled
@@ -525,7 +525,7 @@ class _Cascade:
         assert model is not None
         return model.number(forecasts[places], depth)
 
-    def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Push, ...]]:
+    def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Contribution, ...]]:
         """Return what made the forecasts of the first candidates, by place."""
         if self.surrogate is None:
             return {}

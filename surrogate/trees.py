@@ -30,9 +30,9 @@ import numpy as np
 
 from solkit.extras import library
 from solkit.surrogate.doubt import (
-    Doubt,
-    Reach,
-    Scatter,
+    CandidateBudget,
+    OODDetector,
+    VarianceComponents,
     cells_of,
     fit_doubt,
     reach_of,
@@ -203,9 +203,9 @@ class Calibration:
     """
 
     interval: Interval
-    doubt: Doubt
-    reach: Reach
-    scatter: Scatter
+    doubt: OODDetector
+    reach: CandidateBudget
+    scatter: VarianceComponents
     fallback: tuple[float, float]
 
     @staticmethod
@@ -259,9 +259,9 @@ class Trees:
     members: tuple[Grown, ...]
     single: Grown
     interval: Interval
-    doubt: Doubt
-    reach: Reach
-    scatter: Scatter
+    doubt: OODDetector
+    reach: CandidateBudget
+    scatter: VarianceComponents
     fallback: tuple[float, float] = (-np.inf, np.inf)
     known: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Protocol
 from solkit import userdata
 from solkit.core import Outcome, Params, Source, StoredFacts, Value
 from solkit.errors import InputError
-from solkit.tuner.findings import Finding, counts, findings
-from solkit.tuner.known import Known
+from solkit.tuner.findings import TuningResult, counts, findings
+from solkit.tuner.known import TransferPrior
 
 if TYPE_CHECKING:
     from solkit.datasets.store import Added, Store
 
-__all__ = ["VARIABLE", "Database", "Place", "default_folder", "has_shape"]
+__all__ = ["VARIABLE", "Database", "DatabaseLocation", "default_folder", "has_shape"]
 
 VARIABLE = "SOLKIT_TUNING"
 """The environment variable that names another place than `default_folder`."""
 
 
-class Place(Protocol):
+class DatabaseLocation(Protocol):
     """Where rows are: a folder (`Store`), or a server that many machines share."""
 
     def add(
@@ -53,7 +53,7 @@ class Database:
 
     Args:
         place: a folder, made on the first `add`; a server that several machines share, as in
-            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `Place`; by default
+            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `DatabaseLocation`; by default
             `default_folder`.
 
     Raises:
@@ -61,7 +61,7 @@ class Database:
         StorageError: the server cannot be reached.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | Place | None = None) -> None:
+    def __init__(self, place: str | os.PathLike[str] | DatabaseLocation | None = None) -> None:
         self.place = _placed(default_folder() if place is None else place)
 
     def add(
@@ -98,7 +98,7 @@ class Database:
         kernel_id: str | None = None,
         shape: Mapping[str, Value] | None = None,
         device: str | None = None,
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[TuningResult, ...]:
         """What each run found, oldest first.
 
         Args:
@@ -115,7 +115,7 @@ class Database:
         shape: Mapping[str, Value],
         device: str,
         bound_ms: float | None = None,
-    ) -> Known:
+    ) -> TransferPrior:
         """What was measured of a kernel, at any shape and on any GPU, as a belief about one.
 
         Args:
@@ -125,7 +125,7 @@ class Database:
             bound_ms: the roofline there, if known: times of other shapes and GPUs are carried over
                 by their gap to it.
         """
-        return Known(self.place.rows_of(kernel_id), shape, device, bound_ms)
+        return TransferPrior(self.place.rows_of(kernel_id), shape, device, bound_ms)
 
     def measured(
         self, kernel_id: str, shape: Mapping[str, Value], device: str
@@ -142,7 +142,7 @@ def has_shape(row: Outcome, shape: Mapping[str, Value]) -> bool:
     return all(name in row.shape and row.shape[name] == value for name, value in shape.items())
 
 
-def _placed(place: str | os.PathLike[str] | Place) -> Place:
+def _placed(place: str | os.PathLike[str] | DatabaseLocation) -> DatabaseLocation:
     if isinstance(place, str) and "://" in place:
         from solkit.tuner.shared import SharedPlace
 

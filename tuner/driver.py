@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from solkit.core import Configuration, Outcome
 from solkit.measure.benches import AHEAD, HANDFUL, Bench
-from solkit.tuner.task import REPEAT, Task
+from solkit.tuner.task import REPEAT, TuningProblem
 
 __all__ = ["Choose", "Heard", "drive", "first_open", "race", "width"]
 
-Choose = Callable[[Sequence[Task]], Task]
+Choose = Callable[[Sequence[TuningProblem]], TuningProblem]
 """Which of the tasks that go on gets the next place; never called with none."""
 
-Heard = Callable[[Task, Configuration, Outcome, float], None]
+Heard = Callable[[TuningProblem, Configuration, Outcome, float], None]
 """Receives each outcome once its task knows it, with the GPU seconds spent so far."""
 
 _WAITING = 3  # cores for each compiled configuration that waits for the GPU
@@ -40,14 +40,14 @@ def _gpus(bench: Bench) -> int:
     return max(int(getattr(bench, "gpus", 1)), 1)
 
 
-def first_open(tasks: Sequence[Task]) -> Task:
+def first_open(tasks: Sequence[TuningProblem]) -> TuningProblem:
     """The first one: one task after the other."""
     return tasks[0]
 
 
 def drive(
     bench: Bench,
-    tasks: Sequence[Task],
+    tasks: Sequence[TuningProblem],
     budget_s: float,
     choose: Choose = first_open,
     heard: Heard = lambda *_: None,
@@ -81,7 +81,7 @@ class _Drive:
     def __init__(
         self,
         bench: Bench,
-        tasks: Sequence[Task],
+        tasks: Sequence[TuningProblem],
         budget_s: float,
         choose: Choose,
         heard: Heard,
@@ -90,7 +90,7 @@ class _Drive:
         self._bench, self._tasks, self._budget_s = bench, tasks, budget_s
         self._choose, self._heard = choose, heard
         self._spent = _Spent(bench, spent_s)
-        self._asked: dict[int, tuple[Task, Configuration]] = {}
+        self._asked: dict[int, tuple[TuningProblem, Configuration]] = {}
 
     def run(self) -> float:
         try:
@@ -167,7 +167,7 @@ class _Spent:
 
 def race(
     bench: Bench,
-    task: Task,
+    task: TuningProblem,
     budget_s: float = math.inf,
     rounds: int = _ROUNDS,
     heard: Heard = lambda *_: None,

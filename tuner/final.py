@@ -26,7 +26,7 @@ from solkit.measure.timing.comparison_statistics import (
     difference,
     ratio_of,
 )
-from solkit.tuner.task import REPEAT, Task, identity_of
+from solkit.tuner.task import REPEAT, TuningProblem, identity_of
 
 __all__ = [
     "FINALISTS",
@@ -52,7 +52,7 @@ FINALISTS = 3
 _ROUNDS = 5
 
 
-def final(task: Task, judge: Judge) -> Final | None:
+def final(task: TuningProblem, judge: Judge) -> Final | None:
     """The head-to-head of a task's best configuration; ``None`` if the default is the best.
 
     Args:
@@ -62,7 +62,7 @@ def final(task: Task, judge: Judge) -> Final | None:
     return finals([task], lambda pairs: [judge(*pair) for pair in pairs])[0]
 
 
-def finals(tasks: Sequence[Task], judge: JudgeAll) -> list[Final | None]:
+def finals(tasks: Sequence[TuningProblem], judge: JudgeAll) -> list[Final | None]:
     """`final` of several tasks, which are judged together.
 
     Args:
@@ -85,7 +85,7 @@ def finals(tasks: Sequence[Task], judge: JudgeAll) -> list[Final | None]:
     return results
 
 
-def _rivals(task: Task) -> list[Configuration]:
+def _rivals(task: TuningProblem) -> list[Configuration]:
     """What was faster than the one in use, the fastest first."""
     incumbent = task.incumbent
     if incumbent is None or incumbent.time_ms is None:

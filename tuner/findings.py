@@ -37,8 +37,8 @@ from solkit.core import (
 from solkit.measure.timing.median_interval import median_interval
 
 __all__ = [
-    "Finding",
     "Key",
+    "TuningResult",
     "agreed",
     "by_key",
     "counts",
@@ -75,7 +75,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Finding:
+class TuningResult:
     """What one run found for one key.
 
     Attributes:
@@ -194,7 +194,7 @@ _OF_A_TIMING = (
 # -------------------------------------------------------------------------------- reading them
 
 
-def findings(rows: Iterable[Outcome]) -> tuple[Finding, ...]:
+def findings(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
     """What each run found for each key, oldest first; where nothing worked there is none.
 
     Args:
@@ -207,21 +207,21 @@ def findings(rows: Iterable[Outcome]) -> tuple[Finding, ...]:
     return tuple(sorted(results, key=lambda finding: finding.ended))
 
 
-def by_key(findings: Iterable[Finding]) -> dict[Key, tuple[Finding, ...]]:
+def by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ...]]:
     """Findings of one key together, oldest first. Their winners may differ: all are kept."""
-    keys: dict[Key, list[Finding]] = {}
+    keys: dict[Key, list[TuningResult]] = {}
     for finding in findings:
         keys.setdefault(finding.key, []).append(finding)
     return {key: tuple(group) for key, group in keys.items()}
 
 
-def agreed(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+def agreed(findings: Iterable[TuningResult]) -> tuple[tuple[TuningResult, ...], tuple[str, ...]]:
     """One finding for each kernel, shape and GPU, and a sentence where confirmed ones disagree.
 
     The newest versions count: those of the last run there. Of several runs with them a confirmed
     one goes before an unconfirmed one, and among these the fastest choice is taken.
     """
-    places: dict[tuple[str, str, str], list[Finding]] = {}
+    places: dict[tuple[str, str, str], list[TuningResult]] = {}
     for finding in sorted(findings, key=lambda finding: finding.ended):
         if finding.chosen is not None:
             key = finding.key
@@ -237,7 +237,7 @@ def agreed(findings: Iterable[Finding]) -> tuple[tuple[Finding, ...], tuple[str,
     return tuple(taken), tuple(notes)
 
 
-def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> Finding:
+def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> TuningResult:
     """The result of a tuning as a finding.
 
     Args:
@@ -253,7 +253,7 @@ def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> Finding:
     measured = {
         canonical(choice.params): choice for choice in (tuned.default, tuned.best) if choice
     }
-    return Finding(
+    return TuningResult(
         Key(tuned.kernel_id, tuned.problem_id, tuned.device, protocol, **versions),
         tuned.kernel,
         tuned.shape,
@@ -285,7 +285,7 @@ def _key(row: Outcome) -> Key:
     return Key(row.kernel_id, row.problem_id, row.device, None, *versions)
 
 
-def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[Finding]:
+def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[TuningResult]:
     """One finding per protocol. Failures count with the protocol that most rows have."""
     protocols = Counter(
         row.protocol for row in rows if row.samples_ms or row.time_ms is not None or _is_told(row)
@@ -306,7 +306,7 @@ def _times(rows: Iterable[Outcome]) -> dict[str, TimedParams]:
     return {text: timing for text, held in configurations.items() if (timing := timed(held))}
 
 
-def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
+def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> TuningResult | None:
     times = _times(rows)
     first = next((row for row in rows if row.chosen_by == "default" and not row.comparison), None)
     last = next((row for row in reversed(rows) if row.comparison is not None), None)
@@ -326,7 +326,7 @@ def _finding(key: Key, run_id: str, rows: Sequence[Outcome]) -> Finding | None:
         return None
     told_s = [row.gpu_s for row in rows if row.gpu_s is not None]
     tried = {canonical(row.params) for row in rows if row.comparison is None}
-    return Finding(
+    return TuningResult(
         key,
         rows[0].implementation or rows[0].entry_point or rows[0].family,
         rows[0].shape,
@@ -372,15 +372,15 @@ def _ms(choice: TimedParams) -> float:
     return math.inf if choice.time_ms is None else choice.time_ms
 
 
-def _time_ms(finding: Finding) -> float:
+def _time_ms(finding: TuningResult) -> float:
     return math.inf if finding.chosen is None else _ms(finding.chosen)
 
 
-def _text(finding: Finding) -> str:
+def _text(finding: TuningResult) -> str:
     return "" if finding.chosen is None else canonical(finding.chosen.params)
 
 
-def _disagreement(findings: Sequence[Finding], taken: Finding) -> str:
+def _disagreement(findings: Sequence[TuningResult], taken: TuningResult) -> str:
     listed = "; ".join(
         f"run {finding.run_id} of {finding.ended:%Y-%m-%d} {_text(finding)} at "
         f"{_time_ms(finding):.6g} ms"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Extended", "Known", "distance"]
+__all__ = ["CompositePrior", "TransferPrior", "distance"]
 
 _NOISE = 0.02
 """Standard deviation of log2 of a time that was measured at the target: 1.4 %."""
@@ -73,7 +73,7 @@ class _Cell:
         return {params: math.log2(median(each)) for params, each in self.times_ms.items()}
 
 
-class Known:
+class TransferPrior:
     """A belief about a kernel's configurations from rows of any of its shapes and GPUs.
 
     It is a prior for a search (`solkit.tuner.search`): ask `log2_ms` and `fails`, and start with
@@ -155,7 +155,7 @@ class Known:
         return np.array([self._chances.get(canonical(each), self._chance) for each in points])
 
 
-class Extended:
+class CompositePrior:
     """What is known, and another belief where nothing is.
 
     The other's times are shifted to agree with what is known, in the median over the points that
@@ -166,7 +166,7 @@ class Extended:
         other: covers the rest.
     """
 
-    def __init__(self, known: Known, other: Prior) -> None:
+    def __init__(self, known: TransferPrior, other: Prior) -> None:
         import numpy as np
 
         self._known, self._other = known, other

@@ -40,7 +40,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Entry", "Limits", "Manifest", "Workload", "parse", "read", "written"]
+__all__ = ["Limits", "Manifest", "ManifestEntry", "Workload", "parse", "read", "written"]
 
 HeldOut = Literal["nearest", "all"]
 
@@ -63,7 +63,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One kernel of a manifest.
 
     Attributes:
@@ -124,11 +124,11 @@ class Manifest:
     """
 
     path: str
-    kernels: tuple[Entry, ...]
+    kernels: tuple[ManifestEntry, ...]
     limits: Limits = field(default_factory=Limits)
     device: str | None = None
 
-    def usable(self) -> tuple[Entry, ...]:
+    def usable(self) -> tuple[ManifestEntry, ...]:
         """The kernels that have a file, each with the shapes whose sizes are known.
 
         Raises:
@@ -158,11 +158,11 @@ class Manifest:
                 )
 
 
-def _has_sizes(entry: Entry) -> bool:
+def _has_sizes(entry: ManifestEntry) -> bool:
     return not entry.shapes or any(shape.sizes is not None for shape in entry.shapes)
 
 
-def _with_shapes(entry: Entry) -> Entry:
+def _with_shapes(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, shapes=tuple(e for e in entry.shapes if e.sizes is not None))
 
 
@@ -245,8 +245,10 @@ def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
 _Place = tuple[Union[str, int], ...]
 
 
-def _entry(kernel: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]) -> Entry:
-    return Entry(
+def _entry(
+    kernel: _Kernel, number: int, folder: Path, places: Mapping[_Place, int]
+) -> ManifestEntry:
+    return ManifestEntry(
         path=_resolved(kernel.path, folder),
         name=kernel.name,
         entry_point=kernel.entry_point,
@@ -267,7 +269,7 @@ def _resolved(path: str, folder: Path) -> str:
     return str(beside) if path and (beside.exists() or path.endswith(".py")) else path
 
 
-def _check_distinct(kernels: Sequence[Entry], path: str) -> None:
+def _check_distinct(kernels: Sequence[ManifestEntry], path: str) -> None:
     """Raise `InputError` if a kernel has one shape twice, or two entries are alike."""
     seen: dict[tuple[str, str, str], int] = {}
     for kernel in kernels:
@@ -397,7 +399,7 @@ def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _entry_lines(entry: Entry) -> Iterator[str]:
+def _entry_lines(entry: ManifestEntry) -> Iterator[str]:
     if entry.name:
         yield f"name = {_toml(entry.name)}"
     yield f"path = {_toml(entry.path)}"

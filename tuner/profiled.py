@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from solkit.core import Profile, ProfiledKernel, ProfiledOp
-from solkit.tuner.manifest import Entry, Manifest, Workload, written
+from solkit.tuner.manifest import Manifest, ManifestEntry, Workload, written
 
 __all__ = ["LEAST_SHARE", "profiled_manifest"]
 
@@ -34,23 +34,25 @@ def profiled_manifest(profile: Profile) -> str:
     return written(Manifest("", entries, device=profile.device.key), notes)
 
 
-def _of_ops(profile: Profile) -> Iterator[Entry]:
+def _of_ops(profile: Profile) -> Iterator[ManifestEntry]:
     """An entry for each op, with a shape for each kind of inputs."""
     worth = [op for op in profile.ops if op.saving_ms >= LEAST_SHARE * profile.span_ms]
     for name in dict.fromkeys(op.name for op in worth):
-        yield Entry("", name, shapes=tuple(_workload(op) for op in worth if op.name == name))
+        yield ManifestEntry(
+            "", name, shapes=tuple(_workload(op) for op in worth if op.name == name)
+        )
 
 
 def _workload(op: ProfiledOp) -> Workload:
     return Workload(None, op.calls, op.inputs, _rounded(op.time_ms / op.calls))
 
 
-def _of_kernels(profile: Profile) -> Iterator[Entry]:
+def _of_kernels(profile: Profile) -> Iterator[ManifestEntry]:
     """An entry for each kernel without a bound, such as one's own: its tensors are not recorded."""
     for kernel in profile.unbounded:
         if kernel.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(kernel):
             shape = Workload(None, kernel.calls, (), _rounded(kernel.time_ms / kernel.calls))
-            yield Entry("", kernel.name, shapes=(shape,))
+            yield ManifestEntry("", kernel.name, shapes=(shape,))
 
 
 def _is_kernel(kernel: ProfiledKernel) -> bool:

@@ -19,7 +19,15 @@ from solkit.measure.benches.recorded import Cost, cost_of
 from solkit.measure.timing.median_interval import median_interval
 from solkit.tuner.search import Prior, Search
 
-__all__ = ["DEFAULT", "REPEAT", "SEARCH", "Standing", "Task", "TaskSettings", "identity_of"]
+__all__ = [
+    "DEFAULT",
+    "REPEAT",
+    "SEARCH",
+    "TaskSettings",
+    "TrialSummary",
+    "TuningProblem",
+    "identity_of",
+]
 
 DEFAULT, SEARCH, REPEAT = "default", "search", "repeat"
 """`Configuration.chosen_by` of what a task asks for."""
@@ -49,7 +57,7 @@ class TaskSettings:
 
 
 @dataclass
-class Standing:
+class TrialSummary:
     """A configuration and every outcome of it.
 
     Attributes:
@@ -107,7 +115,7 @@ class Standing:
         return interval.median, interval.low, interval.high
 
 
-class Task:
+class TuningProblem:
     """One kernel at one shape.
 
     Args:
@@ -147,7 +155,7 @@ class Task:
         seed = self.settings.seed
         self._search = search or Search(space, prior=prior, first=seeds, seed=seed)
         self._own = canonical(default.params)
-        self._standings: dict[str, Standing] = {}
+        self._standings: dict[str, TrialSummary] = {}
         self._seen: set[tuple[object, ...]] = set()
         self._again: deque[Configuration] = deque()
         self._pending: dict[str, Configuration] = {}
@@ -192,7 +200,7 @@ class Task:
         self._seen.add(identity)
         if outcome.verdict is Verdict.NOT_MEASURED and self._tried_in_vain(configuration, name):
             return
-        standing = self._standings.setdefault(name, Standing(configuration))
+        standing = self._standings.setdefault(name, TrialSummary(configuration))
         standing.outcomes.append(outcome)
         self._asked_default |= name == self._own
         if self._sol_ms is None:
@@ -220,28 +228,28 @@ class Task:
         return self._sol_ms
 
     @property
-    def incumbent(self) -> Standing | None:
+    def incumbent(self) -> TrialSummary | None:
         """The default with its outcomes; ``None`` before it was measured."""
         return self._standings.get(self._own)
 
     @property
-    def best(self) -> Standing | None:
+    def best(self) -> TrialSummary | None:
         """The fastest that is correct; ``None`` before that."""
         ranked = self.ranked()
         return ranked[0] if ranked else None
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[TrialSummary]:
         """All that were measured, in the order first told."""
         return list(self._standings.values())
 
-    def ranked(self) -> list[Standing]:
+    def ranked(self) -> list[TrialSummary]:
         """All that are correct, fastest first."""
         timed = [(standing.time_ms, standing) for standing in self._standings.values()]
         finished = [(time_ms, standing) for time_ms, standing in timed if time_ms is not None]
         return [standing for _, standing in sorted(finished, key=lambda pair: pair[0])]
 
-    def contenders(self, most: int = HANDFUL) -> list[Standing]:
+    def contenders(self, most: int = HANDFUL) -> list[TrialSummary]:
         """Those that may be the fastest: their intervals meet the best's. The best is the first."""
         ranked = self.ranked()
         if not ranked:
@@ -353,7 +361,7 @@ def identity_of(outcome: Outcome) -> tuple[object, ...]:
     )
 
 
-def _low_ms(standing: Standing) -> float:
+def _low_ms(standing: TrialSummary) -> float:
     timed = standing.told()
     assert timed.time_ms is not None
     return timed.time_ms if timed.low_ms is None else timed.low_ms

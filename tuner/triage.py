@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from solkit.core import Triaged, Value, Worth, canonical
 from solkit.surrogate.plan import Forecast, Plan
 
-__all__ = ["LEAST_SHARE", "Known", "triaged"]
+__all__ = ["LEAST_SHARE", "TriageInputs", "triaged"]
 
 LEAST_SHARE = 0.02
 """The share of a call that must seem to be saved. Less is within what the surrogate errs by."""
 
 
 @dataclass(frozen=True)
-class Known:
+class TriageInputs:
     """What is known of a kernel at a shape.
 
     Attributes:
@@ -42,7 +42,11 @@ class Known:
 
 
 def triaged(
-    kernel: str, shape: Mapping[str, Value], calls: float, evidence: Known, stop_at: float = 0.95
+    kernel: str,
+    shape: Mapping[str, Value],
+    calls: float,
+    evidence: TriageInputs,
+    stop_at: float = 0.95,
 ) -> Triaged:
     """What to think of a kernel at a shape.
 
@@ -64,7 +68,7 @@ def triaged(
     )
 
 
-def _now(evidence: Known) -> tuple[float | None, str | None]:
+def _now(evidence: TriageInputs) -> tuple[float | None, str | None]:
     """The time with the parameters in use, and where it is from."""
     if evidence.measured_ms is not None:
         return evidence.measured_ms, "measured"
@@ -76,7 +80,7 @@ def _now(evidence: Known) -> tuple[float | None, str | None]:
     return forecast.time_ms, "kernel model" if forecast.abstains else "surrogate"
 
 
-def _own_forecast(evidence: Known) -> Forecast | None:
+def _own_forecast(evidence: TriageInputs) -> Forecast | None:
     if evidence.plan is None:
         return None
     own = canonical(evidence.own)
@@ -84,7 +88,7 @@ def _own_forecast(evidence: Known) -> Forecast | None:
     return next((e.forecast for e in ranked if canonical(e.configuration.params) == own), None)
 
 
-def _reachable(evidence: Known, now_ms: float | None, source: str | None) -> float | None:
+def _reachable(evidence: TriageInputs, now_ms: float | None, source: str | None) -> float | None:
     """The best forecast, on the level of `now_ms`; never below the speed of light.
 
     A forecast's level errs more than its order, so a measured time is multiplied by the ratio of
@@ -111,7 +115,7 @@ def _best_forecast_ms(plan: Plan | None) -> float | None:
 
 
 def _worth(
-    evidence: Known,
+    evidence: TriageInputs,
     now_ms: float | None,
     source: str | None,
     reachable_ms: float | None,

@@ -14,7 +14,7 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Value
-    from solkit.tuner.findings import Finding
+    from solkit.tuner.findings import TuningResult
 
 __all__ = ["EPILOG", "emit"]
 
@@ -131,8 +131,11 @@ def _key(device: str | None) -> str | None:
 
 
 def _selected(
-    findings: Sequence[Finding], kernel: str | None, shape: list[str] | None, device: str | None
-) -> list[Finding]:
+    findings: Sequence[TuningResult],
+    kernel: str | None,
+    shape: list[str] | None,
+    device: str | None,
+) -> list[TuningResult]:
     """The findings that the options name.
 
     Raises:

@@ -189,10 +189,10 @@ def _left_out(
     table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
 ) -> dict[str, dict[str, Forecasts]]:
     from solkit.core import progress
-    from solkit.surrogate.evaluation.runs import Asked, forecasts
+    from solkit.surrogate.evaluation.runs import EvaluationRequest, forecasts
     from solkit.surrogate.trees import Settings
 
-    request = Asked(splits, baselines, update, Settings(members=members), seed)
+    request = EvaluationRequest(splits, baselines, update, Settings(members=members), seed)
     with _base.working("evaluating"):
         return forecasts(table, request, progress.tell)
 

@@ -12,7 +12,7 @@ from solkit.cli import _base, _options, exit_codes
 
 if TYPE_CHECKING:
     from solkit.core import TimedParams
-    from solkit.tuner.findings import Finding, Key
+    from solkit.tuner.findings import Key, TuningResult
 
 __all__ = ["tuned"]
 
@@ -59,7 +59,7 @@ def tuned(
         _base.write(json, lambda: jsonlib.dumps(_told(findings, taken), indent=2, allow_nan=False))
 
 
-def _lines(key: Key, runs: Sequence[Finding], taken: Sequence[Finding]) -> Iterator[str]:
+def _lines(key: Key, runs: Sequence[TuningResult], taken: Sequence[TuningResult]) -> Iterator[str]:
     from solkit.report.units import shape_words
 
     triton = f"Triton {key.triton_version}" if key.triton_version else "an unknown Triton"
@@ -74,7 +74,7 @@ def _lines(key: Key, runs: Sequence[Finding], taken: Sequence[Finding]) -> Itera
             yield f"      {run.why}"
 
 
-def _answer(run: Finding) -> str:
+def _answer(run: TuningResult) -> str:
     if run.incumbent is None:
         return f"fastest {_words(run.winner)}"
     if not run.confirmed or run.winner is None:
@@ -95,7 +95,7 @@ def _words(timed: TimedParams | None) -> str:
     return f"{time}({settings(timed.params)})"
 
 
-def _told(findings: Sequence[Finding], taken: Sequence[Finding]) -> dict[str, Any]:
+def _told(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> dict[str, Any]:
     """The findings as ``solkit.tuned/1``; times in ms."""
     from dataclasses import asdict
 

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from solkit.tuner.database import Database
     from solkit.tuner.final import Pair
     from solkit.tuner.manifest import Manifest
-    from solkit.tuner.task import Task
+    from solkit.tuner.task import TuningProblem
 
 __all__ = ["batch"]
 
@@ -377,7 +377,9 @@ class _Course:
         comparisons = sum(1 + len(work.held_out) for work in self.works)
         return min(_FINAL_S * comparisons, _FINAL_SHARE * self.batch.budget_s)
 
-    def _heard(self, task: Task, _: Configuration, outcome: Outcome, spent_s: float) -> None:
+    def _heard(
+        self, task: TuningProblem, _: Configuration, outcome: Outcome, spent_s: float
+    ) -> None:
         self.spent_s = max(self.spent_s, spent_s)
         place = self._of[id(task)]
         self.took_s[place] += outcome.gpu_s or 0.0
@@ -590,11 +592,11 @@ def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
     return replace(tuned, verdict=TuneVerdict.KEEP, notes=(*tuned.notes, *why))
 
 
-def _has_won(task: Task) -> bool:
+def _has_won(task: TuningProblem) -> bool:
     return task.best not in (None, task.incumbent)
 
 
-def _saving_ms(task: Task) -> float:
+def _saving_ms(task: TuningProblem) -> float:
     """Return what all calls would save with the best so far."""
     best, now = task.best, task.incumbent
     if best is None or now is None or best.time_ms is None or now.time_ms is None:

@@ -27,8 +27,8 @@ from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 
 if TYPE_CHECKING:
     from solkit.tuner.database import Database
-    from solkit.tuner.manifest import Entry, Manifest, Workload
-    from solkit.tuner.task import Task
+    from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
+    from solkit.tuner.task import TuningProblem
 
 __all__ = ["Work", "looked_at"]
 
@@ -50,7 +50,7 @@ class Work:
         first: parameters to measure right after the default.
     """
 
-    entry: Entry
+    entry: ManifestEntry
     ground: Ground
     triaged: Triaged
     held_out: tuple[tuple[Shape, bool], ...] = ()
@@ -62,7 +62,7 @@ class Work:
         sizes = ", ".join(f"{name}={value}" for name, value in self.ground.default.shape.items())
         return f"{self.entry.title} at {sizes}" if sizes else self.entry.title
 
-    def task(self, how: TuneSettings) -> Task:
+    def task(self, how: TuneSettings) -> TuningProblem:
         """The task to tune it."""
         return self.ground.task(how, self.triaged.calls, self.first)
 
@@ -107,11 +107,11 @@ Found = tuple["Workload", Ground, tuple[Shape, ...]]
 
 
 def _all(
-    entries: Sequence[Entry],
-    look: Callable[[Entry], list[tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]]],
+    entries: Sequence[ManifestEntry],
+    look: Callable[[ManifestEntry], list[tuple[Workload, Callable[[], Ground], tuple[Shape, ...]]]],
     notes: list[str],
     together: int,
-) -> list[tuple[Entry, Found]]:
+) -> list[tuple[ManifestEntry, Found]]:
     """The grounds of all entries, in order; what fails is left out, with a note."""
     pending = []
     with ThreadPoolExecutor(_DESCRIBED, thread_name_prefix="solkit-batch") as pool:
@@ -151,7 +151,7 @@ def _all(
 Looks = list[tuple["Workload", Callable[[], Ground], tuple[Shape, ...]]]
 
 
-def _live(analyser: Analyser, entry: Entry, how: TuneSettings) -> Looks:
+def _live(analyser: Analyser, entry: ManifestEntry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
     file = analyser.describe(entry.path, entry.reference).result()
@@ -164,7 +164,7 @@ def _live(analyser: Analyser, entry: Entry, how: TuneSettings) -> Looks:
     return [(shape, looking(shape), tuple(held_out)) for shape in shapes]
 
 
-def _recorded(bench: RecordedBench, entry: Entry, how: TuneSettings) -> Looks:
+def _recorded(bench: RecordedBench, entry: ManifestEntry, how: TuneSettings) -> Looks:
     from solkit.tuner.manifest import Workload
 
     def looking(sizes: Shape | None) -> Callable[[], Ground]:
@@ -184,7 +184,7 @@ class _Look:
     database: Database | None
     notes: list[str]
 
-    def work(self, entry: Entry, case: Found, tuned: Sequence[Shape]) -> Work:
+    def work(self, entry: ManifestEntry, case: Found, tuned: Sequence[Shape]) -> Work:
         """A shape of an entry, which is tuned at some shapes."""
         from solkit.tuner import triage
         from solkit.tuner.planned import Planned
@@ -193,7 +193,7 @@ class _Look:
         plan = ground.prior.plan if isinstance(ground.prior, Planned) else None
         measured: dict[str, float] = {}
         ground, first = self._warmed(ground, measured)
-        facts = triage.Known(
+        facts = triage.TriageInputs(
             own=ground.default.params,
             choices=ground.space.size if ground.space.points is None else len(ground.space.points),
             sol_ms=ground.sol_ms,

@@ -12,7 +12,7 @@ from solkit.errors import SolkitError
 from solkit.pipeline.kernel_evaluator import EvolveWorld
 
 if TYPE_CHECKING:
-    from solkit.tuner.evolution.breeding import Breeding, Found
+    from solkit.tuner.evolution.breeding import EvolutionSearch, Found
 
 __all__ = ["Practice"]
 
@@ -50,7 +50,7 @@ class Practice:
             key = name, canonical(outcome.params), canonical(outcome.shape)
             self._known.setdefault(key, []).append(self.world.judged(None, outcome))
 
-    def run(self, breeding: Breeding) -> tuple[Finalist, ...]:
+    def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
         """The finalists that were tried; empty if there is nothing to choose.
 
         An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
@@ -97,7 +97,7 @@ class Practice:
         configuration = replace(original.of(path, bred.params, how), shape=shape)
         return self.world.measure(Point(bred.variant.id, configuration, 0.0, 0.0), bred.variant)
 
-    def _note(self, breeding: Breeding, practised: tuple[Finalist, ...]) -> None:
+    def _note(self, breeding: EvolutionSearch, practised: tuple[Finalist, ...]) -> None:
         """Say so if another than the fastest was taken."""
         if not practised or practised[0].taken:
             return

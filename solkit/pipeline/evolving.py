@@ -68,7 +68,7 @@ from solkit.roofline.calibration import calibrated
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
-    from solkit.tuner.evolution.breeding import Breeding
+    from solkit.tuner.evolution.breeding import EvolutionSearch
     from solkit.tuner.evolution.frontier import Point
     from solkit.tuner.proposers import Proposer
 
@@ -285,16 +285,16 @@ class _Run:
     def __post_init__(self) -> None:
         self.practice = Practice(self.world, self.budget_s)
 
-    def search(self, proposers: Sequence[Proposer]) -> tuple[Breeding, Stopped]:
+    def search(self, proposers: Sequence[Proposer]) -> tuple[EvolutionSearch, Stopped]:
         """The search, until something ends it, and the practice."""
-        from solkit.tuner.evolution.breeding import Breeding
+        from solkit.tuner.evolution.breeding import EvolutionSearch
         from solkit.tuner.evolution.frontier import Shares
 
         shares, model = None, self.world.surrogate
         if model is not None and (depth := Depth(self.how.depth)) in model.depths:
             shares = Shares.of(model.trees(depth).scatter)
         variant = self.original.variant
-        breeding = Breeding(
+        breeding = EvolutionSearch(
             self.world,
             proposers,
             (variant, self._first()),
@@ -325,7 +325,7 @@ class _Run:
             self.notes.append(f"The problem has no speed of light: {error}")
             return None
 
-    def _resume(self, breeding: Breeding, log: EvolveLog) -> None:
+    def _resume(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
         """Take over what the log's run measured."""
         from solkit.tuner.evolution.frontier import Point
 
@@ -354,7 +354,9 @@ class _Run:
 
     # ---------------------------------------------------------------------------------- the gate
 
-    def gate(self, breeding: Breeding, bench: Bench | None, limits: MeasureSettings) -> Gate | None:
+    def gate(
+        self, breeding: EvolutionSearch, bench: Bench | None, limits: MeasureSettings
+    ) -> Gate | None:
         """Judge whether the winner holds; ``None`` if the original is the best, or nothing runs."""
         best = self._winner(breeding)
         is_original = best.variant.id == self.original.variant.id
@@ -395,7 +397,7 @@ class _Run:
         assert file.candidate is not None
         return Configuration(path, file.candidate.name, own.shape, {}, reference, "default")
 
-    def _winner(self, breeding: Breeding) -> Bred:
+    def _winner(self, breeding: EvolutionSearch) -> Bred:
         """Return the variant that meets the original at the gate."""
         taken = [finalist.id for finalist in self.finalists if finalist.taken]
         return breeding.archive[taken[0]] if taken else breeding.archive.best
@@ -426,7 +428,7 @@ class _Run:
         where = "no other shape is held out" if alone else f"and at {len(held)} shapes it never saw"
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
 
-    def concluded(self, breeding: Breeding, stopped: Stopped, gate: Gate | None) -> Evolved:
+    def concluded(self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None) -> Evolved:
         """The result."""
         archive, world = breeding.archive, self.world
         original, best = archive[archive.original], self._winner(breeding)

@@ -46,7 +46,7 @@ def remembered(
         database: the database, or its place; ``None`` for none.
         device: the key of the GPU.
     """
-    from solkit.tuner.known import Extended
+    from solkit.tuner.known import CompositePrior
 
     if database is None:
         return Remembered(ground)
@@ -58,7 +58,7 @@ def remembered(
         return Remembered(ground, note=f"The tuning database cannot be read: {error}")
     if not first:
         return Remembered(ground, measured=history.measured)
-    prior = history if ground.prior is None else Extended(history, ground.prior)
+    prior = history if ground.prior is None else CompositePrior(history, ground.prior)
     return Remembered(replace(ground, prior=prior), first, history.measured)
 
 

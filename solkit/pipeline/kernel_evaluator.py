@@ -244,7 +244,7 @@ class EvolveLog(OutcomeLog):
 
 @dataclass
 class EvolveWorld:
-    """Ranking and measuring of variants: `solkit.tuner.evolution.breeding.World`.
+    """Ranking and measuring of variants: `solkit.tuner.evolution.breeding.VariantEvaluator`.
 
     Attributes:
         prepared: reads, analyses and compiles them.

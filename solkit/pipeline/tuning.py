@@ -50,7 +50,7 @@ from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 if TYPE_CHECKING:
     from solkit.measure.benches.trusted import Ahead
     from solkit.tuner.final import Judge
-    from solkit.tuner.task import Task
+    from solkit.tuner.task import TuningProblem
 
 __all__ = ["SPENT", "Searched", "TuneLog", "guarded_final", "tune", "tuned_of"]
 
@@ -235,7 +235,7 @@ class _Run:
         if log is not None:
             log.spent = spent
 
-        def heard(_: Task, __: Configuration, outcome: Outcome, spent_s: float) -> None:
+        def heard(_: TuningProblem, __: Configuration, outcome: Outcome, spent_s: float) -> None:
             searched.gpu_s = spent_s
             if keeps and log is not None:
                 log.append([outcome])
@@ -252,7 +252,7 @@ class _Run:
         searched.gpu_s = max(searched.gpu_s, spent())
         return searched
 
-    def _resumed(self, task: Task, ground: Ground, log: TuneLog | None) -> float:
+    def _resumed(self, task: TuningProblem, ground: Ground, log: TuneLog | None) -> float:
         """Tell the task what the log's run measured; the GPU seconds that this took."""
         if log is None or not self.how.resume:
             return 0.0
@@ -299,13 +299,13 @@ class _Run:
 class Searched:
     """A task whose search is over."""
 
-    task: Task
+    task: TuningProblem
     gpu_s: float
     stopped: Stopped = Stopped.BUDGET
     note: str = ""  # what limits it
 
 
-def _decision(task: Task, last: Final) -> Outcome:
+def _decision(task: TuningProblem, last: Final) -> Outcome:
     """The row that tells readers of the log what the final showed."""
     from solkit.tuner.findings import decision
 
@@ -314,7 +314,7 @@ def _decision(task: Task, last: Final) -> Outcome:
     return decision(rival.outcomes[-1], task.incumbent.outcomes[-1], last)
 
 
-def _status(stage: str, task: Task, gpu_s: float, budget_s: float) -> TuneStatus:
+def _status(stage: str, task: TuningProblem, gpu_s: float, budget_s: float) -> TuneStatus:
     best = task.best
     return TuneStatus(
         stage=stage,

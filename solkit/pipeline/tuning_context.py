@@ -26,7 +26,7 @@ from solkit.roofline.cases import bound_of_case
 
 if TYPE_CHECKING:
     from solkit.tuner.search import Prior
-    from solkit.tuner.task import Task
+    from solkit.tuner.task import TuningProblem
 
 __all__ = ["Ground", "live_ground", "recorded_default", "recorded_ground"]
 
@@ -62,12 +62,12 @@ class Ground:
 
     def task(
         self, how: TuneSettings, weight: float = 1.0, first: Sequence[Mapping[str, Value]] = ()
-    ) -> Task:
+    ) -> TuningProblem:
         """The task to tune it; `first` is measured right after the default."""
-        from solkit.tuner.task import Task, TaskSettings
+        from solkit.tuner.task import TaskSettings, TuningProblem
 
         settings = TaskSettings(stop_at=how.stop_at, least_gain=how.least_gain, seed=how.seed)
-        return Task(
+        return TuningProblem(
             self.name,
             self.default,
             self.space,

@@ -15,7 +15,7 @@ from solkit.report import units
 from solkit.report.feature_words import words
 from solkit.report.tables import columns
 from solkit.report.widgets import print_plainly
-from solkit.surrogate.model import Push
+from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Plan, Ranked
 
 __all__ = ["SCHEMA", "dumps", "enough_words", "notes", "render", "shown"]
@@ -60,7 +60,7 @@ def _ranked(ranked: Ranked) -> dict[str, Any]:
     }
 
 
-def _push(push: Push) -> dict[str, Any]:
+def _push(push: Contribution) -> dict[str, Any]:
     return {
         "feature": push.feature,
         "words": words(push.feature),

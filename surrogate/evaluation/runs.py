@@ -29,14 +29,14 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, out_of_family
 
-__all__ = ["UPDATED", "Asked", "forecasts"]
+__all__ = ["UPDATED", "EvaluationRequest", "forecasts"]
 
 UPDATED = "after_update"
 """The surrogate after some rows of each family that is left out were measured."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluationRequest:
     """Extent of an evaluation.
 
     Attributes:
@@ -58,7 +58,7 @@ class Asked:
 
 
 def forecasts(
-    table: Table, request: Asked, tell: Callable[[str], None] = lambda _: None
+    table: Table, request: EvaluationRequest, tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecasts of rows that were left out, by forecaster and split: NaN for rows of no fold.
 
@@ -107,7 +107,9 @@ def forecasts(
     }
 
 
-def _all(split: str, request: Asked, left_out: Belief | None = None) -> dict[str, Forecaster]:
+def _all(
+    split: str, request: EvaluationRequest, left_out: Belief | None = None
+) -> dict[str, Forecaster]:
     forecasters = forecasters_for(
         split, request.baselines, request.seed, request.settings, left_out
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.record import problem_id
 from solkit.measure.benches import RecordedBench
-from solkit.tuner.manifest import Entry, Manifest, Workload
+from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tuner"))
 import spaces
@@ -55,13 +55,13 @@ def manifest(held_out=(), held_out_rule="nearest", **limits):
     """The steep kernel at two shapes, with 1000 and 10 calls, and the flat one at one."""
     from solkit.tuner.manifest import Limits
 
-    steep = Entry(
+    steep = ManifestEntry(
         STEEP,
         shapes=(Workload(SHAPES[0], 1000), Workload(SHAPES[1], 10)),
         held_out=tuple(held_out),
         line=1,
     )
-    flat = Entry(FLAT, shapes=(Workload(SHAPES[0], 500),), line=2)
+    flat = ManifestEntry(FLAT, shapes=(Workload(SHAPES[0], 500),), line=2)
     return Manifest("m.toml", (steep, flat), Limits(held_out=held_out_rule, **limits))
 
 

@@ -15,7 +15,7 @@ from test_html import Parsed
 
 from solkit.core import Configuration, Depth
 from solkit.report.html import ranking_page
-from solkit.surrogate.model import Push
+from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=timezone.utc)
@@ -34,7 +34,7 @@ def parsed(*candidates, top=1, **plan):
 
 
 def test_what_moves_a_forecast_is_shown_beside_it():
-    pushes = (Push("machine.registers", 7.0, 1.5), Push("params.BLOCK", None, 0.8))
+    pushes = (Contribution("machine.registers", 7.0, 1.5), Contribution("params.BLOCK", None, 0.8))
     found = parsed(ranked(1, Action.MEASURE, pushes=pushes), ranked(2, Action.SKIP))
     assert "What moves the forecast of BLOCK=1" in found.words
     assert "registers in the machine code 7 × 1.50" in found.words

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.doubt import Reach, cells_of, fit_doubt, reach_of, scatter_of
+from solkit.surrogate.doubt import CandidateBudget, cells_of, fit_doubt, reach_of, scatter_of
 
 
 def test_it_abstains_where_large_errors_are_expected():
@@ -29,7 +29,7 @@ def test_it_abstains_on_features_unlike_any_known():
 
 
 def test_how_many_must_be_measured():
-    reach = Reach(2.0)
+    reach = CandidateBudget(2.0)
     size = np.full(4, 0.5)  # so forecasts up to 1 above the lowest count
     assert reach.number(np.array([3.0, 1.0, 1.9, 2.1]), size) == 2
     assert reach.number(np.array([]), np.array([])) == 0
@@ -46,7 +46,9 @@ def test_reach_holds_for_nine_pools_in_ten():
         first = np.argsort(log_ms[rows])[: reach.number(log_ms[rows], size[rows])]
         found.append(known.time_ms[rows][first].min() <= 1.02 * known.time_ms[rows].min())
     assert np.mean(found) >= 0.9
-    nearer = Reach(reach.steps * 0.99)  # the least that holds: with less some pool is lost
+    nearer = CandidateBudget(
+        reach.steps * 0.99
+    )  # the least that holds: with less some pool is lost
     lost = [
         known.time_ms[rows][np.argsort(log_ms[rows])[: nearer.number(log_ms[rows], size[rows])]]
         .min() > 1.02 * known.time_ms[rows].min()

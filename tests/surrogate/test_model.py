@@ -15,7 +15,7 @@ from synthetic import table
 
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.doubt import Scatter
+from solkit.surrogate.doubt import VarianceComponents
 from solkit.surrogate.model import SCHEMA, Stacked, Surrogate, together
 from solkit.surrogate.stack import Stack
 from solkit.surrogate.trees import Calibration, Settings, target
@@ -72,7 +72,7 @@ def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
     slow = replace(known, time_ms=slower)
     rows = np.flatnonzero(known.about["kernel_id"] == known.about["kernel_id"][0])
     points, others = rows[:10], rows[10:]
-    usual = replace(model.trees(DEPTH), scatter=Scatter(9.0, 9.0, 9.0, 1.0))
+    usual = replace(model.trees(DEPTH), scatter=VarianceComponents(9.0, 9.0, 9.0, 1.0))
     updated = Surrogate(model.card, {}, {DEPTH: usual}.__getitem__).update(slow[points], DEPTH)
 
     def error(surrogate):

@@ -11,7 +11,7 @@ import spaces
 from solkit.core import Configuration, Space, Stopped, Verdict
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.driver import drive, race, width
-from solkit.tuner.task import Task, TaskSettings
+from solkit.tuner.task import TaskSettings, TuningProblem
 
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 NEVER = TaskSettings(stop_at=9.0, least_gain=0.0)
@@ -19,7 +19,7 @@ NEVER = TaskSettings(stop_at=9.0, least_gain=0.0)
 
 def task(settings=NEVER, shape=spaces.SHAPE, **told):
     space = Space.of_points(spaces.points())
-    return Task("it", replace(ON, shape=shape), space, settings=settings, **told)
+    return TuningProblem("it", replace(ON, shape=shape), space, settings=settings, **told)
 
 
 def bench(rows=None, cores=4):

@@ -12,7 +12,7 @@ import spaces
 from solkit.core import Configuration, Difference, Final, Space, Verdict
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.final import final, finals, head_to_head, heads_to_heads
-from solkit.tuner.task import Task
+from solkit.tuner.task import TuningProblem
 
 BASE = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 RIVAL = replace(BASE, params=spaces.BEST)
@@ -111,7 +111,7 @@ def test_an_unstable_time_shows_nothing():
 
 def tuned(times):
     """A task that was told these times, by BLOCK."""
-    task = Task("it", BASE, Space.of_points(spaces.points()))
+    task = TuningProblem("it", BASE, Space.of_points(spaces.points()))
     for number, (block, time_ms) in enumerate(times.items()):
         params = {**spaces.DEFAULT, "BLOCK": block}
         row = spaces.row(number, params, time_ms, np.random.default_rng(number))

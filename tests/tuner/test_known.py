@@ -7,7 +7,7 @@ import pytest
 from tuning_rows import SHAPE, row
 
 from solkit.core import Verdict
-from solkit.tuner.known import Extended, Known, distance
+from solkit.tuner.known import CompositePrior, TransferPrior, distance
 
 SMALL, LARGE = {"M": 1024}, {"M": 4096}
 
@@ -17,7 +17,7 @@ def points(*blocks):
 
 
 def test_what_was_measured_at_the_target_is_told_as_it_is():
-    known = Known(
+    known = TransferPrior(
         [row({"B": 64}, 0.5, shape=SMALL), row({"B": 64}, 2.0, shape=SMALL)], SMALL, "h100-sxm"
     )
     mean, deviation = known.log2_ms(points(64, 128))
@@ -31,15 +31,15 @@ def test_what_was_measured_at_the_target_is_told_as_it_is():
 
 def test_times_of_another_shape_are_carried_over_by_the_roofline():
     rows = [row({"B": b}, ms, shape=SMALL, bound_ms=0.5) for b, ms in ((64, 1.0), (128, 2.0))]
-    mean, deviation = Known(rows, LARGE, "h100-sxm", bound_ms=2.0).log2_ms(points(64, 128))
+    mean, deviation = TransferPrior(rows, LARGE, "h100-sxm", bound_ms=2.0).log2_ms(points(64, 128))
     assert mean == pytest.approx([math.log2(4.0), math.log2(8.0)])
     assert deviation[0] == pytest.approx(math.sqrt(0.02**2 + 0.04 * 2))  # two doublings
 
 
 def test_another_gpu_says_more_than_another_shape():
     one = {"B": 64}
-    there = Known([row(one, 1.0, shape=LARGE, device="h200")], LARGE, "h100-sxm")
-    other = Known([row(one, 1.0, shape=SMALL)], LARGE, "h100-sxm")
+    there = TransferPrior([row(one, 1.0, shape=LARGE, device="h200")], LARGE, "h100-sxm")
+    other = TransferPrior([row(one, 1.0, shape=SMALL)], LARGE, "h100-sxm")
     assert there.log2_ms([one])[1] < other.log2_ms([one])[1] / 3
 
 
@@ -48,7 +48,7 @@ def test_cells_that_saw_only_good_points_do_not_make_them_look_worse():
     law = {16: 4.0, 32: 2.0, 64: 1.0, 128: 0.5}
     rows = [row({"B": b}, ms * 8, shape={"M": 8192}, bound_ms=None) for b, ms in law.items()]
     rows += [row({"B": b}, law[b], shape={"M": 2048}, bound_ms=None) for b in (64, 128)]
-    known = Known(rows, {"M": 2048}, "h100-sxm")
+    known = TransferPrior(rows, {"M": 2048}, "h100-sxm")
     mean, _ = known.log2_ms(points(*law))
     assert mean == pytest.approx([2, 1, 0, -1], abs=1e-6)
     assert known.seeds(2) == points(128, 64)
@@ -59,7 +59,7 @@ def test_what_nothing_ties_together_keeps_its_gap():
         row({"B": 16}, 3.0, shape=SMALL, bound_ms=1.0),
         row({"B": 32}, 4.0, shape={"M": 2048}, bound_ms=2.0),
     ]
-    known = Known(rows, LARGE, "h100-sxm", bound_ms=4.0)
+    known = TransferPrior(rows, LARGE, "h100-sxm", bound_ms=4.0)
     assert known.seeds(9) == points(32, 16)
     assert known.log2_ms(points(16, 32))[0] == pytest.approx([math.log2(12), math.log2(8)])
 
@@ -72,7 +72,7 @@ def test_failures_make_failing_likely_and_no_seed():
         row({"B": 8}, None, shape=SMALL),
         row({"B": 8}, None, shape=SMALL),
     ]
-    known = Known(rows, SMALL, "h100-sxm")
+    known = TransferPrior(rows, SMALL, "h100-sxm")
     chances = known.fails(points(16, 32, 64))
     assert chances[0] < 0.25
     assert chances[1] > 0.8
@@ -82,13 +82,13 @@ def test_failures_make_failing_likely_and_no_seed():
 
 def test_a_failure_far_away_says_less():
     rows = [row({"B": 16}, 1.0, shape=SMALL), row({"B": 32}, None, shape=SMALL)]
-    near = Known(rows, SMALL, "h100-sxm").fails(points(32))
-    far = Known(rows, {"M": 2**20}, "h200").fails(points(32))
+    near = TransferPrior(rows, SMALL, "h100-sxm").fails(points(32))
+    far = TransferPrior(rows, {"M": 2**20}, "h200").fails(points(32))
     assert near > far > 0.5  # half of all failed
 
 
 def test_nothing_known_is_nothing_believed():
-    known = Known([], SMALL, "h100-sxm")
+    known = TransferPrior([], SMALL, "h100-sxm")
     assert np.isnan(known.log2_ms(points(1))[0]).all()
     assert known.fails(points(1)) == 0
     assert known.seeds(3) == []
@@ -122,10 +122,10 @@ class Flat:
 
 
 def test_where_nothing_is_known_another_belief_holds_at_the_known_level():
-    known = Known(
+    known = TransferPrior(
         [row({"B": 16}, 1.0), row({"B": 32}, 4.0), row({"B": 8}, None)], SHAPE, "h100-sxm"
     )
-    both = Extended(known, Flat())
+    both = CompositePrior(known, Flat())
     mean, deviation = both.log2_ms(points(16, 32, 64))
     assert mean == pytest.approx([0, 2, 1])  # 3 less the median of 3 - 0 and 3 - 2
     assert deviation[2] == 0.5
@@ -142,5 +142,5 @@ def test_a_belief_that_tells_nothing_of_known_points_keeps_its_level():
             told = [3.0 if each["B"] == 64 else np.nan for each in points]
             return np.array(told), np.full(len(points), 0.5)
 
-    both = Extended(Known([row({"B": 16}, 1.0)], SHAPE, "h100-sxm"), Mute())
+    both = CompositePrior(TransferPrior([row({"B": 16}, 1.0)], SHAPE, "h100-sxm"), Mute())
     assert both.log2_ms(points(16, 64))[0] == pytest.approx([0, 3])

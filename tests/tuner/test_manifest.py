@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from solkit.errors import InputError
-from solkit.tuner.manifest import Entry, Limits, Manifest, Workload, parse, read, written
+from solkit.tuner.manifest import Limits, Manifest, ManifestEntry, Workload, parse, read, written
 
 FULL = """\
 device = "h100"
@@ -51,7 +51,7 @@ def test_a_manifest_is_read(tmp_path):
         Workload({"M": 4096, "dtype": "bfloat16"}, 64),
         Workload({"M": 1}, 6400, ("bf16[1, 4096]",), 0.5),
     )
-    assert second == Entry("softmax", shapes=(Workload({}, 2.5),), line=18)
+    assert second == ManifestEntry("softmax", shapes=(Workload({}, 2.5),), line=18)
     assert second.held_out is None
 
 
@@ -127,8 +127,8 @@ def test_what_is_written_is_read_back():
         Workload({"M": 1, "dtype": "bfloat16", "causal": True, "odd name": 0.5}, 7),
         Workload(None, 2.5, ("bf16[1, 2]", 'a "quoted" \\ name'), 0.125),
     )
-    kernel = Entry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
-    whole = Manifest("m.toml", (kernel, Entry("")), Limits(1.5, 0.9, 40, "all"), "h200")
+    kernel = ManifestEntry("k.py", "aten::mm", "run", "r.py", shapes, ({"M": 2},), ("vllm",))
+    whole = Manifest("m.toml", (kernel, ManifestEntry("")), Limits(1.5, 0.9, 40, "all"), "h200")
     text = written(whole, ["A note."])
     found = parse(text, "m.toml", Path())
     assert text.startswith("# A note.\n")

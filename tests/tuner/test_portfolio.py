@@ -15,7 +15,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.recorded import Cost
 from solkit.tuner.driver import drive
 from solkit.tuner.portfolio import PortfolioSettings, chosen, portfolio, round_robin
-from solkit.tuner.task import Task, TaskSettings
+from solkit.tuner.task import TaskSettings, TuningProblem
 
 A_SECOND = Cost(0.0, 1.0)
 
@@ -99,7 +99,7 @@ def recorded(calls):
         default = Configuration("softmax/rows", "kernel", shape, spaces.DEFAULT)
         settings = TaskSettings(stop_at=9.0, least_gain=0.0)
         space = Space.of_points(spaces.points())
-        tasks.append(Task(f"{number}", default, space, weight=weight, settings=settings))
+        tasks.append(TuningProblem(f"{number}", default, space, weight=weight, settings=settings))
     return RecordedBench(rows, cores=4), tasks
 
 

@@ -9,7 +9,7 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space, Stopped, Verdict
-from solkit.tuner.task import DEFAULT, SEARCH, Task, TaskSettings
+from solkit.tuner.task import DEFAULT, SEARCH, TaskSettings, TuningProblem
 
 CHANCE = np.random.default_rng(0)
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
@@ -18,7 +18,7 @@ ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 def made(points=None, default=spaces.DEFAULT, **told):
     settings = TaskSettings(**{"stop_at": 0.95, **told.pop("settings", {})})
     space = Space.of_points(points or spaces.points())
-    return Task("it", replace(ON, params=default), space, settings=settings, **told)
+    return TuningProblem("it", replace(ON, params=default), space, settings=settings, **told)
 
 
 SEQUENCE = iter(range(10_000))

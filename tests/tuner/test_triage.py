@@ -6,7 +6,7 @@ import pytest
 
 from solkit.core import Configuration, Depth, Worth
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
-from solkit.tuner.triage import Known, triaged
+from solkit.tuner.triage import TriageInputs, triaged
 
 OWN = {"BLOCK": 16}
 
@@ -28,7 +28,7 @@ def plan(times_ms, abstains=False, fails=()):
 
 def told(calls=10, stop_at=0.95, **known):
     return triaged(
-        "k", {}, calls, Known(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known}), stop_at
+        "k", {}, calls, TriageInputs(**{"own": OWN, "choices": 9, "sol_ms": 1.0, **known}), stop_at
     )
 
 

@@ -17,7 +17,7 @@ from solkit.errors import InputError
 from solkit.tuner.emitters import best_config, flashinfer_bench, sglang, triton_autotune, vllm
 from solkit.tuner.emitters._base import Emitter, File, Request
 from solkit.tuner.emitters.reading import logged
-from solkit.tuner.findings import Finding, agreed, finding_of
+from solkit.tuner.findings import TuningResult, agreed, finding_of
 
 __all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter", "parse_target"]
 
@@ -85,7 +85,7 @@ def parse_target(text: str) -> Target:
 
 
 def emit(
-    results: Iterable[Finding | Tuned],
+    results: Iterable[TuningResult | Tuned],
     form: str,
     out: str | os.PathLike[str],
     *,
@@ -130,9 +130,9 @@ def emit(
     return Emitted(tuple(path for path, _ in paths), notes)
 
 
-def _findings(results: Iterable[Finding | Tuned]) -> Iterable[Finding]:
+def _findings(results: Iterable[TuningResult | Tuned]) -> Iterable[TuningResult]:
     for result in results:
-        yield result if isinstance(result, Finding) else finding_of(result, logged(result))
+        yield result if isinstance(result, TuningResult) else finding_of(result, logged(result))
 
 
 def _place(out: Path, file: File, files: Sequence[File]) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from solkit.core import TimedParams, Value
 from solkit.errors import InputError, UnknownDeviceError
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = [
     "Emitter",
@@ -84,22 +84,22 @@ class Emitter:
 
     name: str
     about: str
-    files: Callable[[Sequence[Finding], Request], Files]
+    files: Callable[[Sequence[TuningResult], Request], Files]
     one_kernel: bool = True
 
 
-def chosen_of(finding: Finding) -> TimedParams:
+def chosen_of(finding: TuningResult) -> TimedParams:
     """The parameters to use, which every finding that an emitter gets has."""
     assert finding.chosen is not None
     return finding.chosen
 
 
-def shape_text(finding: Finding) -> str:
+def shape_text(finding: TuningResult) -> str:
     """A shape in words: ``M=4096, dtype=bfloat16``."""
     return ", ".join(f"{name}={value}" for name, value in finding.shape.items()) or "its only shape"
 
 
-def gpu_name(finding: Finding) -> str:
+def gpu_name(finding: TuningResult) -> str:
     """The GPU's name from its driver, if it is recorded, else from the catalogue."""
     if finding.row is not None and finding.row.device_name:
         return finding.row.device_name
@@ -114,7 +114,7 @@ def gpu_name(finding: Finding) -> str:
 
 
 def source_of(
-    finding: Finding, name: str, request: Request, others: Sequence[str] = ()
+    finding: TuningResult, name: str, request: Request, others: Sequence[str] = ()
 ) -> str | None:
     """The kernel's name for what a format calls `name`; ``None`` if it has none."""
     candidates = (request.names[name],) if name in request.names else (name, *others)
@@ -123,7 +123,7 @@ def source_of(
 
 
 def looked_up(
-    form: str, finding: Finding, name: str, request: Request, others: Sequence[str] = ()
+    form: str, finding: TuningResult, name: str, request: Request, others: Sequence[str] = ()
 ) -> Value:
     """A size or parameter by the format's name.
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from solkit.core import canonical
 from solkit.measure.timing.comparison_statistics import LIKENESS
 from solkit.tuner.emitters._base import chosen_of
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["nearest", "needed", "serves"]
 
@@ -26,7 +26,7 @@ def nearest(size: int, sizes: Sequence[int]) -> int:
     return min(sizes, key=lambda other: abs(other - size))
 
 
-def serves(other: Finding, finding: Finding) -> bool:
+def serves(other: TuningResult, finding: TuningResult) -> bool:
     """Whether the parameters of another batch size are as good at this one, as far as is known."""
     own, offered = (canonical(chosen_of(item).params) for item in (finding, other))
     best, taken = (finding.times.get(params) for params in (own, offered))
@@ -36,7 +36,7 @@ def serves(other: Finding, finding: Finding) -> bool:
     return taken.time_ms <= max(best.high_ms or 0.0, noise_ms)
 
 
-def needed(tuned: Mapping[int, Finding]) -> list[int]:
+def needed(tuned: Mapping[int, TuningResult]) -> list[int]:
     """The batch sizes to write, ascending.
 
     Args:
@@ -50,6 +50,6 @@ def needed(tuned: Mapping[int, Finding]) -> list[int]:
     return sizes
 
 
-def _serve_all(sizes: Sequence[int], tuned: Mapping[int, Finding]) -> bool:
+def _serve_all(sizes: Sequence[int], tuned: Mapping[int, TuningResult]) -> bool:
     served = ((size, nearest(size, sizes)) for size in tuned)
     return all(size == by or serves(tuned[by], tuned[size]) for size, by in served)

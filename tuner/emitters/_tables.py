@@ -20,7 +20,7 @@ from solkit.tuner.emitters._base import (
     source_of,
 )
 from solkit.tuner.emitters._nearest import needed
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["Table", "block_shape", "device_word", "dtype_word", "size_text", "tables"]
 
@@ -60,7 +60,10 @@ class Table:
 
 
 def tables(
-    form: str, findings: Sequence[Finding], request: Request, place: Callable[[Finding], Table]
+    form: str,
+    findings: Sequence[TuningResult],
+    request: Request,
+    place: Callable[[TuningResult], Table],
 ) -> Files:
     """The files of some findings: those of a name together, a configuration for each batch size.
 
@@ -74,7 +77,7 @@ def tables(
         InputError: a size or parameter is missing or not a number, there is no place for a
             parameter, or two shapes have the same batch size in one file.
     """
-    held: dict[Table, list[Finding]] = {}
+    held: dict[Table, list[TuningResult]] = {}
     for finding in findings:
         held.setdefault(place(finding), []).append(finding)
     files, notes = [], []
@@ -89,7 +92,7 @@ def tables(
     return Files(tuple(files), tuple(notes))
 
 
-def _one_version(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+def _one_version(findings: Sequence[TuningResult]) -> tuple[list[TuningResult], list[TuningResult]]:
     """Findings of the newest version of Triton, and the others: a file holds for one."""
     last = max(findings, key=lambda finding: finding.ended).key.triton_version
     return (
@@ -99,9 +102,9 @@ def _one_version(findings: Sequence[Finding]) -> tuple[list[Finding], list[Findi
 
 
 def _by_size(
-    form: str, findings: Sequence[Finding], table: Table, request: Request
-) -> dict[int, Finding]:
-    sizes: dict[int, Finding] = {}
+    form: str, findings: Sequence[TuningResult], table: Table, request: Request
+) -> dict[int, TuningResult]:
+    sizes: dict[int, TuningResult] = {}
     for finding in findings:
         size = _integer(form, finding, "M", request)
         if size in sizes:
@@ -113,7 +116,7 @@ def _by_size(
     return sizes
 
 
-def _config(form: str, finding: Finding, request: Request) -> dict[str, int]:
+def _config(form: str, finding: TuningResult, request: Request) -> dict[str, int]:
     """The configuration under the format's names."""
     config = {name: _integer(form, finding, name, request) for name in _tuned_files.PARAMS}
     used = {source_of(finding, name, request, _OTHERS.get(name, ())) for name in config}
@@ -127,7 +130,7 @@ def _config(form: str, finding: Finding, request: Request) -> dict[str, int]:
     return config
 
 
-def _integer(form: str, finding: Finding, name: str, request: Request) -> int:
+def _integer(form: str, finding: TuningResult, name: str, request: Request) -> int:
     value = looked_up(form, finding, name, request, _OTHERS.get(name, ()))
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(
@@ -145,8 +148,8 @@ def _text(table: Table, configs: Mapping[int, Mapping[str, int]], version: Value
 
 def _notes(
     table: Table,
-    older: Sequence[Finding],
-    sizes: Mapping[int, Finding],
+    older: Sequence[TuningResult],
+    sizes: Mapping[int, TuningResult],
     kept: Sequence[int],
     configs: Mapping[int, Mapping[str, int]],
 ) -> list[str]:
@@ -173,7 +176,7 @@ def _notes(
     return notes
 
 
-def size_text(form: str, finding: Finding, name: str, request: Request) -> str:
+def size_text(form: str, finding: TuningResult, name: str, request: Request) -> str:
     """A size in a file's name."""
     return str(_integer(form, finding, name, request))
 
@@ -183,7 +186,7 @@ def device_word(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def dtype_word(form: str, finding: Finding, request: Request) -> str | None:
+def dtype_word(form: str, finding: TuningResult, request: Request) -> str | None:
     """What a file's name says of the dtype; ``None`` for 16-bit floats, which are not named.
 
     Raises:
@@ -200,7 +203,7 @@ def dtype_word(form: str, finding: Finding, request: Request) -> str | None:
     raise InputError(f"{form}: no file is named after dtype {value!r}; expected {valid}")
 
 
-def block_shape(finding: Finding, request: Request) -> tuple[int, int] | None:
+def block_shape(finding: TuningResult, request: Request) -> tuple[int, int] | None:
     """The block of weights that shares a scale; ``None`` if there is none.
 
     Raises:

@@ -20,14 +20,14 @@ from solkit.core import TimedParams, Value, canonical
 from solkit.datasets.record import plain
 from solkit.errors import InputError
 from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_name
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["BEST_CONFIG", "SCHEMA", "read"]
 
 SCHEMA = "solkit.best_config/1"
 
 
-def _files(findings: Sequence[Finding], request: Request) -> Files:
+def _files(findings: Sequence[TuningResult], request: Request) -> Files:
     if request.names or request.constants or request.drop:
         raise InputError(
             f"{BEST_CONFIG.name} keeps the kernel's own names: it takes no --map, --set or --drop"
@@ -41,7 +41,7 @@ def _files(findings: Sequence[Finding], request: Request) -> Files:
     return Files((File("", json.dumps(document, indent=2, allow_nan=False) + "\n"),))
 
 
-def _entry(finding: Finding) -> dict[str, Any]:
+def _entry(finding: TuningResult) -> dict[str, Any]:
     """One configuration; times in ms."""
     key, row = finding.key, finding.row
     return {

@@ -28,12 +28,12 @@ from solkit.tuner.emitters._base import (
     gpu_name,
     shape_text,
 )
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["TRACES"]
 
 
-def _files(findings: Sequence[Finding], request: Request) -> Files:
+def _files(findings: Sequence[TuningResult], request: Request) -> Files:
     untimed = [finding for finding in findings if chosen_of(finding).time_ms is None]
     if untimed:
         raise InputError(
@@ -44,7 +44,7 @@ def _files(findings: Sequence[Finding], request: Request) -> Files:
     return Files((File("", "\n".join(lines) + "\n"),))
 
 
-def _trace(finding: Finding, request: Request) -> dict[str, Any]:
+def _trace(finding: TuningResult, request: Request) -> dict[str, Any]:
     return {
         "definition": str(request.constants.get("definition", _family(finding))),
         "workload": {"axes": _axes(finding, request), "inputs": {}, "uuid": _uuid(finding)},
@@ -60,11 +60,11 @@ def _trace(finding: Finding, request: Request) -> dict[str, Any]:
     }
 
 
-def _family(finding: Finding) -> str:
+def _family(finding: TuningResult) -> str:
     return finding.key.problem_id.split("/", 1)[0] if finding.row is None else finding.row.family
 
 
-def _axes(finding: Finding, request: Request) -> dict[str, int]:
+def _axes(finding: TuningResult, request: Request) -> dict[str, int]:
     named = {source: name for name, source in request.names.items()}
     for name, source in request.names.items():
         if not _is_axis(finding.shape.get(source)):
@@ -80,22 +80,22 @@ def _is_axis(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _uuid(finding: Finding) -> str:
+def _uuid(finding: TuningResult) -> str:
     workload = None if finding.row is None else finding.row.extra.get("workload")
     return str(workload or uuid.uuid5(uuid.NAMESPACE_URL, f"solkit:{finding.key.problem_id}"))
 
 
-def _solution(finding: Finding) -> str:
+def _solution(finding: TuningResult) -> str:
     params = ",".join(f"{name}={value}" for name, value in chosen_of(finding).params.items())
     return f"{finding.kernel}[{params}]" if params else finding.kernel
 
 
-def _libraries(finding: Finding) -> dict[str, str]:
+def _libraries(finding: TuningResult) -> dict[str, str]:
     versions = {name: getattr(finding.key, field) for name, field in LIBRARIES.items()}
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def _correctness(finding: Finding) -> dict[str, Any]:
+def _correctness(finding: TuningResult) -> dict[str, Any]:
     error = None if finding.row is None else finding.row.max_error
     return {
         "max_relative_error": "NaN",
@@ -103,7 +103,7 @@ def _correctness(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _performance(finding: Finding) -> dict[str, float]:
+def _performance(finding: TuningResult) -> dict[str, float]:
     """Times in ms; a reference that was not timed is 0, the schema's default."""
     time_ms = chosen_of(finding).time_ms
     assert time_ms is not None

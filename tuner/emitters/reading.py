@@ -20,7 +20,7 @@ from solkit.core import (
 )
 from solkit.datasets.record import from_json
 from solkit.errors import InputError
-from solkit.tuner.findings import Finding, finding_of, findings
+from solkit.tuner.findings import TuningResult, finding_of, findings
 
 __all__ = ["TUNE_SCHEMA", "logged", "read", "tuned_of"]
 
@@ -29,7 +29,7 @@ TUNE_SCHEMA = "solkit.tune/1"
 
 def read(
     path: str | os.PathLike[str], device: str | None = None, kernel: str | None = None
-) -> tuple[Finding, ...]:
+) -> tuple[TuningResult, ...]:
     """What tuning found, as a file or folder holds it.
 
     Args:

@@ -31,7 +31,7 @@ from solkit.tuner.emitters._tables import (
     size_text,
     tables,
 )
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["FP8", "MOE"]
 
@@ -40,10 +40,10 @@ _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 _FLAGS = ("per_channel_quant", "projection")
 
 
-def _moe(findings: Sequence[Finding], request: Request) -> Files:
+def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES, *_FLAGS))
 
-    def place(finding: Finding) -> Table:
+    def place(finding: TuningResult) -> Table:
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
             "N": size_text(MOE.name, finding, "N", request),
@@ -62,10 +62,10 @@ def _moe(findings: Sequence[Finding], request: Request) -> Files:
     return tables(MOE.name, findings, request, place)
 
 
-def _fp8(findings: Sequence[Finding], request: Request) -> Files:
+def _fp8(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(finding: Finding) -> Table:
+    def place(finding: TuningResult) -> Table:
         blocks = block_shape(finding, request) or _BLOCK
         settings = {
             "N": size_text(FP8.name, finding, "N", request),
@@ -79,11 +79,11 @@ def _fp8(findings: Sequence[Finding], request: Request) -> Files:
     return tables(FP8.name, findings, request, place)
 
 
-def _device(finding: Finding, request: Request) -> str:
+def _device(finding: TuningResult, request: Request) -> str:
     return device_word(str(request.constants.get("device_name", gpu_name(finding))))
 
 
-def _version(finding: Finding, request: Request) -> str:
+def _version(finding: TuningResult, request: Request) -> str:
     version = request.constants.get("triton_version", finding.key.triton_version)
     if version is None:
         raise InputError(

@@ -28,13 +28,13 @@ from solkit.tuner.emitters._base import (
     gpu_name,
     shape_text,
 )
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["AUTOTUNE"]
 
 
-def _files(findings: Sequence[Finding], request: Request) -> Files:
-    listed: dict[str, tuple[dict[str, Value], list[Finding]]] = {}
+def _files(findings: Sequence[TuningResult], request: Request) -> Files:
+    listed: dict[str, tuple[dict[str, Value], list[TuningResult]]] = {}
     for finding in findings:
         params = _renamed(finding, request)
         listed.setdefault(canonical(params), (params, []))[1].append(finding)
@@ -56,7 +56,7 @@ def _files(findings: Sequence[Finding], request: Request) -> Files:
     return Files((File("", text),))
 
 
-def _renamed(finding: Finding, request: Request) -> dict[str, Value]:
+def _renamed(finding: TuningResult, request: Request) -> dict[str, Value]:
     """The parameters under the names of the user's `--map NAME=KERNEL'S`."""
     params = chosen_of(finding).params
     for name, source in request.names.items():
@@ -70,7 +70,7 @@ def _renamed(finding: Finding, request: Request) -> dict[str, Value]:
     return {**kept, **request.constants}
 
 
-def _lines(params: dict[str, Value], chosen: Sequence[Finding]) -> list[str]:
+def _lines(params: dict[str, Value], chosen: Sequence[TuningResult]) -> list[str]:
     constants = {name: value for name, value in params.items() if name not in OPTIONS}
     options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]
     return [
@@ -79,7 +79,7 @@ def _lines(params: dict[str, Value], chosen: Sequence[Finding]) -> list[str]:
     ]
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: TuningResult) -> str:
     time_ms = chosen_of(finding).time_ms
     timed = "" if time_ms is None else f": {time_ms:.6g} ms"
     return f"{shape_text(finding)} on {gpu_name(finding)}{timed}"
@@ -90,7 +90,7 @@ def _word(text: str) -> str:
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
-def _key(findings: Sequence[Finding]) -> list[str]:
+def _key(findings: Sequence[TuningResult]) -> list[str]:
     """The sizes that differ; all numbers if there is one shape."""
     shapes = [finding.shape for finding in findings]
     sizes = [

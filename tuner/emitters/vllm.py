@@ -32,7 +32,7 @@ from solkit.tuner.emitters._tables import (
     size_text,
     tables,
 )
-from solkit.tuner.findings import Finding
+from solkit.tuner.findings import TuningResult
 
 __all__ = ["FP8", "MOE"]
 
@@ -41,10 +41,10 @@ _BLOCK = (128, 128)
 _NAMES = ("device_name", "dtype", "block_shape", "triton_version")
 
 
-def _moe(findings: Sequence[Finding], request: Request) -> Files:
+def _moe(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(MOE.name, ("M", "E", "N", *PARAMS, *_NAMES))
 
-    def place(finding: Finding) -> Table:
+    def place(finding: TuningResult) -> Table:
         device = device_word(str(request.constants.get("device_name", gpu_name(finding))))
         settings = {
             "E": size_text(MOE.name, finding, "E", request),
@@ -60,10 +60,10 @@ def _moe(findings: Sequence[Finding], request: Request) -> Files:
     return tables(MOE.name, findings, request, place)
 
 
-def _fp8(findings: Sequence[Finding], request: Request) -> Files:
+def _fp8(findings: Sequence[TuningResult], request: Request) -> Files:
     request.check(FP8.name, ("M", "N", "K", *PARAMS, *_NAMES))
 
-    def place(finding: Finding) -> Table:
+    def place(finding: TuningResult) -> Table:
         blocks = block_shape(finding, request) or _BLOCK
         device = str(request.constants.get("device_name", gpu_name(finding)))
         settings = {

@@ -8,7 +8,7 @@
                 choose a parent, ask the proposers, rank
         check what promises most, and measure it
 
-What ranks and what measures comes from outside (`World`), so the loop is the same on a GPU and on a
+What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a GPU and on a
 recording. It reads no clock of its own.
 """
 
@@ -43,7 +43,7 @@ from solkit.tuner.evolution.frontier import Frontier, Point, Shares
 from solkit.tuner.evolution.practice import finalists
 from solkit.tuner.proposers import Proposer
 
-__all__ = ["Breeding", "Found", "Ranking", "World"]
+__all__ = ["EvolutionSearch", "Found", "Ranking", "VariantEvaluator"]
 
 _PER_ROUND = 6
 """Measurements after which new proposals are asked for, though some of the old are left."""
@@ -86,7 +86,7 @@ class Ranking:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-class World(Protocol):
+class VariantEvaluator(Protocol):
     """What ranks and measures."""
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
@@ -113,7 +113,7 @@ class World(Protocol):
         """GPU seconds that were spent."""
 
 
-class Breeding:
+class EvolutionSearch:
     """One search.
 
     Args:
@@ -141,7 +141,7 @@ class Breeding:
 
     def __init__(
         self,
-        world: World,
+        world: VariantEvaluator,
         proposers: Sequence[Proposer],
         original: tuple[Variant, Point],
         budget_s: float,

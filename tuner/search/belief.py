@@ -13,19 +13,19 @@ from solkit.core import Params
 from solkit.surrogate.gaussian_process import Inputs
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior
-from solkit.tuner.search.scale import Scale
+from solkit.tuner.search.scale import TargetTransform
 
-__all__ = ["Known"]
+__all__ = ["PriorFeatures"]
 
 
-class Known:
+class PriorFeatures:
     """What is known of points before measuring: their features, and the prior's belief.
 
     Args:
         encoding: of the space.
         prior: of the search.
         sample: points that stand for the space, (points, parameters).
-        slow: see `Scale`.
+        slow: see `TargetTransform`.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class Known:
     ) -> None:
         self.encoding, self._prior = encoding, prior
         self.by_scale = encoding.scales
-        self.scale: Scale | None = None
-        self._scales: list[Scale] = []  # of the views
+        self.scale: TargetTransform | None = None
+        self._scales: list[TargetTransform] = []  # of the views
         self._answers: dict[int, Array] = {}  # of the prior, by a point's key
         self._answered = 3  # numbers of each answer
         if prior is None or not len(sample):
@@ -43,10 +43,11 @@ class Known:
         believed = self._believed(sample)
         if not np.isfinite(believed[:, 0]).any():
             return
-        self.scale = Scale.of(believed[:, 0], slow)
+        self.scale = TargetTransform.of(believed[:, 0], slow)
         views = believed[:, 3:]
         self._scales = [
-            Scale.of(view, slow) if np.isfinite(view).any() else Scale(0.0, 1.0) for view in views.T
+            TargetTransform.of(view, slow) if np.isfinite(view).any() else TargetTransform(0.0, 1.0)
+            for view in views.T
         ]
         self.by_scale = np.append(encoding.scales, max(encoding.scales, default=-1) + 1)
 

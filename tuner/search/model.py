@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solkit.surrogate.gaussian_process import Hyperparameters, Inputs, Matern, PoolProcess, fit
-from solkit.tuner.search.belief import Known
+from solkit.tuner.search.belief import PriorFeatures
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
-from solkit.tuner.search.scale import Scale
+from solkit.tuner.search.scale import TargetTransform
 
 __all__ = ["Model", "Rows"]
 
@@ -71,13 +71,13 @@ class Model:
         candidates: points that were not taken.
         rows: what was asked for and told; the caller adds to it.
         considered: size of the pool.
-        slow: see `Scale`.
+        slow: see `TargetTransform`.
     """
 
     def __init__(
         self,
         encoding: Encoding,
-        known: Known,
+        known: PriorFeatures,
         candidates: Candidates,
         rows: Rows,
         considered: int,
@@ -168,11 +168,11 @@ class Model:
     # ------------------------------------------------------------------------------------ beliefs
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> TargetTransform:
         """Of the targets: the prior's, shifted to the times told; or else that of the times."""
         times = self._rows.times
         if self.known.scale is None:
-            return Scale.of(times, self._slow)
+            return TargetTransform.of(times, self._slow)
         off = times - self.known.log2_ms(self._taken())[0]
         known = off[np.isfinite(off)]
         return self.known.scale.shifted(float(np.median(known)) if len(known) else 0.0)

@@ -12,7 +12,7 @@ from solkit.core.space import Params
 from solkit.core.values import Value
 from solkit.errors import InputError
 from solkit.tuner.search.encoding import Array
-from solkit.tuner.search.scale import Scale
+from solkit.tuner.search.scale import TargetTransform
 
 __all__ = ["Prior", "Recordings"]
 
@@ -42,11 +42,11 @@ class Recordings:
     """Recordings of the same space on other GPUs.
 
     A time is believed to be the mean over recordings, each brought to one scale first: differences
-    among its slower half count less (see `Scale`), and all have the same spread.
+    among its slower half count less (see `TargetTransform`), and all have the same spread.
 
     Args:
         recordings: of each, the time in ms of its points; ``None`` for failures.
-        slow: see `Scale`.
+        slow: see `TargetTransform`.
 
     Raises:
         InputError: there is none, or one has no times.
@@ -66,7 +66,7 @@ class Recordings:
             times = np.array(list(each.values()))
             if not np.isfinite(times).any():
                 raise InputError(f"recording {place + 1} has no configuration that ran")
-            self._scales.append(Scale.of(times, slow))
+            self._scales.append(TargetTransform.of(times, slow))
         failed = [math.isnan(time) for each in self._times for time in each.values()]
         self._failing = sum(failed) / len(failed)
 
@@ -89,7 +89,7 @@ class Recordings:
         off = np.where(known, scaled - mean[:, None], 0.0)
         variance = (off**2).sum(1) / np.maximum(count - 1, 1)
         sd = np.where(count > 1, np.sqrt(variance), math.nan)
-        common = Scale(
+        common = TargetTransform(
             *(float(np.mean([s.middle for s in self._scales])), self._scales[0].slow),
             float(np.mean([s.mean for s in self._scales])),
             float(np.mean([s.sd for s in self._scales])),

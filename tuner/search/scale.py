@@ -12,11 +12,11 @@ import numpy as np
 
 from solkit.tuner.search.encoding import Array
 
-__all__ = ["Scale"]
+__all__ = ["TargetTransform"]
 
 
 @dataclass(frozen=True)
-class Scale:
+class TargetTransform:
     """Turns log2 ms into targets: the slower half drawn in, then standardised.
 
     Attributes:
@@ -31,16 +31,16 @@ class Scale:
     sd: float = 1.0
 
     @classmethod
-    def of(cls, log2_ms: Array, slow: float) -> Scale:
+    def of(cls, log2_ms: Array, slow: float) -> TargetTransform:
         """The scale that standardises times, with their median as the middle."""
         known = log2_ms[np.isfinite(log2_ms)]
         rough = cls(float(np.median(known)), slow)
         targets = rough.targets(known)
         return cls(rough.middle, slow, float(targets.mean()), float(targets.std()) or 1.0)
 
-    def shifted(self, log2: float) -> Scale:
+    def shifted(self, log2: float) -> TargetTransform:
         """For times that are all longer by a factor."""
-        return Scale(self.middle + log2, self.slow, self.mean + log2, self.sd)
+        return TargetTransform(self.middle + log2, self.slow, self.mean + log2, self.sd)
 
     def targets(self, log2_ms: Array) -> Array:
         """Of logarithms of times."""

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from solkit.core import Space
 from solkit.core.space import Params
 from solkit.errors import InputError
-from solkit.tuner.search.belief import Known
+from solkit.tuner.search.belief import PriorFeatures
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.model import Model, Rows
@@ -88,13 +88,13 @@ class Search:
         sample = self._candidates.spread(settings.considered)
         # telling values apart by equality takes many times to learn: the first model does without
         plain = Encoding(space, named=0)
-        self._model = self._modelled(Known(plain, prior, sample, settings.slow))
+        self._model = self._modelled(PriorFeatures(plain, prior, sample, settings.slow))
         self._believes = self._model.known.scale is not None
         self._follows = self._believes and not self._model.known.views
-        nothing = Known(self._encoding, None, sample, settings.slow)
+        nothing = PriorFeatures(self._encoding, None, sample, settings.slow)
         self._models = [self._model, self._modelled(nothing)]
 
-    def _modelled(self, known: Known) -> Model:
+    def _modelled(self, known: PriorFeatures) -> Model:
         settings = self._settings
         return Model(
             self._encoding,

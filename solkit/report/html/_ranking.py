@@ -15,7 +15,7 @@ from solkit.report.html._page import TEMPLATES, environment
 from solkit.report.palette import DARK, LIGHT
 from solkit.report.ranking import enough_words
 from solkit.report.units import interval, settings, shape_words
-from solkit.surrogate.model import Push
+from solkit.surrogate.model import Contribution
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 
 __all__ = ["ranking_page"]
@@ -132,7 +132,7 @@ def _line(forecast: Forecast, start: float, end: float) -> Mapping[str, float] |
     return {"low": round(low, 1), "at": round(at, 1), "width": round(high - low, 1)}
 
 
-def _pushes(pushes: Sequence[Push]) -> list[Mapping[str, Any]]:
+def _pushes(pushes: Sequence[Contribution]) -> list[Mapping[str, Any]]:
     largest = max((abs(math.log(push.factor)) for push in pushes), default=1.0) or 1.0
     return [
         {

@@ -12,14 +12,14 @@ from synthetic import QUICK, on_both, table
 from solkit.errors import InputError
 from solkit.surrogate.evaluation.evaluate import left_out
 from solkit.surrogate.evaluation.forecasters import OnTrees, kernel_model
-from solkit.surrogate.evaluation.runs import UPDATED, Asked, forecasts
+from solkit.surrogate.evaluation.runs import UPDATED, EvaluationRequest, forecasts
 from solkit.surrogate.trees import out_of_family
 
 MADE = table(300)
 
 
 def test_processes_change_nothing():
-    asked = Asked(["kinds", "families"], points=5, settings=QUICK, processes=2)
+    asked = EvaluationRequest(["kinds", "families"], points=5, settings=QUICK, processes=2)
     found = forecasts(MADE, asked)
     assert list(found[""]) == ["kinds", "families"]
     assert next(iter(found)) == ""
@@ -34,12 +34,14 @@ def test_processes_change_nothing():
 
 
 def test_transfer_is_beside_the_lookup():
-    found = forecasts(on_both(table(200)), Asked(["transfer"], settings=QUICK, processes=1))
+    found = forecasts(
+        on_both(table(200)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
+    )
     assert {"", "lookup", "kernel_model", "knobs"} <= set(found)
-    without = Asked(["transfer"], baselines=False, settings=QUICK, processes=1)
+    without = EvaluationRequest(["transfer"], baselines=False, settings=QUICK, processes=1)
     assert list(forecasts(on_both(table(200)), without)) == [""]
 
 
 def test_an_unknown_split_is_named():
     with pytest.raises(InputError, match=r"'months' is no split: choose one of configurations"):
-        forecasts(MADE, Asked(["months"]))
+        forecasts(MADE, EvaluationRequest(["months"]))

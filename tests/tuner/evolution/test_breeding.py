@@ -23,7 +23,7 @@ from solkit.core import (
 from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.breeding import Breeding, Found, Ranking
+from solkit.tuner.evolution.breeding import EvolutionSearch, Found, Ranking
 
 SOL_MS = 0.1
 COST_S = 1.0
@@ -108,7 +108,7 @@ def bred(*proposers, budget_s=1000.0, world=None, original="1.0 plain", **settin
     variant = Variant(variant_id(original), original)
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(**{"stop_at": 2.0, **settings})
-    breeding = Breeding(world, proposers, (variant, first), budget_s, how, SOL_MS)
+    breeding = EvolutionSearch(world, proposers, (variant, first), budget_s, how, SOL_MS)
     return breeding, breeding.run(), world
 
 
@@ -256,7 +256,7 @@ def test_what_an_earlier_run_measured_is_not_measured_again():
     variant, child = (Variant(variant_id(t), t) for t in ("1.0 plain", "0.4 fuse"))
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(stop_at=2.0)
-    breeding = Breeding(world, [Proposer("0.4 fuse")], (variant, first), 100.0, how, SOL_MS)
+    breeding = EvolutionSearch(world, [Proposer("0.4 fuse")], (variant, first), 100.0, how, SOL_MS)
     breeding.known(variant, first, Found(Verdict.CORRECT, 2.0))
     again = Point(child.id, Configuration(child.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
     breeding.known(child, again, Found(Verdict.CORRECT, 0.4))
@@ -272,7 +272,7 @@ def kept(*texts, kept_s, budget_s=8.0):
     variant = Variant(variant_id(original), original)
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
     how = EvolveSettings(stop_at=2.0, order=Order.RANDOM)
-    breeding = Breeding(world, [Proposer(*texts)], (variant, first), budget_s, how, SOL_MS)
+    breeding = EvolutionSearch(world, [Proposer(*texts)], (variant, first), budget_s, how, SOL_MS)
     breeding.kept_s = kept_s
     assert breeding.run() is Stopped.BUDGET
     return world.spent_s()

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from solkit.core import Configuration, Order
-from solkit.surrogate.doubt import Scatter
+from solkit.surrogate.doubt import VarianceComponents
 from solkit.surrogate.plan import Forecast
 from solkit.tuner.evolution import Frontier, Point, Shares
 
@@ -42,7 +42,7 @@ def test_what_nothing_is_known_of_is_expected_to_take_as_long_as_its_parent():
 
 
 def test_shares_add_up_to_one_and_follow_the_scatter():
-    shares = Shares.of(Scatter(family=0.5, kernel=0.7, cell=0.3, rest=1.5))
+    shares = Shares.of(VarianceComponents(family=0.5, kernel=0.7, cell=0.3, rest=1.5))
     assert shares.problem + shares.variant + shares.rest == pytest.approx(1)
     assert shares.variant == pytest.approx(2 * shares.problem)
     assert shares.rest == pytest.approx(3 * shares.problem)
