@@ -46,7 +46,7 @@ from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.breeding import EvolutionSearch, Found, Ranking
+from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found, Ranking
 
 WITHIN = 1.05
 LEAST_KERNELS, LEAST_POINTS = 4, 24

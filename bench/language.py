@@ -34,9 +34,9 @@ from solkit.datasets.store import shipped
 from solkit.surrogate import stacking
 from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.evaluate import judged
-from solkit.surrogate.evaluation.figures import FIRST, spearman
 from solkit.surrogate.evaluation.paired import paired
 from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.regret_metrics import FIRST, spearman
 from solkit.surrogate.evaluation.splits import FOLDS, folds_of
 from solkit.surrogate.stacking import Reading
 from solkit.surrogate.table import Table, table_of

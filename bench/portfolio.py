@@ -28,7 +28,7 @@ from solkit.measure.benches import RecordedBench
 from solkit.pipeline.tuning_context import Ground, recorded_ground
 from solkit.tuner.driver import drive, first_open
 from solkit.tuner.portfolio import PortfolioSettings, portfolio, round_robin
-from solkit.tuner.task import TuningProblem
+from solkit.tuner.tuning_problem import TuningProblem
 
 
 @dataclass(frozen=True)

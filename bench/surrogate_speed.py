@@ -17,8 +17,8 @@ from solkit import Surrogate
 from solkit.core import Depth
 from solkit.datasets.kernels import ZOO
 from solkit.roofline.devices import find
+from solkit.surrogate.ast_interpreter import Code
 from solkit.surrogate.features import Launches, Problem
-from solkit.surrogate.following import Code
 
 CANDIDATES = 20_000
 

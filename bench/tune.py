@@ -56,7 +56,7 @@ from solkit.pipeline.target import target
 from solkit.pipeline.tuning_context import live_ground
 from solkit.report.tuning import as_json
 from solkit.tuner.driver import drive
-from solkit.tuner.task import TaskSettings, TuningProblem
+from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
 
 HERE = Path(__file__).parent
 ZOO = "datasets/zoo"

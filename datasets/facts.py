@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth, Facts, Outcome, Value, canonical
 from solkit.core.outcomes import finite
-from solkit.datasets.record import defaults
+from solkit.datasets.codec import defaults
 
 __all__ = [
     "facts_from_json",
@@ -49,7 +49,7 @@ def facts_key(
     """The name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
 
     Args:
-        kernel_id: `solkit.datasets.record.kernel_id`.
+        kernel_id: `solkit.datasets.codec.kernel_id`.
         params: every tuning parameter, as in a row.
         shape: every size, as in a row.
         compute_capability: (major, minor) of the GPU.

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from solkit.core import Outcome, Verdict, canonical
-from solkit.datasets.record import from_json, plain
+from solkit.datasets.codec import from_json, plain
 from solkit.datasets.version1 import LAUNCHES, launches_type
 from solkit.extras import library, needed
 

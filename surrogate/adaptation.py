@@ -1,7 +1,7 @@
 """Learning on the job: what a few measured times say about the candidates beside them.
 
 A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
-what they share, as `solkit.surrogate.doubt.VarianceComponents` measured it on families that the trees did not
+what they share, as `solkit.surrogate.uncertainty.VarianceComponents` measured it on families that the trees did not
 know, in units of the errors that were expected::
 
     k(a, b) = everywhere [same GPU and compiler] + alike [same family]
@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solkit.surrogate.doubt import VarianceComponents
 from solkit.surrogate.features import Array
 from solkit.surrogate.gaussian_process import GaussianProcess
 from solkit.surrogate.table import Table
+from solkit.surrogate.uncertainty import VarianceComponents
 
 __all__ = ["MOST", "ObservedResiduals", "ResidualGP"]
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.datasets.store import RIGHT, Store
-from solkit.surrogate.evaluation.figures import spearman, time_error
+from solkit.surrogate.conformal_intervals import group_folds
+from solkit.surrogate.evaluation.regret_metrics import spearman, time_error
 from solkit.surrogate.features import Array
-from solkit.surrogate.intervals import group_folds
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Grown, Settings, columns_of, ensemble
 

@@ -36,9 +36,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solkit.core import Device, KernelAnalysis, Value
+from solkit.surrogate.ast_interpreter import Call, Code
+from solkit.surrogate.captured_features import MOVED, ROUGH, Setting, tiles, together
 from solkit.surrogate.facts import SMALL, Features, analysed, log2
-from solkit.surrogate.following import Call, Code
-from solkit.surrogate.tiles import MOVED, ROUGH, Setting, tiles, together
 
 __all__ = [
     "GROUPS",
@@ -63,7 +63,7 @@ Columns = dict[str, Array]
 GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
 
 ROUGH_GAP = "tiles.all_gap"
-"""The rough time of all launches over the speed of light, in log2; see `solkit.surrogate.tiles`."""
+"""The rough time of all launches over the speed of light, in log2; see `solkit.surrogate.captured_features`."""
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
@@ -108,7 +108,7 @@ class Launches:
         constants: numbers that its code was compiled with, by name; NaN where it has none.
         flags: texts and booleans likewise; ``None`` where it has none.
         types: of its arguments, in Triton's notation, by name; ``None`` where it has none.
-        code: the `solkit.surrogate.following.Code` that each runs; ``None`` if it is not known.
+        code: the `solkit.surrogate.ast_interpreter.Code` that each runs; ``None`` if it is not known.
         count: how often a call makes it; ``None``: once.
         further: the next largest launches of its own, for what all do together.
     """

@@ -32,8 +32,9 @@ from solkit.core import Depth, Device
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate import shipped
 from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
+from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
-from solkit.surrogate.doubt import CandidateBudget, OODDetector, VarianceComponents
+from solkit.surrogate.ensemble import Stack
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,
@@ -43,8 +44,6 @@ from solkit.surrogate.features import (
     matrix,
     roughly,
 )
-from solkit.surrogate.intervals import Interval
-from solkit.surrogate.stack import Stack
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
@@ -58,6 +57,7 @@ from solkit.surrogate.trees import (
     is_modelled,
     xgboost,
 )
+from solkit.surrogate.uncertainty import CandidateBudget, OODDetector, VarianceComponents
 
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import LanguageRegressor

@@ -27,8 +27,8 @@ from solkit.surrogate.costs import Costs
 from solkit.surrogate.expected import entry, expected, problem_from
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
-from solkit.surrogate.overload import P_OVERLOAD, overloads
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
+from solkit.surrogate.resource_limits import P_OVERLOAD, overloads
 from solkit.surrogate.table import Entry, tabled
 from solkit.surrogate.trees import Forecasts
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.errors import InputError
+from solkit.surrogate.ensemble import Stack
 from solkit.surrogate.evaluation.splits import Fold, folds_of
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import Stacked, Surrogate, together
-from solkit.surrogate.stack import Stack
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,

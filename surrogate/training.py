@@ -15,7 +15,7 @@ from solkit.errors import InputError
 from solkit.processes.pools import pool
 from solkit.surrogate.costs import CostModel, asked_of, figures, spent_of
 from solkit.surrogate.evaluation.evaluate import judged
-from solkit.surrogate.evaluation.figures import FIRST
+from solkit.surrogate.evaluation.regret_metrics import FIRST
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.table import Table, table_of

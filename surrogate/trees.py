@@ -13,7 +13,7 @@ learned nothing and so extrapolates better::
 What was only captured has no modelled time, and a rough one is worse than members that differ.
 
 What the ensemble is worth is learned from rows of families that its models did not know
-(cross-validation by family): how wide its intervals must be (`solkit.surrogate.intervals`), where
+(cross-validation by family): how wide its intervals must be (`solkit.surrogate.conformal_intervals`), where
 it abstains, and how many candidates must be measured to find a good one.
 """
 
@@ -29,7 +29,10 @@ from typing import Any
 import numpy as np
 
 from solkit.extras import library
-from solkit.surrogate.doubt import (
+from solkit.surrogate.conformal_intervals import GROUPS, Interval, fit_interval, group_folds
+from solkit.surrogate.features import Array, group_of
+from solkit.surrogate.table import Table
+from solkit.surrogate.uncertainty import (
     CandidateBudget,
     OODDetector,
     VarianceComponents,
@@ -38,9 +41,6 @@ from solkit.surrogate.doubt import (
     reach_of,
     scatter_of,
 )
-from solkit.surrogate.features import Array, group_of
-from solkit.surrogate.intervals import GROUPS, Interval, fit_interval, group_folds
-from solkit.surrogate.table import Table
 
 __all__ = [
     "DEFAULTS",

@@ -14,7 +14,7 @@ EXCEPTIONS = {
     "solkit/adapters/fake_cuda/attention.py:flex_attention": "has torch's signature",
     "solkit/adapters/fake_cuda/autograd.py:grad_of": "has torch.autograd.grad's signature",
     "surrogate/language/packed.py:_attention": "is called by transformers",
-    "tuner/task.py:__init__": "what a task is made of, by name",
+    "tuner/tuning_problem.py:__init__": "what a task is made of, by name",
     "solkit/calibrate/kernels.py:alu_kernel": "a Triton kernel: its constants are parameters",
 }
 """For good: a function's file and name, and why it may have more parameters."""

@@ -2,7 +2,7 @@
 
 It is a `Store` of `Outcome`s, so results merge and nothing is overwritten: rows are only added, a
 row that is there already is not added twice, and runs that write at once wait for each other. What
-is best is computed on reading (`solkit.tuner.findings`); runs that disagree stay side by side, with
+is best is computed on reading (`solkit.tuner.tuning_results`); runs that disagree stay side by side, with
 their dates. What is measured for one shape or GPU is a belief about others (`Database.known`).
 """
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from solkit import userdata
 from solkit.core import Outcome, Params, Source, StoredFacts, Value
 from solkit.errors import InputError
-from solkit.tuner.findings import TuningResult, counts, findings
-from solkit.tuner.known import TransferPrior
+from solkit.tuner.transfer_prior import TransferPrior
+from solkit.tuner.tuning_results import TuningResult, counts, findings
 
 if TYPE_CHECKING:
     from solkit.datasets.store import Added, Store

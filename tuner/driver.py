@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from solkit.core import Configuration, Outcome
 from solkit.measure.benches import AHEAD, HANDFUL, Bench
-from solkit.tuner.task import REPEAT, TuningProblem
+from solkit.tuner.tuning_problem import REPEAT, TuningProblem
 
 __all__ = ["Choose", "Heard", "drive", "first_open", "race", "width"]
 

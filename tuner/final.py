@@ -26,7 +26,7 @@ from solkit.measure.timing.comparison_statistics import (
     difference,
     ratio_of,
 )
-from solkit.tuner.task import REPEAT, TuningProblem, identity_of
+from solkit.tuner.tuning_problem import REPEAT, TuningProblem, identity_of
 
 __all__ = [
     "FINALISTS",

@@ -34,7 +34,7 @@ __all__ = ["Contender", "PortfolioSettings", "chosen", "portfolio", "round_robin
 
 
 class Contender(Protocol):
-    """What the policy needs to know of a task; see `solkit.tuner.task.TuningProblem`."""
+    """What the policy needs to know of a task; see `solkit.tuner.tuning_problem.TuningProblem`."""
 
     weight: float
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.core import Outcome, Source, StoredFacts, Verdict, canonical
-from solkit.datasets.record import MESSAGE_LIMIT, from_json, kernel_id, problem_id, to_json
+from solkit.datasets.codec import MESSAGE_LIMIT, from_json, kernel_id, problem_id, to_json
 from solkit.errors import InputError
 
 __all__ = [

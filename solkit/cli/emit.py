@@ -14,7 +14,7 @@ from solkit.errors import InputError
 
 if TYPE_CHECKING:
     from solkit.core import Value
-    from solkit.tuner.findings import TuningResult
+    from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["EPILOG", "emit"]
 

@@ -12,7 +12,7 @@ from solkit.cli import _base, _options, exit_codes
 
 if TYPE_CHECKING:
     from solkit.core import TimedParams
-    from solkit.tuner.findings import Key, TuningResult
+    from solkit.tuner.tuning_results import Key, TuningResult
 
 __all__ = ["tuned"]
 
@@ -38,7 +38,7 @@ def tuned(
     with exit_codes.failures_as_exit_codes(verbose, "tune"):
         _base.check_writable(json)
         from solkit.tuner.database import Database
-        from solkit.tuner.findings import agreed, by_key
+        from solkit.tuner.tuning_results import agreed, by_key
 
         shapes = _options.parse_shapes(shape)
         if place is not None and "://" not in place:
@@ -99,7 +99,7 @@ def _told(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> di
     """The findings as ``solkit.tuned/1``; times in ms."""
     from dataclasses import asdict
 
-    from solkit.datasets.record import plain
+    from solkit.datasets.codec import plain
 
     return {
         "schema": "solkit.tuned/1",

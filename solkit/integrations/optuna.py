@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from solkit.core import Configuration, Value, canonical
 from solkit.errors import InputError
 from solkit.extras import needed
-from solkit.tuner.asking import AskTell
+from solkit.tuner.ask_tell import AskTell
 
 with needed("optuna"):
     import optuna

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from solkit.tuner.database import Database
     from solkit.tuner.final import Pair
     from solkit.tuner.manifest import Manifest
-    from solkit.tuner.task import TuningProblem
+    from solkit.tuner.tuning_problem import TuningProblem
 
 __all__ = ["batch"]
 
@@ -403,7 +403,7 @@ class _Course:
 
     @staticmethod
     def _identity(outcome: Outcome) -> tuple[object, ...]:
-        from solkit.tuner.task import identity_of
+        from solkit.tuner.tuning_problem import identity_of
 
         return outcome.kernel_id, outcome.problem_id, *identity_of(outcome)
 
@@ -481,7 +481,7 @@ class _Course:
     def _concluded(self, places: Sequence[int], bench: Bench) -> list[int]:
         """The finals of some tasks, then the gates of their winners; gives those that had one."""
         from solkit.tuner.final import finals
-        from solkit.tuner.gate import Winner, gates
+        from solkit.tuner.holdout import Winner, gates
 
         judge = partial(self._judged, bench)
         self.batch.show(self._status("final", self._named(places)))
@@ -542,7 +542,7 @@ class _Course:
         """Write what was decided, so that the log and the database say it."""
         if self.log is None:
             return
-        from solkit.tuner.findings import decision
+        from solkit.tuner.tuning_results import decision
 
         task, final = self.tasks[place], self.finals[place]
         failed = [check for check in self.held.get(place, ()) if not check.passed]
@@ -574,7 +574,7 @@ class _Course:
 
 def _decided(row: Outcome) -> Final:
     """Read from a row what an earlier part of the run decided."""
-    from solkit.tuner.findings import DECISION
+    from solkit.tuner.tuning_results import DECISION
 
     assert row.comparison is not None
     recorded = row.extra.get(DECISION, {})

@@ -28,7 +28,7 @@ from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 if TYPE_CHECKING:
     from solkit.tuner.database import Database
     from solkit.tuner.manifest import Manifest, ManifestEntry, Workload
-    from solkit.tuner.task import TuningProblem
+    from solkit.tuner.tuning_problem import TuningProblem
 
 __all__ = ["Work", "looked_at"]
 
@@ -187,7 +187,7 @@ class _Look:
     def work(self, entry: ManifestEntry, case: Found, tuned: Sequence[Shape]) -> Work:
         """A shape of an entry, which is tuned at some shapes."""
         from solkit.tuner import triage
-        from solkit.tuner.planned import Planned
+        from solkit.tuner.planned_prior import Planned
 
         shape, ground, held_out = case
         plan = ground.prior.plan if isinstance(ground.prior, Planned) else None
@@ -223,7 +223,7 @@ class _Look:
         self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
     ) -> tuple[tuple[Shape, bool], ...]:
         """The held-out shapes, each with whether this shape's winner would be taken there."""
-        from solkit.tuner.gate import nearest
+        from solkit.tuner.holdout import nearest
 
         strict = self.manifest.limits.held_out == "all"
         mine = tuned.index(ground.default.shape)

@@ -12,7 +12,7 @@ from solkit.errors import SolkitError
 from solkit.pipeline.kernel_evaluator import EvolveWorld
 
 if TYPE_CHECKING:
-    from solkit.tuner.evolution.breeding import EvolutionSearch, Found
+    from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found
 
 __all__ = ["Practice"]
 
@@ -55,7 +55,7 @@ class Practice:
 
         An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
         """
-        from solkit.tuner.evolution.practice import MOST_SHAPES, finalists, practise
+        from solkit.tuner.evolution.validation import MOST_SHAPES, finalists, practise
 
         rivals = finalists(breeding.archive, breeding.first_ms)
         if len(rivals) < 2:
@@ -77,7 +77,7 @@ class Practice:
 
     def _measured(self, bred: Bred, shape: Mapping[str, Value], turn: int) -> Found:
         """Return a variant's time at a shape in a turn; nothing is measured beyond the budget."""
-        from solkit.tuner.evolution.breeding import Found
+        from solkit.tuner.evolution.evolution_search import Found
 
         key = bred.variant.id, canonical(bred.params), canonical(shape)
         timings = self._known.setdefault(key, [])
@@ -89,7 +89,7 @@ class Practice:
         return timings[-1]
 
     def _timed(self, bred: Bred, shape: Mapping[str, Value]) -> Found:
-        from solkit.tuner.evolution.frontier import Point
+        from solkit.tuner.evolution.acquisition import Point
 
         original, path = self.world.original, self.world.path(bred.variant)
         in_use = path == original.path and canonical(bred.params) == canonical(original.params)

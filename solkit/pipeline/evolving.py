@@ -68,8 +68,8 @@ from solkit.roofline.calibration import calibrated
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
-    from solkit.tuner.evolution.breeding import EvolutionSearch
-    from solkit.tuner.evolution.frontier import Point
+    from solkit.tuner.evolution.acquisition import Point
+    from solkit.tuner.evolution.evolution_search import EvolutionSearch
     from solkit.tuner.proposers import Proposer
 
 __all__ = ["EvolveParts", "evolve"]
@@ -287,8 +287,8 @@ class _Run:
 
     def search(self, proposers: Sequence[Proposer]) -> tuple[EvolutionSearch, Stopped]:
         """The search, until something ends it, and the practice."""
-        from solkit.tuner.evolution.breeding import EvolutionSearch
-        from solkit.tuner.evolution.frontier import Shares
+        from solkit.tuner.evolution.acquisition import Shares
+        from solkit.tuner.evolution.evolution_search import EvolutionSearch
 
         shares, model = None, self.world.surrogate
         if model is not None and (depth := Depth(self.how.depth)) in model.depths:
@@ -314,7 +314,7 @@ class _Run:
         return breeding, stopped
 
     def _first(self) -> Point:
-        from solkit.tuner.evolution.frontier import Point
+        from solkit.tuner.evolution.acquisition import Point
 
         return Point(self.original.variant.id, self.original.configuration, 0.0, 0.0)
 
@@ -327,7 +327,7 @@ class _Run:
 
     def _resume(self, breeding: EvolutionSearch, log: EvolveLog) -> None:
         """Take over what the log's run measured."""
-        from solkit.tuner.evolution.frontier import Point
+        from solkit.tuner.evolution.acquisition import Point
 
         earlier = outcomelog.read(log.path)
         texts = {source.sha256[:12]: source.text for source in earlier.sources}
@@ -408,7 +408,7 @@ class _Run:
         base: Configuration,
         rival: Configuration,
     ) -> Gate:
-        from solkit.tuner.gate import gate
+        from solkit.tuner.holdout import gate
 
         last = judge(base, rival)
         others = [

@@ -46,7 +46,7 @@ def remembered(
         database: the database, or its place; ``None`` for none.
         device: the key of the GPU.
     """
-    from solkit.tuner.known import CompositePrior
+    from solkit.tuner.transfer_prior import CompositePrior
 
     if database is None:
         return Remembered(ground)

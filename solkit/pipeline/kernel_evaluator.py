@@ -43,8 +43,8 @@ from solkit.pipeline.tuning_context import recorded_default
 
 if TYPE_CHECKING:
     from solkit.surrogate.model import Surrogate
-    from solkit.tuner.evolution.breeding import Found, Ranking
-    from solkit.tuner.evolution.frontier import Point
+    from solkit.tuner.evolution.acquisition import Point
+    from solkit.tuner.evolution.evolution_search import Found, Ranking
 
 __all__ = [
     "LINEAGE",
@@ -204,7 +204,7 @@ class Original:
 
         There are none if none is held out: the search's shape is the only one that counts then.
         """
-        from solkit.tuner.evolution.practice import shapes_like
+        from solkit.tuner.evolution.validation import shapes_like
 
         others, problem = self.others(how), self.file.problem
         if not others:
@@ -244,7 +244,7 @@ class EvolveLog(OutcomeLog):
 
 @dataclass
 class EvolveWorld:
-    """Ranking and measuring of variants: `solkit.tuner.evolution.breeding.VariantEvaluator`.
+    """Ranking and measuring of variants: `solkit.tuner.evolution.evolution_search.VariantEvaluator`.
 
     Attributes:
         prepared: reads, analyses and compiles them.
@@ -295,8 +295,8 @@ class EvolveWorld:
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Forecasts of variants' candidates, without a GPU."""
         from solkit.surrogate.ranking import RankSettings, Request, rank
-        from solkit.tuner.evolution.breeding import Ranking
-        from solkit.tuner.evolution.frontier import Point
+        from solkit.tuner.evolution.acquisition import Point
+        from solkit.tuner.evolution.evolution_search import Ranking
 
         refused: dict[str, str] = {}
         points = {}
@@ -380,7 +380,7 @@ class EvolveWorld:
 
     def measure(self, point: Point, variant: Variant) -> Found:
         """Check a candidate and time it; again if the conditions were unreliable."""
-        from solkit.tuner.evolution.breeding import Found
+        from solkit.tuner.evolution.evolution_search import Found
 
         if self.log is not None:
             self.log.variants[variant.id] = variant
@@ -406,7 +406,7 @@ class EvolveWorld:
         return own is not None and own.result.analysis.failure != timed_out
 
     def _measured(self, configuration: Configuration, prospect: PreparedCandidate) -> Found:
-        from solkit.tuner.evolution.breeding import Found
+        from solkit.tuner.evolution.evolution_search import Found
 
         try:
             return self.judged(prospect, self._outcome(configuration, prospect))
@@ -423,7 +423,7 @@ class EvolveWorld:
     def judged(self, prospect: PreparedCandidate | None, outcome: Outcome) -> Found:
         """Return what an outcome says of a candidate."""
         from solkit.tuner.evolution.archive import behaviour_of
-        from solkit.tuner.evolution.breeding import Found
+        from solkit.tuner.evolution.evolution_search import Found
 
         counts = outcome.verdict.is_right
         result = None if prospect is None else scored(prospect.result, outcome, self.device)

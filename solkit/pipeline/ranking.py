@@ -19,7 +19,7 @@ from solkit.surrogate.ranking import RankSettings, Request, pools
 from solkit.surrogate.ranking import rank as ranked
 
 if TYPE_CHECKING:
-    from solkit.tuner.asking import AskTell
+    from solkit.tuner.ask_tell import AskTell
 
 __all__ = ["ask_tell", "rank"]
 
@@ -89,7 +89,7 @@ def ask_tell(
     Raises:
         InputError: as for `rank`.
     """
-    from solkit.tuner.asking import AskTell  # it needs scipy
+    from solkit.tuner.ask_tell import AskTell  # it needs scipy
 
     shapes = None if shape is None else [shape]
     request = _request(candidates, reference, budget, shapes, settings)

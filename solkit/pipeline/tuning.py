@@ -50,7 +50,7 @@ from solkit.pipeline.tuning_context import Ground, live_ground, recorded_ground
 if TYPE_CHECKING:
     from solkit.measure.benches.trusted import Ahead
     from solkit.tuner.final import Judge
-    from solkit.tuner.task import TuningProblem
+    from solkit.tuner.tuning_problem import TuningProblem
 
 __all__ = ["SPENT", "Searched", "TuneLog", "guarded_final", "tune", "tuned_of"]
 
@@ -307,7 +307,7 @@ class Searched:
 
 def _decision(task: TuningProblem, last: Final) -> Outcome:
     """The row that tells readers of the log what the final showed."""
-    from solkit.tuner.findings import decision
+    from solkit.tuner.tuning_results import decision
 
     rival = next(e for e in task.ranked() if e.configuration.params == last.params)
     assert task.incumbent is not None

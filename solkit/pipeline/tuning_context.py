@@ -26,7 +26,7 @@ from solkit.roofline.cases import bound_of_case
 
 if TYPE_CHECKING:
     from solkit.tuner.search import Prior
-    from solkit.tuner.task import TuningProblem
+    from solkit.tuner.tuning_problem import TuningProblem
 
 __all__ = ["Ground", "live_ground", "recorded_default", "recorded_ground"]
 
@@ -64,7 +64,7 @@ class Ground:
         self, how: TuneSettings, weight: float = 1.0, first: Sequence[Mapping[str, Value]] = ()
     ) -> TuningProblem:
         """The task to tune it; `first` is measured right after the default."""
-        from solkit.tuner.task import TaskSettings, TuningProblem
+        from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
 
         settings = TaskSettings(stop_at=how.stop_at, least_gain=how.least_gain, seed=how.seed)
         return TuningProblem(
@@ -162,7 +162,7 @@ def _planned(
     """Return the surrogate's plan, or else the kernel model's; ``None`` if neither has one."""
     from solkit.pipeline.shipped_surrogate import shipped
     from solkit.surrogate.ranking import Request, rank
-    from solkit.tuner.planned import Planned
+    from solkit.tuner.planned_prior import Planned
 
     path = ground.default.path
     points = {path: list(ground.space.walk())}

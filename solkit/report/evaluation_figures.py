@@ -12,9 +12,9 @@ from solkit.errors import InputError
 from solkit.extras import library
 from solkit.report.figures import STYLE
 from solkit.report.palette import LIGHT
-from solkit.surrogate.evaluation.doubts import by_family
-from solkit.surrogate.evaluation.figures import regret_curve
+from solkit.surrogate.evaluation.out_of_distribution import by_family
 from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.regret_metrics import regret_curve
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.doubts import (
+from solkit.surrogate.evaluation.forecasters import Forecaster, for_fold
+from solkit.surrogate.evaluation.out_of_distribution import (
     Abstaining,
     Coverage,
     abstaining_of,
     coverage_of,
 )
-from solkit.surrogate.evaluation.figures import (
+from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.regret_metrics import (
     Figures,
     Pairs,
     figures_of,
     pairs_of,
     time_error,
 )
-from solkit.surrogate.evaluation.forecasters import Forecaster, for_fold
-from solkit.surrogate.evaluation.pools import KINDS, pools_of
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts

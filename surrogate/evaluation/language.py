@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from solkit.surrogate import stacking
+from solkit.surrogate.ensemble import Stack
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.features import Array
-from solkit.surrogate.stack import Stack
 from solkit.surrogate.stacking import Reading
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, target, weights

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.figures import regrets, spearman
 from solkit.surrogate.evaluation.pools import Pool
+from solkit.surrogate.evaluation.regret_metrics import regrets, spearman
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 

@@ -20,7 +20,7 @@ from tuning_rows import row
 from solkit.core import Difference, Final, Ratio
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.tuner.database import VARIABLE, Database
-from solkit.tuner.findings import decision
+from solkit.tuner.tuning_results import decision
 
 RUN = CliRunner()
 

@@ -25,8 +25,8 @@ import solkit
 from solkit import userdata
 from solkit.core import ComparedBase, Difference, LiveLaunch, Outcome, Ratio, StoredFacts, Verdict
 from solkit.datasets import outcomelog
+from solkit.datasets.codec import source_of
 from solkit.datasets.outcomelog import OutcomeLog, read
-from solkit.datasets.record import source_of
 from solkit.errors import InputError, TraceError
 
 ROW = Outcome(

@@ -11,7 +11,7 @@ from solkit.core import Configuration, Depth  # noqa: E402
 from solkit.errors import InputError, UnsupportedError  # noqa: E402
 from solkit.integrations.optuna import SurrogatePruner, SurrogateSampler  # noqa: E402
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked  # noqa: E402
-from solkit.tuner.asking import AskTell  # noqa: E402
+from solkit.tuner.ask_tell import AskTell  # noqa: E402
 
 BLOCKS, WARPS = (16, 32, 64, 128), (1, 2, 4)
 

@@ -19,8 +19,8 @@ from solkit.datasets import outcomelog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.tuner.database import Database
 from solkit.tuner.final import heads_to_heads
-from solkit.tuner.findings import findings
 from solkit.tuner.manifest import Limits
+from solkit.tuner.tuning_results import findings
 
 STEEP, FLAT = TuneVerdict.FASTER, TuneVerdict.KEEP
 
@@ -152,7 +152,7 @@ def test_a_winner_whose_held_out_shapes_were_interrupted_does_not_count(monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("solkit.tuner.gate.gates", interrupted)
+    monkeypatch.setattr("solkit.tuner.holdout.gates", interrupted)
     told = run(recorded.manifest(held_out=[{"M": 4096}]))
     assert told.interrupted
     assert TuneVerdict.FASTER not in {each.tuned.verdict for each in told.items}

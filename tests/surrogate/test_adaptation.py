@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
-from solkit.surrogate.doubt import VarianceComponents
+from solkit.surrogate.uncertainty import VarianceComponents
 
 SCATTER = VarianceComponents(family=0.3, kernel=0.2, cell=0.2, rest=1.2)
 

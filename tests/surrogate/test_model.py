@@ -15,10 +15,10 @@ from synthetic import table
 
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.doubt import VarianceComponents
+from solkit.surrogate.ensemble import Stack
 from solkit.surrogate.model import SCHEMA, Stacked, Surrogate, together
-from solkit.surrogate.stack import Stack
 from solkit.surrogate.trees import Calibration, Settings, target
+from solkit.surrogate.uncertainty import VarianceComponents
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0)
 DEPTH = Depth.COMPILED

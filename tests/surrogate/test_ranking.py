@@ -25,10 +25,10 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.surrogate import ranking
 from solkit.surrogate.costs import CostModel, CostTrees
+from solkit.surrogate.ensemble import Stack
 from solkit.surrogate.model import Stacked, Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
-from solkit.surrogate.stack import Stack
 from solkit.surrogate.trees import Forecasts
 
 LAUNCH = Launch("f", (8, 1, 1), 4, 1)

@@ -11,9 +11,9 @@ pytest.importorskip("xgboost")
 
 from synthetic import table
 
+from solkit.surrogate.conformal_intervals import fit_interval
 from solkit.surrogate.evaluation.evaluate import evaluate, left_out
 from solkit.surrogate.evaluation.forecasters import kernel_model, trees
-from solkit.surrogate.intervals import fit_interval
 from solkit.surrogate.trees import Belief, Settings, Trees, ensemble, out_of_family, weights
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0, threads=1)

@@ -10,8 +10,8 @@ pytest.importorskip("pyarrow")
 
 from tuning_rows import SHAPE, row
 
+from solkit.datasets.codec import source_of
 from solkit.datasets.outcomelog import OutcomeLog
-from solkit.datasets.record import source_of
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.tuner import database

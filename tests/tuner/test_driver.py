@@ -11,7 +11,7 @@ import spaces
 from solkit.core import Configuration, Space, Stopped, Verdict
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.driver import drive, race, width
-from solkit.tuner.task import TaskSettings, TuningProblem
+from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
 
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 NEVER = TaskSettings(stop_at=9.0, least_gain=0.0)

@@ -25,7 +25,7 @@ from solkit.datasets import outcomelog
 from solkit.errors import GpuBusyError, TraceError, WorkerError
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.database import Database
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 MINUTES = 3.0
 GPU_ERROR = "CUDA error: an illegal memory access was encountered"

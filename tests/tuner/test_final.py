@@ -12,7 +12,7 @@ import spaces
 from solkit.core import Configuration, Difference, Final, Space, Verdict
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.final import final, finals, head_to_head, heads_to_heads
-from solkit.tuner.task import TuningProblem
+from solkit.tuner.tuning_problem import TuningProblem
 
 BASE = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)
 RIVAL = replace(BASE, params=spaces.BEST)

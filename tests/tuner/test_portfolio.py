@@ -10,12 +10,12 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space
-from solkit.datasets.record import problem_id
+from solkit.datasets.codec import problem_id
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.recorded import Cost
 from solkit.tuner.driver import drive
 from solkit.tuner.portfolio import PortfolioSettings, chosen, portfolio, round_robin
-from solkit.tuner.task import TaskSettings, TuningProblem
+from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
 
 A_SECOND = Cost(0.0, 1.0)
 

@@ -17,7 +17,7 @@ from solkit.errors import InputError
 from solkit.tuner.emitters import best_config, flashinfer_bench, sglang, triton_autotune, vllm
 from solkit.tuner.emitters._base import Emitter, File, Request
 from solkit.tuner.emitters.reading import logged
-from solkit.tuner.findings import TuningResult, agreed, finding_of
+from solkit.tuner.tuning_results import TuningResult, agreed, finding_of
 
 __all__ = ["EMITTERS", "Emitted", "Emitter", "Target", "emit", "emitter", "parse_target"]
 
@@ -97,7 +97,7 @@ def emit(
     """Write tuned parameters in a form that others read.
 
     Where a kernel was tuned several times at one shape on one GPU, one finding is taken
-    (`solkit.tuner.findings.agreed`) and `Emitted.notes` tells the others.
+    (`solkit.tuner.tuning_results.agreed`) and `Emitted.notes` tells the others.
 
     Args:
         results: findings of a database, or results of `solkit.tune`.

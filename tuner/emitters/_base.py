@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from solkit.core import TimedParams, Value
 from solkit.errors import InputError, UnknownDeviceError
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = [
     "Emitter",

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from solkit.core import canonical
 from solkit.measure.timing.comparison_statistics import LIKENESS
 from solkit.tuner.emitters._base import chosen_of
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["nearest", "needed", "serves"]
 

@@ -20,7 +20,7 @@ from solkit.tuner.emitters._base import (
     source_of,
 )
 from solkit.tuner.emitters._nearest import needed
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["Table", "block_shape", "device_word", "dtype_word", "size_text", "tables"]
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from solkit.core import TimedParams, Value, canonical
-from solkit.datasets.record import plain
+from solkit.datasets.codec import plain
 from solkit.errors import InputError
 from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_name
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["BEST_CONFIG", "SCHEMA", "read"]
 

@@ -18,9 +18,9 @@ from solkit.core import (
     Tuned,
     TuneVerdict,
 )
-from solkit.datasets.record import from_json
+from solkit.datasets.codec import from_json
 from solkit.errors import InputError
-from solkit.tuner.findings import TuningResult, finding_of, findings
+from solkit.tuner.tuning_results import TuningResult, finding_of, findings
 
 __all__ = ["TUNE_SCHEMA", "logged", "read", "tuned_of"]
 

@@ -28,7 +28,7 @@ from solkit.tuner.emitters._base import (
     gpu_name,
     shape_text,
 )
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["AUTOTUNE"]
 

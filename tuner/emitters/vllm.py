@@ -32,7 +32,7 @@ from solkit.tuner.emitters._tables import (
     size_text,
     tables,
 )
-from solkit.tuner.findings import TuningResult
+from solkit.tuner.tuning_results import TuningResult
 
 __all__ = ["FP8", "MOE"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from solkit.surrogate.gaussian_process import Hyperparameters, Inputs, Matern, PoolProcess, fit
-from solkit.tuner.search.belief import PriorFeatures
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
-from solkit.tuner.search.scale import TargetTransform
+from solkit.tuner.search.prior_features import PriorFeatures
+from solkit.tuner.search.target_transform import TargetTransform
 
 __all__ = ["Model", "Rows"]
 

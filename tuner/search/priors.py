@@ -12,7 +12,7 @@ from solkit.core.space import Params
 from solkit.core.values import Value
 from solkit.errors import InputError
 from solkit.tuner.search.encoding import Array
-from solkit.tuner.search.scale import TargetTransform
+from solkit.tuner.search.target_transform import TargetTransform
 
 __all__ = ["Prior", "Recordings"]
 

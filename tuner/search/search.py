@@ -12,10 +12,10 @@ from scipy.special import ndtr
 from solkit.core import Space
 from solkit.core.space import Params
 from solkit.errors import InputError
-from solkit.tuner.search.belief import PriorFeatures
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.model import Model, Rows
+from solkit.tuner.search.prior_features import PriorFeatures
 from solkit.tuner.search.priors import Prior
 
 __all__ = ["DEFAULTS", "Search", "SearchSettings"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import synthetic
 
-from solkit.surrogate.evaluation.figures import figures_of
 from solkit.surrogate.evaluation.paired import paired
 from solkit.surrogate.evaluation.pools import pools_of
+from solkit.surrogate.evaluation.regret_metrics import figures_of
 
 
 @pytest.fixture(scope="module")

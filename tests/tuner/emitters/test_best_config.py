@@ -9,7 +9,7 @@ from tuning_rows import row
 from solkit.core import Difference, Final, Ratio
 from solkit.errors import InputError
 from solkit.tuner.emitters import best_config, emit
-from solkit.tuner.findings import decision, findings
+from solkit.tuner.tuning_results import decision, findings
 
 
 @pytest.fixture

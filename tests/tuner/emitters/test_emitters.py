@@ -12,7 +12,7 @@ from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.report import tuning as tune_report
 from solkit.tuner.emitters import EMITTERS, Target, emit, emitter, parse_target, reading
-from solkit.tuner.findings import decision, findings
+from solkit.tuner.tuning_results import decision, findings
 
 NAMES = {
     "vllm-moe", "vllm-fp8", "sglang-moe", "sglang-fp8", "triton-autotune", "best-config",

@@ -15,7 +15,7 @@ from solkit.core import Verdict
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 Word = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(ge=0)]

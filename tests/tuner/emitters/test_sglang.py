@@ -15,7 +15,7 @@ from tuned_moe import BEST, tuned
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 
 def moe_lookup(folder, triton, m, name):

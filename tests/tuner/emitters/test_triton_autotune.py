@@ -12,7 +12,7 @@ from tuning_rows import row
 
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 LOADED = """
 import json, sys

@@ -16,7 +16,7 @@ from tuning_rows import row
 from solkit.datasets import formats
 from solkit.errors import InputError
 from solkit.tuner.emitters import emit
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 
 def moe_lookup(folder, device, m, e=8, n=7168, dtype=None, block_shape=None):

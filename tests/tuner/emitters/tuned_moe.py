@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuning_rows import row
 
-from solkit.tuner.findings import findings
+from solkit.tuner.tuning_results import findings
 
 BEST = {
     "BLOCK_SIZE_M": 16, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 128,

@@ -7,7 +7,7 @@ import pytest
 from tuning_rows import SHAPE, row
 
 from solkit.core import Verdict
-from solkit.tuner.known import CompositePrior, TransferPrior, distance
+from solkit.tuner.transfer_prior import CompositePrior, TransferPrior, distance
 
 SMALL, LARGE = {"M": 1024}, {"M": 4096}
 

@@ -21,7 +21,7 @@ from solkit.core import Bred, Finalist, Practised, Value, Verdict
 from solkit.tuner.evolution.archive import Archive
 
 if TYPE_CHECKING:
-    from solkit.tuner.evolution.breeding import Found
+    from solkit.tuner.evolution.evolution_search import Found
 
     Shape = Mapping[str, Value]
     Measure = Callable[[Bred, Shape, int], Found]

@@ -13,7 +13,7 @@ import numpy as np
 from solkit.core import Configuration, Params, Space, canonical
 from solkit.errors import InputError
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
-from solkit.tuner.planned import Planned
+from solkit.tuner.planned_prior import Planned
 from solkit.tuner.search import Search
 
 __all__ = ["AskTell"]

@@ -8,8 +8,8 @@ import pytest
 
 from solkit.core import Bred, Variant, Verdict
 from solkit.tuner.evolution.archive import Archive
-from solkit.tuner.evolution.breeding import Found
-from solkit.tuner.evolution.practice import finalists, practise, shapes_like
+from solkit.tuner.evolution.evolution_search import Found
+from solkit.tuner.evolution.validation import finalists, practise, shapes_like
 
 NEAR, FAR, ODD = {"M": 1}, {"M": 2}, {"M": 3}
 ORIGINAL = Bred(Variant("original", ""), time_ms=10.0)

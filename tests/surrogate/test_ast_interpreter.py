@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.surrogate.following import Call, Code, follow
+from solkit.surrogate.ast_interpreter import Call, Code, follow
 
 PRODUCT = """
 import triton, triton.language as tl

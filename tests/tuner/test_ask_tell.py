@@ -8,7 +8,7 @@ from solkit.core import Configuration, Depth
 from solkit.errors import InputError
 from solkit.roofline import devices
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
-from solkit.tuner.asking import AskTell
+from solkit.tuner.ask_tell import AskTell
 
 H100 = devices.find("h100-sxm")
 

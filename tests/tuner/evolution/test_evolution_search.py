@@ -23,7 +23,7 @@ from solkit.core import (
 from solkit.errors import UnsupportedError
 from solkit.roofline.devices import find
 from solkit.tuner.evolution import Point
-from solkit.tuner.evolution.breeding import EvolutionSearch, Found, Ranking
+from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found, Ranking
 
 SOL_MS = 0.1
 COST_S = 1.0

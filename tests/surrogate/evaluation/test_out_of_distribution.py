@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.evaluation.doubts import abstaining_of, by_family, coverage_of
+from solkit.surrogate.evaluation.out_of_distribution import abstaining_of, by_family, coverage_of
 from solkit.surrogate.trees import Forecasts
 
 MADE = table(100, families=4)

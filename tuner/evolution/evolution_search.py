@@ -37,10 +37,10 @@ from solkit.core import (
     variant_id,
 )
 from solkit.errors import SolkitError
+from solkit.tuner.evolution.acquisition import Frontier, Point, Shares
 from solkit.tuner.evolution.archive import Archive
 from solkit.tuner.evolution.bandit import Bandit
-from solkit.tuner.evolution.frontier import Frontier, Point, Shares
-from solkit.tuner.evolution.practice import finalists
+from solkit.tuner.evolution.validation import finalists
 from solkit.tuner.proposers import Proposer
 
 __all__ = ["EvolutionSearch", "Found", "Ranking", "VariantEvaluator"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.core import Configuration, Difference, Final, Ratio
-from solkit.tuner.gate import Winner, gate, gates, nearest
+from solkit.tuner.holdout import Winner, gate, gates, nearest
 
 BASE = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 16})
 RIVAL = Configuration("k.py", "kernel", {"M": 64}, {"BLOCK": 32})

@@ -9,7 +9,7 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space, Stopped, Verdict
-from solkit.tuner.task import DEFAULT, SEARCH, TaskSettings, TuningProblem
+from solkit.tuner.tuning_problem import DEFAULT, SEARCH, TaskSettings, TuningProblem
 
 CHANCE = np.random.default_rng(0)
 ON = Configuration("softmax/rows", "kernel", spaces.SHAPE, spaces.DEFAULT)

@@ -13,7 +13,7 @@ from solkit.core import Params
 from solkit.surrogate.gaussian_process import Inputs
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.priors import Prior
-from solkit.tuner.search.scale import TargetTransform
+from solkit.tuner.search.target_transform import TargetTransform
 
 __all__ = ["PriorFeatures"]
 

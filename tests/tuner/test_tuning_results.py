@@ -16,8 +16,8 @@ from solkit.core import (
     TuneVerdict,
     Verdict,
 )
-from solkit.datasets.record import from_json, to_json
-from solkit.tuner.findings import Key, agreed, by_key, decision, finding_of, findings, timed
+from solkit.datasets.codec import from_json, to_json
+from solkit.tuner.tuning_results import Key, agreed, by_key, decision, finding_of, findings, timed
 
 FASTER = Ratio(0.8, 0.78, 0.82, 0.004, 12)
 WON = Final({"B": 256}, Difference.FASTER, FASTER, "turns")

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from synthetic import table
 
-from solkit.surrogate.evaluation.figures import (
+from solkit.surrogate.evaluation.pools import Pool
+from solkit.surrogate.evaluation.regret_metrics import (
     figures_of,
     needed,
     pairs_of,
@@ -17,7 +18,6 @@ from solkit.surrogate.evaluation.figures import (
     spearman,
     time_error,
 )
-from solkit.surrogate.evaluation.pools import Pool
 
 
 def test_rank_correlation_is_scipys_with_and_without_ties():

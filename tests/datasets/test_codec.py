@@ -18,8 +18,8 @@ from solkit.core import (
     Verdict,
     canonical,
 )
-from solkit.datasets import record
-from solkit.datasets.record import from_json, to_json
+from solkit.datasets import codec
+from solkit.datasets.codec import from_json, to_json
 from solkit.errors import InputError
 
 BARE = Outcome(
@@ -140,22 +140,22 @@ def test_parameters_are_a_set_of_names_in_any_order():
 
 def test_a_kernels_name_depends_on_all_it_is_made_of():
     names = {
-        record.kernel_id(*each)
+        codec.kernel_id(*each)
         for each in [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("a", "b", "d")]
     }
     assert len(names) == 4
-    assert record.kernel_id("a", "b", "c") in names
+    assert codec.kernel_id("a", "b", "c") in names
 
 
 def test_a_problems_name_is_readable_and_unambiguous():
-    name = record.problem_id("layer norm", {"N": 1000, "M": 4, "eps": 1e-5, "causal": True})
+    name = codec.problem_id("layer norm", {"N": 1000, "M": 4, "eps": 1e-5, "causal": True})
     assert name == "layer norm/M=4,N=1000,causal=true,eps=1e-05"
-    assert record.problem_id("f", {"a": "1,b=2"}) != record.problem_id("f", {"a": 1, "b": 2})
-    assert record.problem_id("f", {"M": 1, "N": 2}) == record.problem_id("f", {"N": 2, "M": 1})
+    assert codec.problem_id("f", {"a": "1,b=2"}) != codec.problem_id("f", {"a": 1, "b": 2})
+    assert codec.problem_id("f", {"M": 1, "N": 2}) == codec.problem_id("f", {"N": 2, "M": 1})
 
 
 def test_a_source_is_known_by_the_sha256_of_its_bytes():
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert record.source_of(b"", "x.py") == Source(empty, "x.py", "")
+    assert codec.source_of(b"", "x.py") == Source(empty, "x.py", "")
     with pytest.raises(InputError, match=r"x\.py is not UTF-8"):
-        record.source_of(b"\xff", "x.py")
+        codec.source_of(b"\xff", "x.py")

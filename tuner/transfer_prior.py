@@ -28,7 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from solkit.core import Outcome, Params, Value, canonical
-from solkit.tuner.findings import counts
+from solkit.tuner.tuning_results import counts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,10 @@ from solkit import rank
 from solkit.analysis.analyser import Analyser
 from solkit.core import Configuration, Depth
 from solkit.roofline.devices import find
-from solkit.surrogate.overload import P_OVERLOAD
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings, Request
 from solkit.surrogate.ranking import rank as ranked
+from solkit.surrogate.resource_limits import P_OVERLOAD
 
 PLAIN = Path(__file__).parents[2] / "bench" / "naive" / "matmul_plain.py"
 TUNED = """    grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))"""

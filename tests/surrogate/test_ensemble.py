@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solkit.errors import InputError
-from solkit.surrogate.stack import Stack
+from solkit.surrogate.ensemble import Stack
 
 CHANCE = np.random.default_rng(0)
 TRUTH = CHANCE.normal(size=2000)

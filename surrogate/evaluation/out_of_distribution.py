@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.figures import time_error
+from solkit.surrogate.evaluation.regret_metrics import time_error
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts

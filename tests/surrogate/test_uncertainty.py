@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.doubt import CandidateBudget, cells_of, fit_doubt, reach_of, scatter_of
+from solkit.surrogate.uncertainty import CandidateBudget, cells_of, fit_doubt, reach_of, scatter_of
 
 
 def test_it_abstains_where_large_errors_are_expected():

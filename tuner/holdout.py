@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from solkit.core import Configuration, Difference, Final, HeldOut, Value
 from solkit.tuner.final import Judge, JudgeAll
-from solkit.tuner.known import distance
+from solkit.tuner.transfer_prior import distance
 
 __all__ = ["SLACK", "Winner", "gate", "gates", "nearest"]
 

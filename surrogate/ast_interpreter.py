@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from solkit.core.parsing import syntax_tree
-from solkit.surrogate.values import (
+from solkit.surrogate.abstract_values import (
     COMPARED,
     FAR,
     UNKNOWN,

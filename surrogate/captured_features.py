@@ -1,6 +1,6 @@
 """Features of the tiles that a block of a Triton kernel works on, and a rough model of its time.
 
-They follow from the text of the kernel and its launch alone (`solkit.surrogate.following`), for all
+They follow from the text of the kernel and its launch alone (`solkit.surrogate.ast_interpreter`), for all
 candidates at once. The model knows no machine code: registers are guessed from the tensors that
 are alive, and all loads of one trip of a loop count as one wait for memory::
 
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from solkit.core import Device
-from solkit.surrogate.following import Array, Block, Call, Event, Number, follow
+from solkit.surrogate.ast_interpreter import Array, Block, Call, Event, Number, follow
 
 __all__ = ["MOVED", "ROUGH", "Setting", "tiles", "together"]
 
