@@ -1,8 +1,8 @@
 """Learning on the job: what a few measured times say about the candidates beside them.
 
 A Gaussian process over the residuals that the trees leave, in log2. Two rows resemble each other by
-what they share, as `solkit.surrogate.uncertainty.VarianceComponents` measured it on families that the trees did not
-know, in units of the errors that were expected::
+what they share, as `solkit.surrogate.uncertainty.VarianceComponents` measured it on families that
+the trees did not know, in units of the errors that were expected::
 
     k(a, b) = everywhere [same GPU and compiler] + alike [same family]
               + size(a) x size(b) x (family [..] + kernel [..] + cell [..]

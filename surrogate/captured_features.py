@@ -1,8 +1,8 @@
 """Features of the tiles that a block of a Triton kernel works on, and a rough model of its time.
 
-They follow from the text of the kernel and its launch alone (`solkit.surrogate.ast_interpreter`), for all
-candidates at once. The model knows no machine code: registers are guessed from the tensors that
-are alive, and all loads of one trip of a loop count as one wait for memory::
+They follow from the text of the kernel and its launch alone (`solkit.surrogate.ast_interpreter`),
+for all candidates at once. The model knows no machine code: registers are guessed from the tensors
+that are alive, and all loads of one trip of a loop count as one wait for memory::
 
     memory_s   bytes in sectors of 32 / rate of L2
     tensor_s   multiply-adds, in tiles of at least 16 x 8 / rate of the tensor cores

@@ -63,7 +63,7 @@ Columns = dict[str, Array]
 GROUPS = ("problem", "device", "geometry", "tiles", "model", "machine", "requests", "params")
 
 ROUGH_GAP = "tiles.all_gap"
-"""The rough time of all launches over the speed of light, in log2; see `solkit.surrogate.captured_features`."""
+"""The rough time of all launches over the speed of light, in log2: `captured_features`."""
 
 _SIZES = 4  # of a shape, the largest
 _NUMBERS = 4  # of the compile-time constants, the largest
@@ -108,7 +108,7 @@ class Launches:
         constants: numbers that its code was compiled with, by name; NaN where it has none.
         flags: texts and booleans likewise; ``None`` where it has none.
         types: of its arguments, in Triton's notation, by name; ``None`` where it has none.
-        code: the `solkit.surrogate.ast_interpreter.Code` that each runs; ``None`` if it is not known.
+        code: the `solkit.surrogate.ast_interpreter.Code` that each runs; ``None`` if unknown.
         count: how often a call makes it; ``None``: once.
         further: the next largest launches of its own, for what all do together.
     """

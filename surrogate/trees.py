@@ -13,8 +13,9 @@ learned nothing and so extrapolates better::
 What was only captured has no modelled time, and a rough one is worse than members that differ.
 
 What the ensemble is worth is learned from rows of families that its models did not know
-(cross-validation by family): how wide its intervals must be (`solkit.surrogate.conformal_intervals`), where
-it abstains, and how many candidates must be measured to find a good one.
+(cross-validation by family): how wide its intervals must be
+(`solkit.surrogate.conformal_intervals`), where it abstains, and how many candidates must be
+measured to find a good one.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class CandidateBudget:
 
 
 def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
-    """Learn `CandidateBudget` from the kernels and shapes of a table: the score is conformal over these.
+    """Learn `CandidateBudget` from the kernels and shapes of a table, over which it is conformal.
 
     Args:
         table: with the true times.

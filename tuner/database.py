@@ -2,8 +2,9 @@
 
 It is a `Store` of `Outcome`s, so results merge and nothing is overwritten: rows are only added, a
 row that is there already is not added twice, and runs that write at once wait for each other. What
-is best is computed on reading (`solkit.tuner.tuning_results`); runs that disagree stay side by side, with
-their dates. What is measured for one shape or GPU is a belief about others (`Database.known`).
+is best is computed on reading (`solkit.tuner.tuning_results`); runs that disagree stay side by
+side, with their dates. What is measured for one shape or GPU is a belief about others
+(`Database.known`).
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Database:
 
     Args:
         place: a folder, made on the first `add`; a server that several machines share, as in
-            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `DatabaseLocation`; by default
-            `default_folder`.
+            ``"postgresql://host/name"`` (`solkit.tuner.shared`); another `DatabaseLocation`; by
+            default `default_folder`.
 
     Raises:
         InputError: the folder holds something else.

@@ -244,7 +244,7 @@ class EvolveLog(OutcomeLog):
 
 @dataclass
 class EvolveWorld:
-    """Ranking and measuring of variants: `solkit.tuner.evolution.evolution_search.VariantEvaluator`.
+    """Ranking and measuring of variants, as the `VariantEvaluator` of a search.
 
     Attributes:
         prepared: reads, analyses and compiles them.

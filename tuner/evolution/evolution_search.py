@@ -8,8 +8,8 @@
                 choose a parent, ask the proposers, rank
         check what promises most, and measure it
 
-What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a GPU and on a
-recording. It reads no clock of its own.
+What ranks and what measures comes from outside (`VariantEvaluator`), so the loop is the same on a
+GPU and on a recording. It reads no clock of its own.
 """
 
 from __future__ import annotations
