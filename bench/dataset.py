@@ -36,7 +36,7 @@ from solkit.datasets.card import repeats
 from solkit.datasets.kernels import select
 from solkit.datasets.store import RIGHT, Store, configurations, shipped
 from solkit.errors import SolkitError
-from solkit.measure.benches.trusted.ahead import Ahead
+from solkit.measure.benches.trusted.precompile import Ahead
 from solkit.measure.benches.trusted.timing import GAP_MS
 from solkit.roofline import devices
 

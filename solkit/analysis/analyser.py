@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from solkit.analysis.cache import Cache, default_folder
 from solkit.analysis.dependencies import Stamps, stamp, surroundings
-from solkit.analysis.pool import Answer, Asked, Pool, Request, Source, cores
+from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source, cores
 from solkit.core import (
     Analysis,
     Case,
@@ -253,7 +253,7 @@ class Analyser:
         convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
         """The answer to a request, from disk or a worker, as `convert` converts it."""
-        future: Asked[T] = Asked()
+        future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s
         limit_s = self.limit_s

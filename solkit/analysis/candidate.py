@@ -16,8 +16,8 @@ from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.graphs import seeing_graphs
 from solkit.analysis.output_coverage import outputs_written
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
-from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
+from solkit.analysis.triton.feasible_configs import passed_over
 from solkit.analysis.triton.recipes import Recipes
 from solkit.analysis.unread_inputs import unread_inputs
 from solkit.core import (

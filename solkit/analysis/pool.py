@@ -33,7 +33,7 @@ from solkit.processes.forkserver import Fork
 from solkit.processes.host import Host
 from solkit.processes.jobs import Jobs
 
-__all__ = ["Answer", "Asked", "Pool", "Request", "Source", "cores"]
+__all__ = ["Answer", "PendingAnswer", "Pool", "Request", "Source", "cores"]
 
 _FUNCTION = "solkit.analysis.worker:serve"
 _LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
@@ -117,7 +117,7 @@ class Answer:
 Outcome = Union[Answer, SolkitError]
 
 
-class Asked(Future[T]):
+class PendingAnswer(Future[T]):
     """An answer to come; cancelling it ends the worker that is busy with it alone."""
 
     unwanted = False
@@ -139,7 +139,7 @@ class _Task:
 
     source: Source
     request: Request
-    future: Asked[Any]
+    future: PendingAnswer[Any]
     convert: Callable[[Outcome], Any]
 
     def tell(self, answer: Outcome) -> None:
@@ -190,7 +190,7 @@ class Pool:
         self,
         source: Source,
         request: Request,
-        future: Asked[T],
+        future: PendingAnswer[T],
         convert: Callable[[Outcome], T],
     ) -> None:
         """Have a worker answer a request.

@@ -8,8 +8,8 @@ from solkit.adapters.fake_triton import CapturedLaunch, TensorArgument
 from solkit.adapters.triton_compiler import Compiled
 from solkit.adapters.triton_ir import parse
 from solkit.analysis import cuda
-from solkit.analysis.triton.programs import parameters_in_order
 from solkit.analysis.triton.relevance import may_read
+from solkit.analysis.triton.ttgir_interpreter import parameters_in_order
 from solkit.core import Facts
 
 __all__ = ["unread_inputs"]

@@ -9,7 +9,7 @@ import pytest
 
 from solkit.analysis import pool as pools
 from solkit.analysis.dependencies import Stamps
-from solkit.analysis.pool import Answer, Asked, Pool, Request, Source
+from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source
 from solkit.errors import SolkitError
 
 READY_S, TASK_S = 0.2, 0.002
@@ -68,7 +68,7 @@ def opened(monkeypatch):
 
 
 def ask(pool, source, method="lower", together=1):
-    future = Asked()
+    future = PendingAnswer()
 
     def told(found):
         if isinstance(found, SolkitError):

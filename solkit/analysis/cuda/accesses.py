@@ -19,12 +19,12 @@ from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
-from solkit.analysis.cuda.active import Active
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, is_access, registers_of, width_of
-from solkit.analysis.cuda.follow import line_of
-from solkit.analysis.cuda.loops import Tables
+from solkit.analysis.cuda.loop_extrapolation import Tables
+from solkit.analysis.cuda.ptx_interpreter import line_of
+from solkit.analysis.cuda.thread_groups import Active
 from solkit.analysis.triton.accesses import count_distinct, ordered
-from solkit.analysis.triton.shared_memory import wavefronts
+from solkit.analysis.triton.bank_conflicts import wavefronts
 
 __all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of", "stored_parameters"]
 
@@ -199,7 +199,7 @@ class Lanes:
     def access(
         self, statement: Statement, space: str, addresses: Array | None, active: Active
     ) -> None:
-        """See `solkit.analysis.cuda.active.Watcher`."""
+        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
         if space == "shared":
             self.shared.append((statement, addresses, active))
             return
@@ -207,7 +207,7 @@ class Lanes:
         self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.active.Watcher`."""
+        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
         self.spots.block_ends(block, active)
         self.tables.add(("warps", block.number), active.warps)
         loads = [
@@ -485,13 +485,13 @@ class Spots:
     def access(
         self, statement: Statement, space: str, addresses: Array | None, active: Active
     ) -> None:
-        """See `solkit.analysis.cuda.active.Watcher`."""
+        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
         if space == "global":
             self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
             self.made.setdefault(id(statement), active)
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.active.Watcher`."""
+        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
         followed = active.mask.shape[1]
         self.tables.add(("runs", block.number), active.any)
         self.tables.add(("lanes", block.number), active.lanes * (self.threads / followed))

@@ -12,6 +12,7 @@ import torch
 
 from solkit.analysis.cuda.launching import LAUNCHERS, Launching
 from solkit.analysis.cuda.source import Function, Token, closing, split_arguments
+from solkit.analysis.cuda.token_walk import Returned
 from solkit.analysis.cuda.values import (
     CONSTANTS,
     CPP_TYPES,
@@ -45,7 +46,6 @@ from solkit.analysis.cuda.values import (
     unary_of,
     vector_of,
 )
-from solkit.analysis.cuda.walk import Returned
 
 __all__ = ["Expressions"]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from solkit.analysis.cuda.expressions import Expressions
 from solkit.analysis.cuda.source import Function, Source, Token, closing
+from solkit.analysis.cuda.token_walk import HostCall, HostError, HostLaunch, Returned
 from solkit.analysis.cuda.values import (
     FLOATS,
     INTEGERS,
@@ -28,7 +29,6 @@ from solkit.analysis.cuda.values import (
     is_unknown,
     vector_of,
 )
-from solkit.analysis.cuda.walk import HostCall, HostError, HostLaunch, Returned
 
 __all__ = ["UNKNOWN", "HostCall", "HostError", "HostLaunch", "call_host", "is_unknown"]
 

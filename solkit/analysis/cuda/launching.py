@@ -9,6 +9,7 @@ from typing import Any
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_triton import Argument, TensorArgument, argument_of
 from solkit.analysis.cuda.source import Function, Token, closing, split_arguments
+from solkit.analysis.cuda.token_walk import HostLaunch, Walk
 from solkit.analysis.cuda.values import (
     SUCCESS,
     UNKNOWN,
@@ -18,7 +19,6 @@ from solkit.analysis.cuda.values import (
     Type,
     extent_of,
 )
-from solkit.analysis.cuda.walk import HostLaunch, Walk
 
 __all__ = ["LAUNCHERS", "Launching"]
 

@@ -36,11 +36,11 @@ from solkit.analysis.cuda.accesses import (
     sites_of,
     stored_parameters,
 )
-from solkit.analysis.cuda.active import Grid
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, read_kernel, registers_of
-from solkit.analysis.cuda.follow import Follower
-from solkit.analysis.cuda.loops import Tables
+from solkit.analysis.cuda.loop_extrapolation import Tables
 from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
+from solkit.analysis.cuda.ptx_interpreter import PTXInterpreter
+from solkit.analysis.cuda.thread_groups import Grid
 from solkit.core import Device, Occupancy, Requests, SharedAccess
 
 __all__ = ["cuda_requests", "read_parameters"]
@@ -54,7 +54,7 @@ _MANY = 1 << 12
 _SPREAD = 1 << 10
 """Blocks followed by some threads: the first ones, and others spread over a larger grid."""
 _MOST_WORK = 1_000_000.0
-"""`Follower.work` that the first ones may take; beyond it, fewer are followed."""
+"""`PTXInterpreter.work` that the first ones may take; beyond it, fewer are followed."""
 _MUCH_WORK = 250_000.0
 """Work of the others beyond which fewer blocks are followed thread by thread."""
 _LINE = 128
@@ -67,7 +67,7 @@ class _Run:
     """Some blocks that were followed."""
 
     numbers: Array
-    follower: Follower
+    follower: PTXInterpreter
     spots: Spots
     tables: Tables
 
@@ -228,7 +228,7 @@ def _follow(
     def by_lanes(numbers: Array) -> tuple[_Run, Lanes]:
         tables = Tables(len(numbers))
         lanes = Lanes(kernel, sites, tables, sizes, threads)
-        follower = Follower(kernel, grid, arguments, numbers, everyone, tables, lanes, _LINE)
+        follower = PTXInterpreter(kernel, grid, arguments, numbers, everyone, tables, lanes, _LINE)
         follower.run()
         return _Run(numbers, follower, lanes.spots, tables), lanes
 
@@ -236,7 +236,7 @@ def _follow(
         tables = Tables(len(numbers))
         spots = Spots(sites, tables, threads)
         some = _some_threads(grid.threads, fine=len(numbers) <= _SPREAD)
-        follower = Follower(kernel, grid, arguments, numbers, some, tables, spots, 1)
+        follower = PTXInterpreter(kernel, grid, arguments, numbers, some, tables, spots, 1)
         follower.run()
         return _Run(numbers, follower, spots, tables)
 

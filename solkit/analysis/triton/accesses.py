@@ -24,7 +24,7 @@ from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.triton.arithmetic import element_bytes, lead
 from solkit.analysis.triton.control import Descriptor
 from solkit.analysis.triton.layouts import spread
-from solkit.analysis.triton.loops import Counts
+from solkit.analysis.triton.loop_extrapolation import Counts
 from solkit.analysis.triton.relevance import mask_of
 
 __all__ = [
@@ -111,7 +111,7 @@ class Whole:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         kind = operation.all_types[0]
         if not kind.shape or addresses is None or kind.layout is None:
             self._uniform(operation, mask, active, addresses is not None)
@@ -169,7 +169,7 @@ class Whole:
             meetings.add(at[executions > 0], np.flatnonzero(executions > 0))
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         if not self.step:
             return
         apart = together = self.step[0][1]
@@ -222,7 +222,7 @@ class Whole:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`; a bulk copy is one request."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`; a bulk copy is one request."""
         sizes, first = _clipped(operation, at, corner)
         rows = math.prod(sizes[:-1], start=np.array([1]))
         row_bytes = sizes[-1] * at.element_bytes
@@ -362,7 +362,7 @@ class Corners:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         programs = self.counts.programs
         share = active.astype(float)
         if mask is not None:
@@ -397,7 +397,7 @@ class Corners:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         sizes, first = _clipped(operation, at, corner)
         spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
         high = first + sum(spans, np.array([0])) + at.element_bytes
@@ -405,7 +405,7 @@ class Corners:
         self._note(operation, share, first, high)
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`; corners do not show what loads share."""
+        """See `Watcher`; corners do not show what loads share."""
 
     def _note(
         self, operation: Operation, share: Array, low: Array | None, high: Array | None

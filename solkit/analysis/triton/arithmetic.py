@@ -1,7 +1,7 @@
 """The arithmetic of the IR operations that addresses derive from.
 
-Values are arrays as in `solkit.analysis.triton.programs`. With *corners*, a tensor's axis has only
-the first, the middle and the last index.
+Values are arrays as in `solkit.analysis.triton.ttgir_interpreter`. With *corners*, a tensor's axis
+has only the first, the middle and the last index.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ import numpy as np
 from solkit.adapters.fake_triton import TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.triton.arithmetic import aligned, cornered, lead, scalar
-from solkit.analysis.triton.guessing import Probe, busier, likely_trips, reachable
-from solkit.analysis.triton.loops import Compared, Counts, Skipping
+from solkit.analysis.triton.assumptions import AssumptionProbe, busier, likely_trips, reachable
+from solkit.analysis.triton.loop_extrapolation import Compared, Counts, LoopExtrapolator
 from solkit.analysis.triton.relevance import from_memory
 from solkit.analysis.triton.shared_values import SharedValues, SharedView
 
@@ -71,7 +71,7 @@ class Watcher(Protocol):
 
 
 class Control:
-    """Control flow of `solkit.analysis.triton.programs.Programs`.
+    """Control flow of `solkit.analysis.triton.ttgir_interpreter.TTGIRInterpreter`.
 
     Attributes:
         function: the kernel.
@@ -126,13 +126,13 @@ class Control:
         self.shared.restore(shared)
         return comparisons
 
-    def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> Probe:
+    def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> AssumptionProbe:
         """Probe where code would make its accesses with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active, self.guesses
         served = {address: times.copy() for address, times in self.served.items()}
         shared = self.shared.copy()
         self.counts, self.compared, self.guesses = Counts(self.counts.programs), None, {}
-        self.watcher = probe = Probe()
+        self.watcher = probe = AssumptionProbe()
         self.env.update(values)
         for block in blocks:
             self._block(block)
@@ -223,7 +223,7 @@ class Control:
         low, step, trips = self._bounds(operation, values)
         trips = np.broadcast_to(trips, self.active.shape)
         done: Array = np.zeros(len(self.active), np.int64)
-        skipping = Skipping(self, operation, linear, trips)
+        skipping = LoopExtrapolator(self, operation, linear, trips)
         outer, start = self.active, self.counts.copy()
         compared = self.compared  # of the outer loop, which needs those of all iterations
         rounds, tired = 0, False
@@ -281,7 +281,7 @@ class Control:
         self,
         operation: Operation,
         blocks: Sequence[Block],
-        probes: Sequence[Probe],
+        probes: Sequence[AssumptionProbe],
         starts: Sequence[str],
     ) -> tuple[int, int]:
         """Iterations of a loop of unknown length; and how many such loops share its tensors.

@@ -30,10 +30,12 @@ from solkit.analysis.common.access_counts import (
 from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
-from solkit.analysis.triton.estimates import estimated_shared_traffic
-from solkit.analysis.triton.loops import Counts
+from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
+from solkit.analysis.triton.coalescing import mask_runs
+from solkit.analysis.triton.loop_extrapolation import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
-from solkit.analysis.triton.programs import Programs
+from solkit.analysis.triton.program_sampling import Sample, ragged_sample
+from solkit.analysis.triton.register_estimates import estimated_shared_traffic
 from solkit.analysis.triton.relevance import (
     RelevantValues,
     from_memory,
@@ -41,9 +43,7 @@ from solkit.analysis.triton.relevance import (
     scattered_values,
     steering_values,
 )
-from solkit.analysis.triton.runs import mask_runs
-from solkit.analysis.triton.sampling import Sample, ragged_sample
-from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes
+from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 from solkit.core import Device, Occupancy, Requests
 
 __all__ = ["requests_of"]
@@ -93,7 +93,7 @@ class _Followed:
     chosen: npt.NDArray[np.int64]
     corners: Corners
     operations: tuple[Operation, ...]
-    programs: Programs
+    programs: TTGIRInterpreter
     scale: float
     weights: float | Array
     guesses: tuple[str, ...]
@@ -198,7 +198,7 @@ def _follow(
     chosen = representative(count, wide.counts.programs, executions)
     few = Counts(len(chosen))
     watcher = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
-    fine = Programs(function, arguments, grid, many.numbers[chosen], watcher, few, values)
+    fine = TTGIRInterpreter(function, arguments, grid, many.numbers[chosen], watcher, few, values)
     fine.run()
     guesses = {**many.guesses, **fine.guesses}
     return _Followed(
@@ -238,7 +238,7 @@ class _Many:
     """
 
     corners: Corners
-    programs: Programs
+    programs: TTGIRInterpreter
     wide: Corners
     numbers: npt.NDArray[np.int64]
     weights: float | Array
@@ -301,7 +301,7 @@ def _ragged(
 
 
 def _outside(
-    coarse: Programs, arguments: Mapping[str, Argument], values: RelevantValues
+    coarse: TTGIRInterpreter, arguments: Mapping[str, Argument], values: RelevantValues
 ) -> Mapping[Operation, int]:
     """Return how far accesses are known to leave their storage, in bytes.
 
@@ -324,7 +324,7 @@ def _outside(
     return outside_bytes
 
 
-def _corners_of(programs: Programs) -> Corners:
+def _corners_of(programs: TTGIRInterpreter) -> Corners:
     assert isinstance(programs.watcher, Corners)
     return programs.watcher
 
@@ -349,11 +349,11 @@ def _by_corners(
     numbers: npt.NDArray[np.int64],
     values: RelevantValues,
     whole: bool = False,
-) -> tuple[Corners, Programs]:
+) -> tuple[Corners, TTGIRInterpreter]:
     counts = Counts(len(numbers))
     corners = Corners(counts)
     how = counts, values, not whole
-    programs = Programs(function, arguments, grid, numbers, corners, *how)
+    programs = TTGIRInterpreter(function, arguments, grid, numbers, corners, *how)
     corners.sizes = np.array([0, *(storage.storage_bytes for storage in programs.storages)])
     programs.run()
     return corners, programs
@@ -420,7 +420,7 @@ def _is_used(operation: Operation, function: Function) -> bool:
     return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
 
 
-def _by_storage(site: AccessCounts, programs: Programs) -> Iterator[AccessCounts]:
+def _by_storage(site: AccessCounts, programs: TTGIRInterpreter) -> Iterator[AccessCounts]:
     """An access whose pointer depends on the program, by the storage that it points into."""
     places = np.where(site.low >= 0, (site.high - 1) >> ADDRESS_BITS, -1)
     places_used = np.unique(places[places >= 0])

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from solkit.adapters.triton_ir import Function, Operation, TensorType, bits_of
+from solkit.analysis.triton.coalescing import access_runs
 from solkit.analysis.triton.exchanges import (
     Step,
     converted,
@@ -26,7 +27,6 @@ from solkit.analysis.triton.exchanges import (
 )
 from solkit.analysis.triton.operations import DOTS
 from solkit.analysis.triton.relevance import ACCESSES
-from solkit.analysis.triton.runs import access_runs
 
 __all__ = ["Steps", "steps_of"]
 

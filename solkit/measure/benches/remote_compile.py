@@ -29,7 +29,7 @@ from solkit.core import Device, Params
 from solkit.datasets.kernels import Kernel, kernel_at
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.benches.source_archive import Bundle, bundle_of
-from solkit.measure.benches.trusted.ahead import Ahead, Compiled
+from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 
 __all__ = ["Done", "FarAhead", "Job", "Lender", "help_out"]
 

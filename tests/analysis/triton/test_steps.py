@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solkit.adapters.triton_ir import parse
-from solkit.analysis.triton.runs import access_runs
+from solkit.analysis.triton.coalescing import access_runs
 from solkit.analysis.triton.steps import Steps
 
 HEAD = """\

@@ -13,7 +13,7 @@ from solkit.core import Facts, Launch, LiveLaunch, Verdict
 from solkit.datasets.facts import facts_to_json
 from solkit.errors import WorkerError
 from solkit.measure.benches.trusted import bench as trusted
-from solkit.measure.benches.trusted.ahead import Compiled
+from solkit.measure.benches.trusted.precompile import Compiled
 from solkit.measure.benches.trusted.process import LostError
 from solkit.roofline import devices
 

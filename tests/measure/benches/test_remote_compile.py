@@ -18,7 +18,7 @@ from solkit.errors import WorkerError
 from solkit.measure.benches import remote_compile
 from solkit.measure.benches.remote_compile import Done, FarAhead, Job, Lender, help_out
 from solkit.measure.benches.source_archive import bundle_of
-from solkit.measure.benches.trusted.ahead import Ahead, Compiled
+from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.roofline.devices import find
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "bias_gelu.py"

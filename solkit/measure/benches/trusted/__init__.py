@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from solkit.measure.benches.trusted.ahead import Ahead
 from solkit.measure.benches.trusted.bench import TrustedBench
+from solkit.measure.benches.trusted.precompile import Ahead
 
 __all__ = ["Ahead", "TrustedBench"]

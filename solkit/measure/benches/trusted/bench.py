@@ -20,7 +20,7 @@ from solkit.datasets.facts import facts_from_json, facts_id
 from solkit.datasets.kernels import Kernel, kernel_at
 from solkit.errors import UnsupportedError, WorkerError
 from solkit.measure.benches._base import AHEAD, HANDFUL, Bench, Log, WallClock, handfuls
-from solkit.measure.benches.trusted.ahead import Ahead, Compiled
+from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.measure.benches.trusted.process import LostError, TimingProcess
 from solkit.measure.benches.trusted.timing import SEED, Environment, Handful
 from solkit.measure.outcomes import device_fields, judged, kernel_fields, launched_as_compiled

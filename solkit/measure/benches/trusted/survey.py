@@ -1,8 +1,8 @@
 """Survey kernels before they run, and compile ahead, in processes without a GPU.
 
 These functions run in forks of a server that has torch and triton loaded and fakes a GPU;
-`solkit.measure.benches.trusted.ahead` calls them. Each writes its answer to a file, since the code
-of a kernel, or the compiler, may end the process.
+`solkit.measure.benches.trusted.precompile` calls them. Each writes its answer to a file, since the
+code of a kernel, or the compiler, may end the process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from solkit.analysis import cuda, library, worker
 from solkit.analysis.facts import extension_facts, launch_facts
 from solkit.analysis.problem import problem_case
 from solkit.analysis.triton.capture import Captured, capture
-from solkit.analysis.triton.choosing import passed_over
 from solkit.analysis.triton.compiling import compile_all
+from solkit.analysis.triton.feasible_configs import passed_over
 from solkit.core import Case, Depth, Device, Facts, Params
 from solkit.datasets.facts import facts_to_json
 from solkit.kernelfiles.seeding import seeded_workload

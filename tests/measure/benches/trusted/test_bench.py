@@ -17,7 +17,7 @@ from solkit.datasets.kernels import kernel_at
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError, WorkerError
 from solkit.measure.benches.trusted import TrustedBench
-from solkit.measure.benches.trusted.ahead import Compiled
+from solkit.measure.benches.trusted.precompile import Compiled
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from solkit.core import Source, Verdict
 from solkit.datasets.kernels import Kernel
 from solkit.errors import WorkerError
-from solkit.measure.benches.trusted import ahead
-from solkit.measure.benches.trusted.ahead import Ahead, Compiled
+from solkit.measure.benches.trusted import precompile
+from solkit.measure.benches.trusted.precompile import Ahead, Compiled
 from solkit.roofline import devices
 
 FACTS = '{"version": 1, "launches": []}'
@@ -92,7 +92,7 @@ class FakeFork:
 def working(monkeypatch):
     server = FakeServer()
     monkeypatch.setenv("A", "1")
-    monkeypatch.setattr(ahead, "ForkServer", lambda *_: server)
+    monkeypatch.setattr(precompile, "ForkServer", lambda *_: server)
     with Ahead(devices.find("h100"), 2, limit_s=3.0) as working:
         yield working
 
@@ -159,7 +159,7 @@ def test_where_no_temporary_file_can_be_written_it_ends(working, monkeypatch):
     def full(**_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(ahead.tempfile, "TemporaryDirectory", full)
+    monkeypatch.setattr(precompile.tempfile, "TemporaryDirectory", full)
     with pytest.raises(WorkerError, match=r"files cannot be written: .*No space left"):
         compiled(working, "")
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
+from solkit.analysis.triton.bank_conflicts import SharedTraffic, summed, user_line
 from solkit.analysis.triton.exchanges import held, is_through_shared
 from solkit.analysis.triton.layouts import spread
 from solkit.analysis.triton.relevance import LOADS
-from solkit.analysis.triton.shared_memory import SharedTraffic, summed, user_line
 from solkit.analysis.triton.steps import steps_of
 from solkit.core import SharedAccess
 

@@ -14,7 +14,7 @@ from solkit.analysis.triton.relevance import ACCESSES
 if TYPE_CHECKING:
     from solkit.analysis.triton.control import Control
 
-__all__ = ["PICKS", "Compared", "Counts", "Skipping", "is_linear"]
+__all__ = ["PICKS", "Compared", "Counts", "LoopExtrapolator", "is_linear"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
@@ -53,7 +53,7 @@ class Counts:
         return {key: n for key, n in grown.items() if n.any()}
 
 
-class Skipping:
+class LoopExtrapolator:
     """Extrapolation of a loop, as far as its iterations repeat.
 
     A loop qualifies if its iterations differ only by constant steps: no relevant value that changes

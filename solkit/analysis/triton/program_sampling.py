@@ -21,8 +21,7 @@ from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.access_counts import spread_out
 from solkit.analysis.triton.control import Blind
-from solkit.analysis.triton.loops import Counts
-from solkit.analysis.triton.programs import Programs
+from solkit.analysis.triton.loop_extrapolation import Counts
 from solkit.analysis.triton.relevance import (
     ACCESSES,
     ATOMICS,
@@ -33,6 +32,7 @@ from solkit.analysis.triton.relevance import (
     mask_of,
     values_behind,
 )
+from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 
 __all__ = ["Sample", "ragged_sample"]
 
@@ -159,11 +159,11 @@ def _deciding(function: Function) -> _Deciding:
     )
 
 
-class _Paths(Programs):
+class _Paths(TTGIRInterpreter):
     """The way of many programs through a kernel; accesses count only where they decide it.
 
     Args:
-        function, arguments, grid, numbers: as for `Programs`.
+        function, arguments, grid, numbers: as for `TTGIRInterpreter`.
         wanted: the values that decide.
         masks: as in `_Deciding`.
     """

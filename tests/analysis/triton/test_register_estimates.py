@@ -9,7 +9,7 @@ import pytest
 
 from solkit.adapters.triton_ir import parse
 from solkit.analysis.candidate import analyse_all
-from solkit.analysis.triton.estimates import estimated_registers, estimated_shared_traffic
+from solkit.analysis.triton.register_estimates import estimated_registers, estimated_shared_traffic
 from solkit.core import AnalysisStatus, Depth
 from solkit.kernelfiles import Workload
 from solkit.roofline import devices

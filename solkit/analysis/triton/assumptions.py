@@ -21,7 +21,7 @@ from solkit.analysis.triton.relevance import ACCESSES
 if TYPE_CHECKING:
     from solkit.analysis.triton.control import Descriptor
 
-__all__ = ["Probe", "busier", "likely_trips", "reachable"]
+__all__ = ["AssumptionProbe", "busier", "likely_trips", "reachable"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -61,7 +61,7 @@ def reachable(function: Function, label: str) -> list[Block]:
 
 
 @dataclass
-class Probe:
+class AssumptionProbe:
     """A watcher that notes where each access is made first; see `likely_trips`.
 
     Attributes:
@@ -75,7 +75,7 @@ class Probe:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         del mask
         if addresses is not None:
             first = addresses.reshape(len(addresses), -1)[:, 0]
@@ -84,18 +84,18 @@ class Probe:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
         self.boxes[operation] = at
         place = sum((c * s for c, s in zip(corner, at.strides, strict=False)), at.base)
         self.places.setdefault(operation, []).append(np.broadcast_to(place, active.shape))
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.programs.Watcher`."""
+        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
 
 
 def likely_trips(
-    first: Probe,
-    second: Probe,
+    first: AssumptionProbe,
+    second: AssumptionProbe,
     active: Array,
     storages: Sequence[TensorArgument],
     gathered: frozenset[str],
@@ -121,7 +121,7 @@ def likely_trips(
 def _limits(
     operation: Operation,
     before: Array,
-    second: Probe,
+    second: AssumptionProbe,
     active: Array,
     storages: Sequence[TensorArgument],
     boxes: Mapping[Operation, Descriptor],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from solkit.adapters.triton_ir import parse
+from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes, wavefronts
 from solkit.analysis.triton.shared_addresses import barriers_of, shared_instructions
-from solkit.analysis.triton.shared_memory import shared_traffic, tensor_shared_bytes, wavefronts
 
 LANES = np.arange(32)
 

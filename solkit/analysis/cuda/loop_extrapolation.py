@@ -22,7 +22,7 @@ from solkit.analysis.common.ptx_code import Statement
 from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.cuda.flow import Kernel, Loop, is_computed, registers_of
 
-__all__ = ["Comparison", "LoopRun", "Tables"]
+__all__ = ["Comparison", "LoopExtrapolator", "Tables"]
 
 _LONGEST_PERIOD = 64
 _PATIENCE = 96
@@ -92,7 +92,7 @@ class _Mark:
     counts: Array
 
 
-class LoopRun:
+class LoopExtrapolator:
     """One loop of a kernel while it runs.
 
     Args:

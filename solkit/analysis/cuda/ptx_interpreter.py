@@ -7,7 +7,7 @@ their tensor's contents are. Unknown values are guessed, and a note says so.
 
 Every value is an array of shape [blocks, threads], of size 1 along an axis if all agree, or
 ``None`` if unknown. Loops with equal iterations do not run to their end: see
-`solkit.analysis.cuda.loops`.
+`solkit.analysis.cuda.loop_extrapolation`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.ptx_code import ADDRESS, Statement
 from solkit.analysis.common.ptx_numbers import Array, as_bits, operation, type_of
 from solkit.analysis.common.regions import ADDRESS_BITS
-from solkit.analysis.cuda.active import Active, Grid, Value, Watcher
 from solkit.analysis.cuda.flow import BasicBlock, Kernel, Loop, is_access, registers_of, width_of
-from solkit.analysis.cuda.loops import Comparison, LoopRun, Tables
+from solkit.analysis.cuda.loop_extrapolation import Comparison, LoopExtrapolator, Tables
+from solkit.analysis.cuda.thread_groups import Active, Grid, Value, Watcher
 
-__all__ = ["Follower", "line_of"]
+__all__ = ["PTXInterpreter", "line_of"]
 
 _WARP = 32
 _SHARED, _LOCAL, _CONST = 1 << 17, (1 << 17) + 1, (1 << 17) + 2
@@ -40,7 +40,7 @@ _OFFSET = (1 << ADDRESS_BITS) - 1
 _MOST_WORK = 1_500_000.0
 """Work in microseconds, as estimated by `_STEP` and the like: some seconds at most."""
 _HURRY = ((1.0, 3), (0.3, 6))
-"""Shares of that, after which a loop gets so few iterations to repeat; see `LoopRun.arrive`."""
+"""Shares of that, after which a loop gets so few iterations to repeat; see `arrive`."""
 _GIVEN_UP = 4.0
 _STEP, _STATEMENT, _ACCESS = (60.0, 0.02), (6.0, 0.006), (70.0, 0.1)
 """Time of one, and additional time per thread; measured on one core."""
@@ -64,7 +64,7 @@ class _Compiled:
 
 
 @dataclass
-class Follower:
+class PTXInterpreter:
     """Some blocks of a launch, followed together.
 
     Args:
@@ -75,7 +75,7 @@ class Follower:
         threads: of each block to follow.
         tables: counts by block; shortened loops extrapolate them.
         watcher: notified of accesses.
-        line_bytes: as for `LoopRun`.
+        line_bytes: as for `LoopExtrapolator`.
         guessed: registers with values that stand for unknown ones. They give addresses; comparisons
             with them are unknown.
         outside: how far statements, by id, reach beyond the ends of storages, in bytes, as far as
@@ -111,7 +111,8 @@ class Follower:
         self.is_sure = True  # whether all active threads make the access at hand
         self.work = 0.0
         self.loops = [
-            LoopRun(loop, self.kernel, self.tables, self.line_bytes) for loop in self.kernel.loops
+            LoopExtrapolator(loop, self.kernel, self.tables, self.line_bytes)
+            for loop in self.kernel.loops
         ]
         self.code = [
             [
@@ -186,7 +187,7 @@ class Follower:
         taken, falls = block.targets
         return taken if falls in self.kernel.after[block.number] else falls
 
-    def _arrived(self, run: LoopRun, active: Active) -> None:
+    def _arrived(self, run: LoopExtrapolator, active: Active) -> None:
         """At a loop's header: skip iterations if they repeat."""
         patience = next((n for share, n in _HURRY if self.work > share * _MOST_WORK), None)
         sentence = run.arrive(active.mask, self.registers, patience)
@@ -579,7 +580,7 @@ def _one(value: int) -> Array:
     return np.array([[value]], np.int64)
 
 
-def _placed(follower: Follower) -> Mapping[str, int]:
+def _placed(follower: PTXInterpreter) -> Mapping[str, int]:
     """The address of each variable: in its memory, or a storage of its own."""
     places: dict[str, int] = {}
     for number, symbol in enumerate(follower.kernel.symbols.values()):
@@ -595,7 +596,7 @@ def _placed(follower: Follower) -> Mapping[str, int]:
     return places
 
 
-def _bound(follower: Follower) -> dict[tuple[str, int], int]:
+def _bound(follower: PTXInterpreter) -> dict[tuple[str, int], int]:
     """Parameter memory, by parameter and offset."""
     values: dict[tuple[str, int], int] = {}
     place_of_storage: dict[int, int] = {}

@@ -41,7 +41,7 @@ from solkit.analysis.triton.arithmetic import (
 )
 from solkit.analysis.triton.control import Control, Descriptor, Watcher, choose
 from solkit.analysis.triton.floats import float_constant, on_floats
-from solkit.analysis.triton.loops import PICKS, Compared, Counts, is_linear
+from solkit.analysis.triton.loop_extrapolation import PICKS, Compared, Counts, is_linear
 from solkit.analysis.triton.reductions import FOLDS, fold
 from solkit.analysis.triton.relevance import (
     ACCESSES,
@@ -57,7 +57,7 @@ from solkit.analysis.triton.shared_values import SharedValues, SharedView, Store
 
 __all__ = [
     "Descriptor",
-    "Programs",
+    "TTGIRInterpreter",
     "Watcher",
     "parameters_in_order",
 ]
@@ -86,7 +86,7 @@ _UNSEEN = {
 }
 
 
-class Programs(Control):
+class TTGIRInterpreter(Control):
     """Some programs of a launch, followed together.
 
     Args:
