@@ -138,7 +138,7 @@ def _write(store: Store, rows: polars.DataFrame, folder: Path) -> None:
 
 
 def _unnamed(store: Store) -> polars.DataFrame:
-    """The facts that no row names: those of the lowered depth, whose key follows from a row.
+    """Return the facts that no row names: those of the lowered depth, whose key follows from a row.
 
     No key leads to those of an older version, so they are left out.
     """
@@ -150,7 +150,7 @@ def _unnamed(store: Store) -> polars.DataFrame:
 
 
 def render(store: Store, title: str, notes: str = "") -> str:
-    """The card of a set as Markdown: counts, conditions and the text of `notes`."""
+    """Return the card of a set as Markdown: counts, conditions and the text of `notes`."""
     rows = store.scan()
     body = [
         _front_matter(store, title, _count(rows)),

@@ -43,7 +43,7 @@ _T = TypeVar("_T")
 
 
 def kernel_id(source_sha256: str, problem_sha256: str, entry_point: str) -> str:
-    """The name of a kernel: a function in the same files has the same name everywhere.
+    """Return the name of a kernel: a function in the same files has the same name everywhere.
 
     Args:
         source_sha256: of the kernel's file, in hexadecimal.
@@ -55,7 +55,7 @@ def kernel_id(source_sha256: str, problem_sha256: str, entry_point: str) -> str:
 
 
 def problem_id(family: str, shape: Mapping[str, Value]) -> str:
-    """The name of a problem, e.g. ``softmax/M=4096,N=1000,dtype=bfloat16``; sizes by name.
+    """Return the name of a problem, e.g. ``softmax/M=4096,N=1000,dtype=bfloat16``; sizes by name.
 
     Punctuation within a word is percent-encoded.
     """
@@ -64,7 +64,7 @@ def problem_id(family: str, shape: Mapping[str, Value]) -> str:
 
 
 def source_of(data: bytes, name: str) -> Source:
-    """A file as a `Source`.
+    """Return a file as a `Source`.
 
     Raises:
         InputError: it is not UTF-8.
@@ -95,7 +95,7 @@ def to_json(record: Any) -> dict[str, Any]:
 
 
 def from_json(form: type[_T], document: object) -> _T:
-    """The record that `to_json` wrote; unknown fields are ignored.
+    """Return the record that `to_json` wrote; unknown fields are ignored.
 
     Args:
         form: `Outcome`, `Source` or another record.
@@ -124,7 +124,7 @@ def from_json(form: type[_T], document: object) -> _T:
 
 
 def plain(value: Any) -> Any:
-    """A field's value for JSON."""
+    """Return a field's value for JSON."""
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat(timespec="microseconds")
     if isinstance(value, tuple):
@@ -151,7 +151,7 @@ def _readers(form: Any) -> Mapping[str, tuple[Callable[[Any], Any], bool]]:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """The reader of a JSON value for a field of that type; it raises `ValueError`."""
+    """Return the reader of a JSON value for a field of that type; it raises `ValueError`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         inner = _reader(args[0])

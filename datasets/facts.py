@@ -46,7 +46,7 @@ def facts_key(
     tools: Sequence[str] = (),
     depth: Depth = Depth.COMPILED,
 ) -> str:
-    """The name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
+    """Return the name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
 
     Args:
         kernel_id: `solkit.datasets.codec.kernel_id`.
@@ -74,7 +74,7 @@ def facts_key(
 
 
 def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
-    """The `facts_key` of a row.
+    """Return the `facts_key` of a row.
 
     Args:
         row: with compute capability, SM count and versions.
@@ -96,7 +96,7 @@ def facts_id(row: Outcome, source: str, depth: Depth = Depth.COMPILED) -> str:
 
 
 def reached(source: str, depth: Depth) -> Depth:
-    """The depth that an analysis of a kernel file reaches.
+    """Return the depth that an analysis of a kernel file reaches.
 
     CUDA C++ has nothing between captured and compiled: at the lowered depth it is compiled
     (docs/decisions/0034-cuda-at-the-lowered-depth.md).
@@ -136,13 +136,13 @@ def nvrtc_release() -> str | None:
 
 
 def facts_to_json(facts: Sequence[Facts]) -> str:
-    """The facts of one configuration, all its launches, as a JSON text."""
+    """Return the facts of one configuration, all its launches, as a JSON text."""
     document = {"version": FACTS_VERSION, "launches": [_encoded(fact) for fact in facts]}
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 def facts_from_json(text: str) -> tuple[Facts, ...]:
-    """The facts that `facts_to_json` wrote; unknown fields are ignored.
+    """Return the facts that `facts_to_json` wrote; unknown fields are ignored.
 
     Raises:
         ValueError: the text holds no facts, or facts of a newer version.
@@ -211,5 +211,5 @@ def _hints(form: Any) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A launch's constant may be a number that JSON lacks."""
+    """Return a launch's constant may be a number that JSON lacks."""
     return float(value) if value in ("NaN", "Infinity", "-Infinity") else value

@@ -131,7 +131,7 @@ def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
 def baseline(
     problem: str | os.PathLike[str], gpu: str = "h100", variant: str = "eager"
 ) -> TimedReference:
-    """The row with the time of a problem's reference.
+    """Return the row with the time of a problem's reference.
 
     Args:
         problem: a file of KernelBench, or its SHA-256 in hex.
@@ -158,7 +158,7 @@ def baseline(
 
 @lru_cache
 def read(path: Path) -> tuple[TimedReference, ...]:
-    """The rows of a Parquet file that `write` made."""
+    """Return the rows of a Parquet file that `write` made."""
     return tuple(TimedReference(**row) for row in arrow().parquet.read_table(path).to_pylist())
 
 

@@ -75,7 +75,7 @@ class Kernel:
 def kernel_at(
     path: str | Path, entry_point: str = "kernel", reference: str | Path | None = None
 ) -> Kernel:
-    """The kernel in one file.
+    """Return the kernel in one file.
 
     Args:
         path: the file.
@@ -97,7 +97,7 @@ def kernel_at(
 
 
 def kernel_of(described: KernelFile) -> Kernel:
-    """The kernel of a loaded file, as the file is now.
+    """Return the kernel of a loaded file, as the file is now.
 
     Raises:
         InputError: a file cannot be read, or is not UTF-8.
@@ -118,7 +118,7 @@ def kernel_of(described: KernelFile) -> Kernel:
 
 
 def _folder_parts(folder: Path) -> tuple[Source, ...]:
-    """A problem folder's own files: not its tensors."""
+    """Return a problem folder's own files: not its tensors."""
     try:
         files = sorted(file for file in folder.iterdir() if file.suffix in _FOLDER_SUFFIXES)
     except OSError as error:
@@ -127,7 +127,7 @@ def _folder_parts(folder: Path) -> tuple[Source, ...]:
 
 
 def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel, ...]:
-    """The kernels that a user names, families in alphabetical order.
+    """Return the kernels that a user names, families in alphabetical order.
 
     Args:
         names: ``"zoo"``, ``"inductor"``, or paths of kernel files and their folders; a kernel
@@ -147,7 +147,7 @@ def select(names: Sequence[str], families: Collection[str] = ()) -> tuple[Kernel
 
 
 def part_of(kernels: Sequence[Kernel], part: str) -> tuple[Kernel, ...]:
-    """The share of one of several GPUs. All kernels of a problem go to the same GPU.
+    """Return the share of one of several GPUs. All kernels of a problem go to the same GPU.
 
     Args:
         kernels: all of them.
@@ -189,7 +189,7 @@ def _named(name: str) -> list[Kernel]:
 
 
 def _apart(kernel: Kernel, others: Collection[Kernel]) -> Kernel:
-    """The kernel with a family that no other problem has, so that rows differ.
+    """Return the kernel with a family that no other problem has, so that rows differ.
 
     Only files outside the zoo are renamed.
     """
@@ -242,7 +242,7 @@ def _lone(path: Path) -> Kernel:
 
 
 def _generated(path: Path) -> Kernel:
-    """A file that Inductor's generator wrote; its family is the template."""
+    """Return a file that Inductor's generator wrote; its family is the template."""
     family = path.parent.name
     source = _source(path, f"{family}/{path.name}")
     said = _GENERATED_KIND.search(source.text)  # to parse all of them takes seconds
@@ -258,7 +258,7 @@ def _source(path: Path, name: str) -> Source:
 
 
 def _kind(source: Source, otherwise: str) -> str:
-    """The file's ``KIND``, if it has one."""
+    """Return the file's ``KIND``, if it has one."""
     try:
         statements = syntax_tree(source.text).body
     except SyntaxError as error:

@@ -91,7 +91,7 @@ class Contents:
 
 
 def new_run_id() -> str:
-    """A name that no other run has: the time in UTC and a random number."""
+    """Return a name that no other run has: the time in UTC and a random number."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
@@ -215,7 +215,7 @@ class OutcomeLog:
 
     @contextlib.contextmanager
     def _opened(self, patience_s: float, keep: bool = False) -> Iterator[int]:
-        """The file, locked for this process; until `close` if `keep` is set."""
+        """Yield the file, locked for this process; until `close` if `keep` is set."""
         if self._held is not None:
             yield self._held
             return
@@ -270,7 +270,7 @@ class _Seen:
     ids: set[str] = field(default_factory=set)
 
     def updated(self, file: int, path: Path) -> _Seen:
-        """The same with what was appended since; all of the file if it is another one now.
+        """Return the same with what was appended since; all of the file if it is another one now.
 
         Raises:
             InputError: the file is not a log.
@@ -389,7 +389,7 @@ def _link(row: RowKey, facts_id: str) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str], whole: bool = False) -> Contents:
-    """The content of a log, which may be in use; an empty file holds nothing.
+    """Return the content of a log, which may be in use; an empty file holds nothing.
 
     Args:
         path: the file, maybe gzipped.
@@ -501,7 +501,7 @@ def _foreign(schema: object) -> str:
 
 
 def _json(line: bytes) -> dict[str, Any] | None:
-    """The object in a line; empty for another value, ``None`` if it is not JSON."""
+    """Return the object in a line; empty for another value, ``None`` if it is not JSON."""
     try:
         entry = json.loads(line)
     except ValueError:
@@ -511,7 +511,7 @@ def _json(line: bytes) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def _unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
-    """A file's bytes, unpacked if they are gzip's, whatever its name."""
+    """Yield a file's bytes, unpacked if they are gzip's, whatever its name."""
     with path.open("rb") as file:
         if file.peek(len(_GZIP)).startswith(_GZIP):
             with gzip.open(file) as unpacked:
@@ -524,7 +524,7 @@ def _unpacked(path: Path) -> Iterator[io.BufferedIOBase]:
 
 
 def tried(rows: Iterable[Outcome]) -> str:
-    """A short log: which configurations were tried, with their results.
+    """Return a short log: which configurations were tried, with their results.
 
     ``solkit data collect --after`` needs no more of earlier runs. It takes a seventh of the bytes,
     and plain Python reads it. Rows keep their `run_id`.

@@ -102,7 +102,7 @@ class Damage:
 
 
 def listed(folder: Path) -> tuple[Path, ...]:
-    """The parts in a folder, oldest first; none if the folder is missing."""
+    """Return the parts in a folder, oldest first; none if the folder is missing."""
     return tuple(sorted(file for file in folder.glob("*.parquet") if file.name[0] != "."))
 
 
@@ -112,7 +112,7 @@ def leftovers(folder: Path) -> Iterator[Path]:
 
 
 def empty(form: type) -> pyarrow.Table:
-    """A table with the form's columns and no rows."""
+    """Return a table with the form's columns and no rows."""
     return arrow_schema(form).empty_table()
 
 
@@ -140,7 +140,7 @@ def is_sealed(path: Path) -> bool:
 
 
 def form_of(path: Path) -> type:
-    """The form of a file's rows, according to its footer; `Outcome` if it does not say."""
+    """Return the form of a file's rows, according to its footer; `Outcome` if it does not say."""
     with contextlib.suppress(*_unreadable()), arrow().parquet.ParquetFile(path) as file:
         name, _ = _told_form(file.metadata)
         return next((form for form, (form_name, _) in _FORMS.items() if form_name == name), Outcome)
@@ -161,7 +161,7 @@ def check(path: Path, form: type) -> None:
 
 
 def read(path: Path, form: type) -> pyarrow.Table:
-    """A part as a table of the form's columns; its seal and checksums are checked.
+    """Return a part as a table of the form's columns; its seal and checksums are checked.
 
     Raises:
         InputError: it is damaged, foreign or too new; says what can be read.
@@ -230,7 +230,7 @@ def _put(folder: Path, data: bytes) -> Path:
 
 
 def _encode(form: type, table: pyarrow.Table, tight: bool) -> bytes:
-    """A part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
+    """Return a part's bytes: Parquet, with the SHA-256 of each row group in the footer."""
     version = "{}/{}".format(*_FORMS[form]).encode()
     fitted = _fitted(table, form).replace_schema_metadata({_KEY: version})
     if form is Outcome and fitted[LAUNCHES].null_count == fitted.num_rows:
@@ -271,7 +271,7 @@ def _footer(file: BinaryIO) -> bytes:
 
 
 def _fault(path: Path, form: type) -> Damage | None:
-    """What is wrong with a file according to its footer."""
+    """Return what is wrong with a file according to its footer."""
     try:
         if not _has_its_footer(path):
             return Damage(path, "was cut off, or its footer is damaged (SHA-256)")
@@ -293,7 +293,7 @@ def _fault(path: Path, form: type) -> Damage | None:
 
 
 def _told_form(metadata: Any) -> tuple[str, str]:
-    """The name and version of the form that a file says its rows have."""
+    """Return the name and version of the form that a file says its rows have."""
     label = (metadata.metadata or {}).get(_KEY, b"").decode()
     name, _, version = label.partition("/")
     return name, version
@@ -324,7 +324,7 @@ def _changed(path: Path, metadata: Any) -> dict[int, str]:
 
 
 def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
-    """The damage of a file whose row groups have these faults."""
+    """Return the damage of a file whose row groups have these faults."""
     if not faults:
         return None
     causes = [f"row group {group}: {faults[group]}" for group in sorted(faults)]
@@ -334,7 +334,7 @@ def _damage(path: Path, metadata: Any, faults: dict[int, str]) -> Damage | None:
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """What pyarrow raises for damaged files: text that is not UTF-8 is a `ValueError`."""
+    """Return what pyarrow raises for damaged files: text that is not UTF-8 is a `ValueError`."""
     return OSError, ValueError, arrow().ArrowException
 
 

@@ -20,7 +20,7 @@ _CHECKOUT = Path(__file__).parent / "data"
 
 
 def folder(request: str) -> Path:
-    """The folder of the measured sets.
+    """Return the folder of the measured sets.
 
     Args:
         request: what is looked for there, for the error message.

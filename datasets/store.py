@@ -96,7 +96,7 @@ class Tables:
         sources: Iterable[Source] = (),
         facts: Iterable[StoredFacts] = (),
     ) -> Tables:
-        """The tables of some records."""
+        """Return the tables of some records."""
         return Tables(
             table_of(Outcome, rows), table_of(Source, sources), table_of(StoredFacts, facts)
         )
@@ -108,17 +108,17 @@ class Tables:
         return Tables(*map(arrow().concat_tables, (rows, sources, facts)))
 
     def keys(self) -> list[outcomelog.RowKey]:
-        """The run and the place of each row."""
+        """Return the run and the place of each row."""
         return list(zip(*(self.rows[name].to_pylist() for name in ROW_KEY), strict=True))
 
     def without(self, facts_of: Mapping[outcomelog.RowKey, str]) -> tuple[str, ...]:
-        """A sentence if some facts belong to rows that are not here."""
+        """Return a sentence if some facts belong to rows that are not here."""
         absent = facts_of.keys() - set(self.keys())
         reason = f"facts belong to {len(absent)} rows that are not here: merge them with these rows"
         return (f"{reason} into a new store",) if absent else ()
 
     def with_facts(self, facts_of: Mapping[outcomelog.RowKey, str]) -> Tables:
-        """The same, with the facts of some rows in place of the launches of version 1."""
+        """Return the same, with the facts of some rows in place of the launches of version 1."""
         ids = [facts_of.get(key) for key in self.keys()]
         if not any(ids):
             return self
@@ -175,7 +175,7 @@ class Store:
         return tuple(self.folder / name for name in _FOLDERS.values())
 
     def files(self, form: type | None = None) -> tuple[Path, ...]:
-        """The files of one form of record, oldest first; all files by default."""
+        """Return the files of one form of record, oldest first; all files by default."""
         forms = _FOLDERS if form is None else (form,)
         return tuple(path for form in forms for path in parts.listed(self.folder / _FOLDERS[form]))
 
@@ -204,7 +204,7 @@ class Store:
         return _scan(self.files(StoredFacts), StoredFacts)
 
     def where(self, condition: str | None) -> polars.LazyFrame:
-        """The rows of `scan` that satisfy a condition in SQL; all rows without one.
+        """Return the rows of `scan` that satisfy a condition in SQL; all rows without one.
 
         Raises:
             InputError: a part is damaged, or the condition is invalid.
@@ -224,7 +224,7 @@ class Store:
         return context.execute(f"SELECT * FROM data WHERE ({condition})", eager=False)  # type: ignore[no-any-return]
 
     def query(self, sql: str) -> polars.DataFrame:
-        """The result of a query in SQL on the tables ``data``, ``sources`` and ``facts``.
+        """Return the result of a query in SQL on the tables ``data``, ``sources`` and ``facts``.
 
         Raises:
             InputError: a part is damaged, or the query is invalid or would write.
@@ -360,7 +360,7 @@ class Store:
 
 
 def shipped(name: str) -> Store:
-    """A set that SolKit ships, by name.
+    """Return a set that SolKit ships, by name.
 
     Raises:
         InputError: there is no such set.
@@ -427,7 +427,7 @@ def blaming(sql: str | None) -> Iterator[None]:
 
 
 def _scan(files: tuple[Path, ...], form: type) -> polars.LazyFrame:
-    """The rows of parts. Every reader goes through here, so none reads damaged bytes."""
+    """Return the rows of parts. Every reader goes through here, so none reads damaged bytes."""
     pl = polars_module()
     sealed = [path for path in files if parts.is_sealed(path)]
     for path in sealed:
@@ -503,7 +503,7 @@ def _as_referred_to(facts: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
 def _gathered(
     paths: list[Path], salvage: bool
 ) -> tuple[Tables, dict[outcomelog.RowKey, str], tuple[str, ...]]:
-    """The content of stores, parts and logs: tables, facts of other rows, and faults."""
+    """Return the content of stores, parts and logs: tables, facts of other rows, and faults."""
     gathered, faults = [Tables.of()], list[str]()
     facts_of: dict[outcomelog.RowKey, str] = {}
     for path in paths:
@@ -529,7 +529,7 @@ def _table(file: Path, form: type, salvage: bool, faults: list[str]) -> pyarrow.
 
 
 def _files(path: Path) -> Iterator[tuple[type, Path]]:
-    """The files that a path stands for, each with the form of its rows."""
+    """Yield the files that a path stands for, each with the form of its rows."""
     if path.is_dir():
         store = Store(path)
         yield from ((form, file) for form in _FOLDERS for file in store.files(form))

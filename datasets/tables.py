@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 def arrow() -> Any:
-    """The module pyarrow, with its Parquet part.
+    """Return the module pyarrow, with its Parquet part.
 
     Raises:
         UnsupportedError: it is not installed.
@@ -43,7 +43,7 @@ def arrow() -> Any:
 
 
 def polars_module() -> Any:
-    """The module polars.
+    """Return the module polars.
 
     Raises:
         UnsupportedError: it is not installed.
@@ -61,7 +61,7 @@ def arrow_schema(form: type) -> pyarrow.Schema:
 
 
 def polars_schema(form: type) -> polars.Schema:
-    """The same for polars."""
+    """Return the same for polars."""
     frame = polars_module().from_arrow(arrow_schema(form).empty_table())
     return frame.schema  # type: ignore[no-any-return]
 
@@ -79,7 +79,7 @@ def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
 
 
 def records_of(form: type[_T], table: pyarrow.Table) -> Iterator[_T]:
-    """The records of a table; missing columns have their default.
+    """Yield the records of a table; missing columns have their default.
 
     Raises:
         ValueError: a cell is invalid.
@@ -97,7 +97,7 @@ def _is_json(hint: Any) -> bool:
 
 
 def _column(hint: Any) -> Any:
-    """A field's Arrow type."""
+    """Return a field's Arrow type."""
     if get_origin(hint) in (Union, types.UnionType):
         return _column(get_args(hint)[0])
     if _is_json(hint):
@@ -150,7 +150,7 @@ def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
 def _with_mappings(
     row: dict[str, Any], readers: Mapping[str, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """A row for `from_json`; null cells are left out."""
+    """Return a row for `from_json`; null cells are left out."""
     return {
         name: readers[name](cell) if name in readers else cell
         for name, cell in row.items()

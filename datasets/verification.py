@@ -106,7 +106,7 @@ def _facts_faults(facts: polars.DataFrame) -> list[str]:
 def _missing(
     rows: polars.DataFrame, sources: polars.DataFrame, facts: polars.DataFrame
 ) -> list[str]:
-    """What rows refer to and the store lacks, as imported rows often do."""
+    """Return what rows refer to and the store lacks, as imported rows often do."""
     files = polars_module().concat([rows["source_sha256"], rows["problem_sha256"]])
     notes = []
     for what, hashes, there in (

@@ -34,7 +34,7 @@ _DEMAND = (
 
 
 def launches_type(pa: Any) -> pyarrow.DataType:
-    """The column's Arrow type.
+    """Return the column's Arrow type.
 
     Args:
         pa: the module pyarrow.
@@ -54,7 +54,7 @@ def launches_type(pa: Any) -> pyarrow.DataType:
 
 
 def without_demand(frame: polars.DataFrame) -> polars.DataFrame:
-    """The rows without ``demand``: what version 1's kernel model said, which nothing reads.
+    """Return the rows without ``demand``: what version 1's kernel model said, which nothing reads.
 
     It can be computed again, as facts; what the compiler said is kept.
     """

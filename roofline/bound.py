@@ -56,7 +56,7 @@ def bound(
     tolerance: Tolerance | None = None,
     protocol: str = "cold",
 ) -> Bound:
-    """The least time of `work` on `device`.
+    """Return the least time of `work` on `device`.
 
     Args:
         work: from `solkit.roofline.work`.
@@ -126,7 +126,7 @@ _PLACES = {
 
 
 def _memory(work: Work, device: Device) -> str:
-    """The first memory level that holds inputs and results together."""
+    """Return the first memory level that holds inputs and results together."""
     if work.dram_bytes <= device.l2_bytes:
         return "l2"
     return "last_level" if work.dram_bytes <= device.last_level_bytes else "dram"
@@ -159,7 +159,7 @@ def _at_clock(
 
 
 def _calibrated(work: Work, device: Device) -> Mapping[str, Ceiling]:
-    """The calibrated ceilings, with DRAM's for this work's mix of reads and writes.
+    """Return the calibrated ceilings, with DRAM's for this work's mix of reads and writes.
 
     The time of a byte is interpolated between reads alone, as many reads as writes (a copy) and
     writes alone: a DRAM loses time where it turns from reading to writing.
@@ -259,7 +259,7 @@ def _explained(
     memory: str,
     device: Device,
 ) -> tuple[Resource, ...]:
-    """The resources with the ops that cause each amount."""
+    """Return the resources with the ops that cause each amount."""
     taken = [(op, _taken(op, routes, memory, device)) for op in work.ops]
     return tuple(replace(r, contributors=_contributors(r, taken)) for r in resources)
 
@@ -275,7 +275,7 @@ def _taken(op: OpWork, routes: Mapping[str, Route], memory: str, device: Device)
 def _contributors(
     resource: Resource, taken: list[tuple[OpWork, dict[str, int]]]
 ) -> tuple[Contributor, ...]:
-    """The ops behind a resource; those of one name on one line are summed."""
+    """Return the ops behind a resource; those of one name on one line are summed."""
     totals: Counter[tuple[str, str]] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
     for op, amounts in taken:

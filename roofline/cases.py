@@ -25,7 +25,7 @@ __all__ = ["bound_of_case", "fusion_of_case", "unmeasured", "where_needed"]
 
 
 def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Result:
-    """The result of a candidate that is not measured yet.
+    """Return the result of a candidate that is not measured yet.
 
     Args:
         case: its shape, work and analysis.
@@ -57,7 +57,7 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
 
 
 def where_needed(result: Result, needed: Needed, device: Device) -> Result:
-    """A result whose hard bound is no more than what was measured on the timed inputs.
+    """Return a result whose hard bound is no more than what was measured on the timed inputs.
 
     Args:
         result: from `unmeasured`.
@@ -71,12 +71,12 @@ def where_needed(result: Result, needed: Needed, device: Device) -> Result:
 
 
 def bound_of_case(case: Case, device: Device, precision: str, protocol: str) -> Bound:
-    """The bound of the whole problem; arguments as for `unmeasured`."""
+    """Return the bound of the whole problem; arguments as for `unmeasured`."""
     return _bound(case, case.work, device, precision, protocol)
 
 
 def fusion_of_case(case: Case, whole: Bound, device: Device, precision: str) -> Fusion:
-    """The gain of fusion, for a case that was cut into kernels.
+    """Return the gain of fusion, for a case that was cut into kernels.
 
     Args:
         case: as for `unmeasured`.

@@ -163,7 +163,7 @@ class Sku:
     __pydantic_config__ = _STRICT
 
     def hardware(self) -> Hardware:
-        """The catalogue's figures of a whole GPU."""
+        """Return the catalogue's figures of a whole GPU."""
         has_clock = bool(self.max_sm_clock_mhz)
         return Hardware(
             name=self.name,
@@ -228,7 +228,7 @@ def _load() -> _Catalogue:
 
 
 def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """A device's table, with the figures that it lacks from the table that it is `like`."""
+    """Return a device's table, with the figures that it lacks from the table that it is `like`."""
     own = dict(tables[key])
     if "like" not in own:
         return own
@@ -253,7 +253,7 @@ def catalogue() -> tuple[Device, ...]:
 
 
 def find(name: str) -> Device:
-    """The catalogued GPU of that name.
+    """Return the catalogued GPU of that name.
 
     Case, spaces, hyphens, "NVIDIA" and the like do not matter; a memory size or type may be
     added, and must then be right. A short name such as ``h100`` means what `aliases` says.
@@ -265,7 +265,7 @@ def find(name: str) -> Device:
 
 
 def aliases(key: str) -> tuple[str, ...]:
-    """The names of a catalogued GPU besides its key and name: ``("h100", ...)``.
+    """Return the names of a catalogued GPU besides its key and name: ``("h100", ...)``.
 
     Raises:
         UnknownDeviceError: the catalogue lacks `key`.
@@ -274,7 +274,7 @@ def aliases(key: str) -> tuple[str, ...]:
 
 
 def with_clock(device: Device, sm_clock_mhz: float) -> Device:
-    """The same device with its ceilings at another SM clock.
+    """Return the same device with its ceilings at another SM clock.
 
     The memory behind L2, the datasheet and the calibration stay as they are.
 
@@ -359,7 +359,7 @@ def _dram(sku: Sku, hardware: Hardware) -> Ceiling:
 
 
 def _last_level(sku: Sku) -> dict[str, Ceiling]:
-    """The ceiling of a cache between L2 and DRAM; empty where there is none."""
+    """Return the ceiling of a cache between L2 and DRAM; empty where there is none."""
     if not sku.last_level_mib:
         return {}
     return {
@@ -400,7 +400,7 @@ def _citation(pipe: Pipe, citations: Mapping[Any, str]) -> str:
 
 
 def _datasheet(sku: Sku, hardware: Hardware) -> dict[str, Ceiling]:
-    """The vendor's figures, reduced to a MIG slice's share of SMs and memory."""
+    """Return the vendor's figures, reduced to a MIG slice's share of SMs and memory."""
     clocks = {
         pipe: exception.clock_mhz
         for exception in sku.datasheet_exceptions
@@ -488,7 +488,7 @@ def find_sku(name: str) -> tuple[str, Sku]:
 
 
 def architecture_of(sku: Sku) -> Architecture:
-    """The architecture of `sku` in the catalogue."""
+    """Return the architecture of `sku` in the catalogue."""
     return _load().architecture[sku.architecture]
 
 

@@ -47,7 +47,7 @@ class Kernels:
         self.unfused = tuple(part for part in alone if part.work.dram_bytes or part.work.operations)
 
     def grouped(self, groups: str) -> tuple[Part, ...]:
-        """The kernels that `groups` asks for, in the order of their first ops.
+        """Return the kernels that `groups` asks for, in the order of their first ops.
 
         Raises:
             InputError: `groups` is malformed, names an unknown op or an op twice, or asks for
@@ -143,7 +143,7 @@ class _Group:
     groups: str
 
     def select(self, remaining: Sequence[Part], live: Sequence[TracedOp]) -> list[tuple[int, ...]]:
-        """The kernels, as positions, that it makes from the remaining parts."""
+        """Return the kernels, as positions, that it makes from the remaining parts."""
         terms = [term.strip() for term in self.text.split("+")]
         if all(_NUMBERS.fullmatch(term) for term in terms):
             return [self._numbered(terms, remaining, live)]

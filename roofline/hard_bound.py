@@ -74,7 +74,7 @@ def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: s
 
 
 def where_needed(work: Work, needed: Needed) -> Work:
-    """The same work, its hard part no more than what was measured on the inputs at hand.
+    """Return the same work, its hard part no more than what was measured on the inputs at hand.
 
     A traced contraction has the least share of needed products that any measured contraction with
     as many operations has; of all measured ones where none has as many.
@@ -106,7 +106,7 @@ def _share(op: OpWork, needed: Needed) -> float:
 
 
 def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
-    """The highest rate of any pipe that could compute a contraction well enough.
+    """Return the highest rate of any pipe that could compute a contraction well enough.
 
     Wide floats can be split into 16-bit parts, so one 16-bit pass is the least for them; 8-bit
     floats alone can hold a result only where the tolerance admits their rounding error.

@@ -30,7 +30,7 @@ _COLUMN_CYCLES = 8
 
 
 def chain_floor_ms(chain: Chain, device: Device, all_sms_ms: float) -> float:
-    """The latency floor of a chain.
+    """Return the latency floor of a chain.
 
     Args:
         chain: of the problem.

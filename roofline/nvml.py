@@ -23,7 +23,7 @@ _MEMORY_SLICES = 8  # of a GPU that can be divided: NVIDIA MIG User Guide, "GPU 
 
 
 def live_devices() -> tuple[Device, ...]:
-    """The GPUs that CUDA sees here, in CUDA's order; empty without a driver.
+    """Return the GPUs that CUDA sees here, in CUDA's order; empty without a driver.
 
     ``CUDA_VISIBLE_DEVICES`` is honoured. Without it MIG slices come before whole GPUs, as CUDA
     takes the first slice if there is one (MIG User Guide, "CUDA visible devices").
@@ -37,7 +37,7 @@ def live_devices() -> tuple[Device, ...]:
 
 
 def live_device(index: int = 0) -> Device:
-    """The GPU that CUDA calls ``cuda:<index>``.
+    """Return the GPU that CUDA calls ``cuda:<index>``.
 
     Raises:
         UnknownDeviceError: the machine or the catalogue lacks it.
@@ -53,7 +53,7 @@ def live_device(index: int = 0) -> Device:
 
 
 def driver_version() -> str | None:
-    """The NVIDIA driver's version; ``None`` without a working driver."""
+    """Return the NVIDIA driver's version; ``None`` without a working driver."""
     try:
         with _session() as library:
             return None if library is None else str(library.nvmlSystemGetDriverVersion())
@@ -62,7 +62,7 @@ def driver_version() -> str | None:
 
 
 def _library() -> Any:
-    """The NVML bindings: the one seam between this module and the driver."""
+    """Return the NVML bindings: the one seam between this module and the driver."""
     import pynvml
 
     return pynvml
@@ -99,7 +99,7 @@ class _Unit:
 
 
 def _visible(library: Any) -> list[_Unit]:
-    """The units that CUDA sees, in its order."""
+    """Return the units that CUDA sees, in its order."""
     gpus = _in_cuda_order(library)
     slices = [_slices(library, gpu) for gpu in gpus]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -120,7 +120,7 @@ def _visible(library: Any) -> list[_Unit]:
 def _select(
     visible: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
 ) -> list[_Unit]:
-    """The units that ``CUDA_VISIBLE_DEVICES=wanted`` leaves visible.
+    """Return the units that ``CUDA_VISIBLE_DEVICES=wanted`` leaves visible.
 
     An entry that names nothing hides itself and all later ones (CUDA C++ Programming Guide, "CUDA
     Environment Variables"); a repeated one hides everything, in torch.cuda too.
@@ -160,7 +160,7 @@ def _speed(library: Any, handle: Any) -> int:
 
 
 def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
-    """The MIG slices of a GPU; ``None`` if it is not in MIG mode."""
+    """Return the MIG slices of a GPU; ``None`` if it is not in MIG mode."""
     try:
         if library.nvmlDeviceGetMigMode(gpu)[0] != library.NVML_DEVICE_MIG_ENABLE:
             return None
@@ -194,7 +194,7 @@ class _Reader:
     notes: list[str] = field(default_factory=list)
 
     def ask(self, what: str, function: str, *args: int, otherwise: Any) -> Any:
-        """A figure from NVML, else from the catalogue, with a note."""
+        """Return a figure from NVML, else from the catalogue, with a note."""
         try:
             return getattr(self.library, function)(self.handle, *args)
         except _refusals(self.library):
@@ -202,7 +202,7 @@ class _Reader:
             return otherwise
 
     def tell(self, function: str) -> Any:
-        """A figure that the catalogue lacks; ``None`` if NVML refuses it."""
+        """Return a figure that the catalogue lacks; ``None`` if NVML refuses it."""
         try:
             return getattr(self.library, function)(self.handle)
         except _refusals(self.library):
@@ -223,7 +223,7 @@ def _read(library: Any, unit: _Unit) -> Device:
 
 
 def _whole(reader: _Reader, sku: Sku) -> Hardware:
-    """The figures of the whole GPU."""
+    """Return the figures of the whole GPU."""
     catalogued = sku.hardware()
     lanes, library = architecture_of(sku).fp32_lanes, reader.library
     cores = reader.ask(
@@ -265,7 +265,7 @@ def _describe(reader: _Reader) -> None:
 
 
 def _slice(reader: _Reader, unit: _Unit, whole: Hardware) -> Hardware:
-    """A MIG slice's part of `whole`: its SMs, and eighths of the memory."""
+    """Return a MIG slice's part of `whole`: its SMs, and eighths of the memory."""
     attributes = reader.library.nvmlDeviceGetAttributes(unit.handle)
     memory_bytes = attributes.memorySizeMB * 2**20
     eighths = max(1, round(_MEMORY_SLICES * memory_bytes / whole.memory_bytes))

@@ -50,12 +50,12 @@ class Rule:
             )
 
     def routes(self, operations: Iterable[str], device: Device) -> dict[str, Route]:
-        """The route of every dtype that has contractions among `operations`."""
+        """Return the route of every dtype that has contractions among `operations`."""
         dtypes = [dtype for key in operations if (dtype := contraction_dtype(key))]
         return {dtype: self._route(dtype, device) for dtype in dtypes}
 
     def describe(self, routes: Mapping[str, Route]) -> str:
-        """The rule and what it chose, in words."""
+        """Return the rule and what it chose, in words."""
         chosen = [
             f"{dtype} as {route.pipe.removeprefix('tensor.')}"
             + (f" in {route.passes} passes" if route.passes > 1 else "")
@@ -65,7 +65,7 @@ class Rule:
         return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
 
     def _route(self, dtype: str, device: Device) -> Route:
-        """The fastest way that the rule allows for contractions of `dtype`."""
+        """Return the fastest way that the rule allows for contractions of `dtype`."""
         if dtype in _FORCED.get(self.precision, ()):
             return _fallback(self.precision, device)
         if dtype != "fp32" or self.precision != "tolerance":
@@ -79,13 +79,13 @@ class Rule:
 
 
 def contraction_dtype(key: str) -> str:
-    """The dtype of a ``contraction.<dtype>``; empty for other kinds of operations."""
+    """Return the dtype of a ``contraction.<dtype>``; empty for other kinds of operations."""
     kind, _, dtype = key.partition(".")
     return dtype if kind == "contraction" else ""
 
 
 def _native(dtype: str, device: Device) -> Route:
-    """A dtype's own tensor pipe, else a wider one, else the scalar pipe."""
+    """Return a dtype's own tensor pipe, else a wider one, else the scalar pipe."""
     if dtype == "fp32":
         return Route("fp32", 1)
     return _fallback(dtype, device)

@@ -46,7 +46,7 @@ def score(bound: Bound, time_ms: float, reference_ms: float) -> Score:
 
 
 def time_verdict(time_ms: float, bound_ms: float, hard_ms: float, device: Device) -> Verdict:
-    """The verdict on a correct candidate's time: correct, beats_algorithm or impossible.
+    """Return the verdict on a correct candidate's time: correct, beats_algorithm or impossible.
 
     Impossible only if the ceilings hold at the GPU's highest clock, and by more than real clocks
     exceed NVML's.

@@ -104,7 +104,7 @@ class SymbolicBound:
 
 
 def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> dict[str, int]:
-    """The values of the sizes that become symbols.
+    """Return the values of the sizes that become symbols.
 
     Raises:
         InputError: a size is unknown, or not a positive integer.
@@ -132,7 +132,7 @@ def amounts_of(work: Work) -> dict[str, int]:
 def explained_formulas(
     sizes: Point, count: Count, traced: Mapping[str, sympy.Expr], reason: str
 ) -> tuple[tuple[Formula, ...], tuple[Point, ...]]:
-    """A formula for each amount, checked at the problem's own and at further sizes.
+    """Return a formula for each amount, checked at the problem's own and at further sizes.
 
     Args:
         sizes: the symbols with the problem's own values.
@@ -190,7 +190,7 @@ def _further(
 
 
 def multiples(points: Sequence[Point]) -> tuple[str, ...]:
-    """The sizes of which only multiples were checked, as the program accepts no others."""
+    """Return the sizes of which only multiples were checked, as the program accepts no others."""
     divisors = {name: math.gcd(*(point[name] for point in points)) for name in points[0]}
     return tuple(f"{name} is a multiple of {n}" for name, n in divisors.items() if n > 1)
 
@@ -220,7 +220,7 @@ def _symbol(name: str) -> sympy.Symbol:
 
 
 def _readable(expression: sympy.Expr) -> str:
-    """The shortest of several equal forms."""
+    """Return the shortest of several equal forms."""
     whole = expression.replace(sympy.floor, lambda x: x if _is_whole(x) else sympy.floor(x))
     forms = (whole, sympy.expand(whole), sympy.factor(whole))
     return str(min(forms, key=sympy.count_ops))
@@ -284,7 +284,7 @@ def _lattice(sizes: Point, degree: int) -> Iterator[dict[str, int]]:
 def _interpolated(
     names: Sequence[str], counts: Mapping[tuple[int, ...], int], degree: int
 ) -> sympy.Expr:
-    """The polynomial through all counts, in exact rationals."""
+    """Return the polynomial through all counts, in exact rationals."""
     powers = list(_exponents(len(names), degree))
     rows = [[sympy.prod([n**p for n, p in zip(key, ps)]) for ps in powers] for key in counts]
     system = sympy.polys.matrices.DomainMatrix.from_Matrix(sympy.Matrix(rows)).to_field()

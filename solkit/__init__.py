@@ -139,5 +139,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of the module, those not yet imported as well."""
+    """Return the names of the module, those not yet imported as well."""
     return sorted({*globals(), *__all__})

@@ -50,7 +50,7 @@ _SPOKEN = {"optuna": "Optuna", "mcp": "the MCP SDK, version 2", "fastapi": "Fast
 
 @functools.cache
 def modules_of(extra: str) -> frozenset[str]:
-    """The modules that an extra brings, by other extras as well."""
+    """Return the modules that an extra brings, by other extras as well."""
     modules: set[str] = set()
     for requirement in EXTRAS[extra]:
         other = requirement.removeprefix("solkit[").removesuffix("]")
@@ -59,7 +59,7 @@ def modules_of(extra: str) -> frozenset[str]:
 
 
 def missing(module: str, extra: str | None = None) -> MissingLibraryError:
-    """The error for a missing module.
+    """Return the error for a missing module.
 
     Args:
         module: its name.

@@ -18,7 +18,7 @@ _CACHES = {
 
 
 def folder(name: str, variable: str = "") -> Path:
-    """The user's data folder of that name, which may be missing.
+    """Return the user's data folder of that name, which may be missing.
 
     ``$variable``, else ``$XDG_DATA_HOME/solkit/<name>``, else ``~/.local/share/solkit/<name>`` (XDG
     Base Directory Specification 0.8, which ignores relative paths). A user without a home gets a
@@ -32,7 +32,7 @@ def folder(name: str, variable: str = "") -> Path:
 
 
 def cache_folder(name: str, variable: str = "") -> Path:
-    """The same for caches: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
+    """Return the same for caches: under ``$XDG_CACHE_HOME``, else ``~/.cache``."""
     return _folder(name, variable, "XDG_CACHE_HOME", ".cache")
 
 

@@ -156,7 +156,7 @@ def truth(number: Number) -> Any:
 
 
 def broadcast(lhs: Value, rhs: Value) -> Value:
-    """A tensor of the sizes that two have together; nothing is known of its elements."""
+    """Return a tensor of the sizes that two have together; nothing is known of its elements."""
     rank = max(len(lhs.sizes), len(rhs.sizes))
     one, other = ((1.0,) * (rank - len(value.sizes)) + value.sizes for value in (lhs, rhs))
     sizes = tuple(np.fmax(a, b) for a, b in zip(one, other, strict=True))

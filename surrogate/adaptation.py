@@ -144,7 +144,7 @@ class ResidualGP:
         return ResidualGP(self.scatter, (self.known + other.known)[last], *joined)
 
     def recall(self, asked: ObservedResiduals, size: Array) -> tuple[Array, Array]:
-        """What the points say about rows.
+        """Return what the points say about rows.
 
         Args:
             asked: the rows.
@@ -169,7 +169,7 @@ class ResidualGP:
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
     def _likeness(self, rows: ObservedResiduals, size: Array) -> Array:
-        """The covariance of rows with the points, (rows, points)."""
+        """Return the covariance of rows with the points, (rows, points)."""
 
         def same(name: str) -> Array:
             return np.asarray(rows.about[name][:, None] == self.known.about[name][None, :])

@@ -166,7 +166,7 @@ def follow(call: Call) -> Block | None:
 
 @functools.lru_cache(4096)
 def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
-    """A file's functions for the GPU, and its constants."""
+    """Return a file's functions for the GPU, and its constants."""
     try:
         tree = syntax_tree(source)
     except (SyntaxError, ValueError):
@@ -206,7 +206,7 @@ class _Follower:
     # ------------------------------------------------------------------------------- statements
 
     def run(self, body: Sequence[ast.stmt], variables: dict[str, Value]) -> Value | None:
-        """The returned value, if it returns in any case."""
+        """Return the returned value, if it returns in any case."""
         for node in body:
             self._left -= 1
             if self._left < 0:
@@ -551,7 +551,7 @@ class _Follower:
         return self._made(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
 
     def _tiled(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
-        """A block pointer or a descriptor that is made in the kernel."""
+        """Return a block pointer or a descriptor that is made in the kernel."""
         base = arguments[0] if arguments else named.get("base", UNKNOWN)
         place = 4 if name == "make_block_ptr" else 3
         shape = named.get("block_shape", arguments[place] if len(arguments) > place else UNKNOWN)

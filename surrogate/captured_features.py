@@ -128,7 +128,7 @@ class _Counted:
         return _Counted(setting, block, trips)
 
     def all(self, kind: str, measure: Callable[[Event], Number]) -> Number:
-        """The sum over events of a kind, in all trips of a block; NaN if there are none."""
+        """Return the sum over events of a kind, in all trips of a block; NaN if there are none."""
         events = [event for event in self.block.events if event.kind == kind]
         if not events:
             return np.nan

@@ -49,7 +49,7 @@ class Interval:
     high: float
 
     def size(self, values: Array) -> Array:
-        """The size of a typical error, in log2, (rows,), for features (rows, names)."""
+        """Return the size of a typical error, in log2, (rows,), for features (rows, names)."""
         return _sizes(self.sizes, values)
 
 

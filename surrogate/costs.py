@@ -116,7 +116,7 @@ class CostModel:
 
 
 def _about(table: Table, seconds: Array) -> Table:
-    """The rows with seconds in place of times, relative to one."""
+    """Return the rows with seconds in place of times, relative to one."""
     one = np.ones(len(table))
     return replace(table, time_ms=seconds, modelled_ms=one, sol_ms=one)
 

@@ -30,7 +30,7 @@ class Stack:
 
     @staticmethod
     def fit(targets: Array, forecasts: Mapping[str, Array], weight: Array | None = None) -> Stack:
-        """The weights with the least squared error.
+        """Return the weights with the least squared error.
 
         Args:
             targets: log2(time / base), (rows,).

@@ -45,7 +45,7 @@ def entry(
     params: Mapping[str, Value],
     analysis: Analysis,
 ) -> Entry:
-    """An analysed candidate as the surrogate sees it.
+    """Return an analysed candidate as the surrogate sees it.
 
     Args:
         problem: what it computes.

@@ -80,7 +80,7 @@ def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
 
 
 def modelled_ms(kernels: Sequence[KernelAnalysis]) -> float | None:
-    """The modelled time of a call; ``None`` if a launch has none."""
+    """Return the modelled time of a call; ``None`` if a launch has none."""
     if not kernels or any(kernel.model is None for kernel in kernels):
         return None
     return sum(k.model.time_ms * k.launch.count for k in kernels if k.model is not None)

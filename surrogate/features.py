@@ -145,7 +145,7 @@ class Candidates:
 
 
 def features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
-    """The features of candidates for one problem.
+    """Return the features of candidates for one problem.
 
     Args:
         problem: what they compute.
@@ -164,7 +164,7 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
 def captured(
     problem: Problem, device: Device, launches: Launches, params: Mapping[str, Array]
 ) -> Columns:
-    """The features that need no compiler, of all candidates at once.
+    """Return the features that need no compiler, of all candidates at once.
 
     Args:
         problem: what they compute.
@@ -194,12 +194,12 @@ def roughly(gap: Array) -> Array:
 
 
 def group_of(name: str) -> str:
-    """The group of a feature, from `GROUPS`."""
+    """Return the group of a feature, from `GROUPS`."""
     return name.partition(".")[0]
 
 
 def matrix(columns: Columns, names: Sequence[str]) -> Array:
-    """The columns as an array of (candidates, names), float32; what is missing is NaN."""
+    """Return the columns as an array of (candidates, names), float32; what is missing is NaN."""
     number = len(next(iter(columns.values()))) if columns else 0
     values = np.full((number, len(names)), np.nan, np.float32)
     for place, name in enumerate(names):
@@ -340,7 +340,7 @@ def _launched(
 
 
 def _ranked(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
-    """A call's own launches, the main one first."""
+    """Return a call's own launches, the main one first."""
     own = [kernel for kernel in kernels if not kernel.launch.library]
 
     def weight(kernel: KernelAnalysis) -> tuple[float, int]:
@@ -505,7 +505,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def _widths(main: KernelAnalysis | None) -> tuple[float, float]:
-    """The most and the fewest bytes of an element behind a pointer of a launch."""
+    """Return the most and the fewest bytes of an element behind a pointer of a launch."""
     types = main.launch.signature.values() if main else ()
     widths = [
         _width(type_text) for type_text in types if type_text.startswith(("*", "tensordesc<"))

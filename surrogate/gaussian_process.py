@@ -160,7 +160,7 @@ class Hyperparameters:
 
     @classmethod
     def default(cls, scales: int, terms: int) -> Hyperparameters:
-        """The middle of the prior."""
+        """Return the middle of the prior."""
         return cls(_prior(scales, terms)[0], scales)
 
     @property
@@ -340,7 +340,7 @@ class PoolProcess(GaussianProcess):
         self._pool = self._pool + points
 
     def mean(self, targets: Array) -> Array:
-        """The posterior mean at the pool, (m,)."""
+        """Return the posterior mean at the pool, (m,)."""
         return self.whiten(targets) @ self._halves.array
 
     @property
@@ -349,7 +349,7 @@ class PoolProcess(GaussianProcess):
         return np.asarray(np.maximum(self._variance, 1e-8))
 
     def at(self, points: Inputs, targets: Array) -> tuple[Array, Array]:
-        """The posterior mean and variance at points outside the pool."""
+        """Return the posterior mean and variance at points outside the pool."""
         points = self._kernel.scale(points)
         cross, prior = self._kernel(self._observed, points)[1], self._kernel.variance(points)
         mean, variance = self.posterior(targets, cross, prior)

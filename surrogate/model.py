@@ -152,7 +152,7 @@ class Surrogate:
         return tuple(Depth(name) for name in self.card["depths"])
 
     def trees(self, depth: Depth) -> Trees:
-        """The ensemble of a depth."""
+        """Return the ensemble of a depth."""
         return self._trees(depth)
 
     def stacked(self, depth: Depth) -> Stacked | None:
@@ -165,7 +165,7 @@ class Surrogate:
         return replace(self, card=card, _stacked=stacked.get)
 
     def without_language(self) -> Surrogate:
-        """The trees alone."""
+        """Return the trees alone."""
         return replace(self, _stacked=lambda _: None)
 
     def cost_model(self, depth: Depth) -> CostModel:
@@ -199,7 +199,7 @@ class Surrogate:
         return trees, values, belief
 
     def _calibrated(self, depth: Depth) -> Trees:
-        """The trees, calibrated for what is asked beside them."""
+        """Return the trees, calibrated for what is asked beside them."""
         trees, stacked = self.trees(depth), self.stacked(depth)
         return trees if stacked is None else trees.recalibrated(stacked.calibration)
 
@@ -487,7 +487,7 @@ def _unpacked(content: bytes) -> Grown:
 
 
 def _packed(grown: Grown) -> bytes:
-    """A model's file, with leaves of a few digits and without what forecasts do not read."""
+    """Return a model's file, with leaves of a few digits and without what forecasts do not read."""
     document = json.loads(grown.booster.save_raw("json"))
     for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
         for name in _ZEROED:

@@ -185,7 +185,7 @@ class _Candidate:
         return {kernel.facts.depth for kernel in kernels if not kernel.launch.library}
 
     def reached(self, depth: Depth) -> Depth:
-        """The depth that its analysis reaches."""
+        """Return the depth that its analysis reaches."""
         return reached(self.kernel.source.text, depth)
 
 

@@ -25,7 +25,7 @@ _LANGUAGE = ("language/", "stacked")  # parts of a depth
 
 
 def trees() -> Path:
-    """The file of the trees.
+    """Return the file of the trees.
 
     Raises:
         UnsupportedError: this SolKit has none.
@@ -79,7 +79,7 @@ def ship(trained: Path, trees_file: Path, language_file: Path) -> None:
 def _still_valid(
     language: dict[str, bytes], before: dict[str, bytes], after: dict[str, bytes]
 ) -> dict[str, bytes]:
-    """The parts of a language regressor at depths whose trees did not change."""
+    """Return the parts of a language regressor at depths whose trees did not change."""
 
     def of_depth(parts: dict[str, bytes], depth: str) -> dict[str, bytes]:
         return {name: data for name, data in parts.items() if _depth(name) == depth}

@@ -74,7 +74,7 @@ class Reading:
         checkpoint: Path | None,
         tell: Callable[[str], None],
     ) -> LanguageRegressor:
-        """A regressor that has learned a table's rows."""
+        """Return a regressor that has learned a table's rows."""
         from solkit.surrogate.language.regressor import LanguageRegressor
 
         regressor = LanguageRegressor(
@@ -101,7 +101,7 @@ def stacked(
     folder: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Surrogate:
-    """A surrogate whose trees of a depth have a language regressor beside them.
+    """Return a surrogate whose trees of a depth have a language regressor beside them.
 
     Args:
         surrogate: knows the depth.
@@ -148,7 +148,7 @@ def whole(
     folder: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> LanguageRegressor:
-    """A regressor of all rows; that of the folder, if it is there.
+    """Return a regressor of all rows; that of the folder, if it is there.
 
     Args:
         table: configurations with their times, and the texts of their kernels.

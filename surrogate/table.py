@@ -89,7 +89,7 @@ class Table:
         return len(self.time_ms)
 
     def __getitem__(self, rows: Array) -> Table:
-        """The rows of an index or a mask."""
+        """Return the rows of an index or a mask."""
         return Table(
             self.names,
             self.values[rows],
@@ -174,7 +174,7 @@ class Entry:
     source: str = ""
 
     def text_of(self, name: str) -> str:
-        """A column of `Table.about`."""
+        """Return a column of `Table.about`."""
         if name == "device":
             return self.device.key
         if name == "shape":
@@ -183,7 +183,7 @@ class Entry:
 
 
 def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
-    """The correct configurations of some stores of which enough is known for a depth.
+    """Return the correct configurations of some stores of which enough is known for a depth.
 
     Facts of any store serve rows of all: a set for an H100 and one for an H200 share them. The
     captured depth needs no facts: the launches that were recorded will do.
@@ -274,7 +274,7 @@ class _Told:
             self.operators[cell] = tuple(launch for launch in _launched(text) if launch.library)
 
     def of_row(self, row: Mapping[str, Any], source: str, gpu: Device) -> list[KernelAnalysis]:
-        """The launches of a row on its GPU; empty if nothing is known of them."""
+        """Return the launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
         if self.depth is Depth.CAPTURED:
             launches = tuple(_launched(compiled)) if compiled else self._recorded(row)
@@ -326,7 +326,7 @@ def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
 
 
 def _launched(text: str) -> Iterator[Launch]:
-    """The launches of facts, without the rest of them."""
+    """Yield the launches of facts, without the rest of them."""
     for record in json.loads(text)["launches"]:
         launch = record["launch"]
         yield Launch(**(launch | {"grid": tuple(launch["grid"])}))

@@ -303,7 +303,7 @@ class Trees:
         )
 
     def recalibrated(self, calibration: Calibration) -> Trees:
-        """The same models with other intervals and doubts."""
+        """Return the same models with other intervals and doubts."""
         return replace(self, **vars(calibration))
 
     @property
@@ -331,7 +331,7 @@ class Trees:
         return _believed(self.members, values, modelled)
 
     def size(self, values: Array, belief: Belief) -> Array:
-        """The size of a typical error, in log2, (rows,)."""
+        """Return the size of a typical error, in log2, (rows,)."""
         return self.interval.size(belief.beside(values))
 
     def forecasts_of(
@@ -376,7 +376,7 @@ class Grown:
         return np.asarray(self.booster.inplace_predict(values))
 
     def leaves(self, values: Array) -> Array:
-        """The leaf of each tree that a row is in, (rows, trees)."""
+        """Return the leaf of each tree that a row is in, (rows, trees)."""
         return np.asarray(self.booster.predict(_matrix(values), pred_leaf=True))
 
     def contributions(self, values: Array) -> Array:
@@ -438,7 +438,7 @@ def _grow(
 def ensemble(
     table: Table, settings: Settings = DEFAULTS, seed: int = 0
 ) -> tuple[tuple[str, ...], tuple[Grown, ...]]:
-    """The features that are worth using, and models that learned a table's rows by them."""
+    """Return the features that are worth using, and models that learned a table's rows by them."""
     table = table[drawn(table, settings.most)]
     names = tuple(useful(table, settings))
     grow = _Growing(table, names, settings, 1000 * seed)
@@ -496,7 +496,7 @@ class _Growing:
         self.weight = weights(self.table, self.settings.focus, self.settings.crowd)
 
     def __call__(self, rows: Array, place: int) -> Grown:
-        """A model of the rows of a mask."""
+        """Return a model of the rows of a mask."""
         return _grow(
             self.values[rows],
             self.wanted[rows],
@@ -571,7 +571,7 @@ def columns_of(table: Table, names: Sequence[str]) -> Array:
 
 
 def xgboost() -> Any:
-    """The module.
+    """Return the module.
 
     Raises:
         UnsupportedError: it is not installed.

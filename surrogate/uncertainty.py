@@ -139,7 +139,7 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
 
 
 def cells_of(table: Table) -> list[Array]:
-    """The rows of each kernel at each shape on each GPU."""
+    """Return the rows of each kernel at each shape on each GPU."""
     names = np.array(
         ["\n".join(parts) for parts in zip(*(table.about[name] for name in _CELL), strict=True)]
     )

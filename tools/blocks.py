@@ -110,7 +110,7 @@ class Block:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The blocks of a page, in its order."""
+    """Return the blocks of a page, in its order."""
     text = page.read_text(encoding="utf-8")
     name = page.resolve().relative_to(ROOT).as_posix()
     return [
@@ -120,7 +120,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def commands_of(blocks: Sequence[Block]) -> Iterator[str]:
-    """The ``solkit`` commands of ``bash`` blocks, without comments."""
+    """Yield the ``solkit`` commands of ``bash`` blocks, without comments."""
     for block in blocks:
         for line in block.text.splitlines() if block.kind == "bash" else ():
             words = shlex.split(line, comments=True)
@@ -163,7 +163,7 @@ def _run(block: Block, names: dict[str, object]) -> None:
 
 
 def _checked(page: Path, files: Path) -> str | None:
-    """What is wrong with a page's Python; ``None`` if it runs."""
+    """Return what is wrong with a page's Python; ``None`` if it runs."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(files, folder, dirs_exist_ok=True)
         command = [sys.executable, "-m", "tools.blocks", "--here", str(page.resolve())]
@@ -171,7 +171,7 @@ def _checked(page: Path, files: Path) -> str | None:
 
 
 def _commanded(command: str, files: Path) -> str | None:
-    """What is wrong with a command; ``None`` if it works, or says that it needs a GPU."""
+    """Return what is wrong with a command; ``None`` if it works, or says that it needs a GPU."""
     instead = _instead(command)
     runs = command if instead is None or instead.command is None else instead.command
     needs_gpu = instead is not None and instead.command is None

@@ -21,7 +21,7 @@ _COLUMNS = "100"
 
 
 def refreshed(text: str) -> str:
-    """A page with the outputs that its commands have now."""
+    """Return a page with the outputs that its commands have now."""
     return _BLOCK.sub(lambda block: _rerun(block["command"]), text)
 
 

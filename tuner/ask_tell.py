@@ -41,7 +41,7 @@ class AskTell:
         self._search: Search | None = None
 
     def ask(self, number: int = 1) -> list[Ranked]:
-        """What to measure next: none twice, and fewer only if no more are left."""
+        """Return what to measure next: none twice, and fewer only if no more are left."""
         chosen: list[Ranked] = []
         while len(chosen) < number and (ranked := self._next()) is not None:
             chosen.append(ranked)
@@ -102,7 +102,7 @@ class AskTell:
         return answer
 
     def _guided(self) -> Ranked | None:
-        """What the search asks for, with its forecast."""
+        """Return what the search asks for, with its forecast."""
         search = self._followed()
         points = search.ask()
         if not points:
@@ -121,7 +121,7 @@ class AskTell:
         return replace(ranked, forecast=forecast, action=Action.MEASURE, reason=reason, pushes=())
 
     def _followed(self) -> Search:
-        """The search, which knows what was asked for and told."""
+        """Return the search, which knows what was asked for and told."""
         if self._search is None:
             able = [at for at, ranked in enumerate(self.plan.ranked) if ranked.forecast.p_fail < 1]
             points = [self._points[at] for at in able]
@@ -136,7 +136,7 @@ class AskTell:
         return self._search
 
     def _believed(self) -> Plan:
-        """The plan, of the search's points."""
+        """Return the plan, of the search's points."""
         ranked = tuple(
             replace(ranked, configuration=replace(ranked.configuration, params=point))
             for ranked, point in zip(self.plan.ranked, self._points, strict=True)

@@ -41,7 +41,7 @@ class DatabaseLocation(Protocol):
         """Add rows, each with its run and place there; those that are known add nothing."""
 
     def rows_of(self, kernel_id: str | None = None, device: str | None = None) -> Iterator[Outcome]:
-        """The rows of a kernel and a GPU; of all by default."""
+        """Return the rows of a kernel and a GPU; of all by default."""
 
 
 def default_folder() -> Path:
@@ -100,7 +100,7 @@ class Database:
         shape: Mapping[str, Value] | None = None,
         device: str | None = None,
     ) -> tuple[TuningResult, ...]:
-        """What each run found, oldest first.
+        """Return what each run found, oldest first.
 
         Args:
             kernel_id: of this kernel; of all by default.
@@ -117,7 +117,7 @@ class Database:
         device: str,
         bound_ms: float | None = None,
     ) -> TransferPrior:
-        """What was measured of a kernel, at any shape and on any GPU, as a belief about one.
+        """Return what was measured of a kernel, at any shape and on any GPU, as a belief about one.
 
         Args:
             kernel_id: the kernel.

@@ -41,7 +41,7 @@ def _gpus(bench: Bench) -> int:
 
 
 def first_open(tasks: Sequence[TuningProblem]) -> TuningProblem:
-    """The first one: one task after the other."""
+    """Return the first one: one task after the other."""
     return tasks[0]
 
 

@@ -53,7 +53,7 @@ _ROUNDS = 5
 
 
 def final(task: TuningProblem, judge: Judge) -> Final | None:
-    """The head-to-head of a task's best configuration; ``None`` if the default is the best.
+    """Return the head-to-head of a task's best configuration; ``None`` if the default is the best.
 
     Args:
         task: its search is over.
@@ -86,7 +86,7 @@ def finals(tasks: Sequence[TuningProblem], judge: JudgeAll) -> list[Final | None
 
 
 def _rivals(task: TuningProblem) -> list[Configuration]:
-    """What was faster than the one in use, the fastest first."""
+    """Return what was faster than the one in use, the fastest first."""
     incumbent = task.incumbent
     if incumbent is None or incumbent.time_ms is None:
         return []
@@ -180,7 +180,7 @@ def heads_to_heads(
 def _final_of(
     outcomes: Mapping[tuple[int, bool], Outcome], rival: Configuration, rounds: int, how: str
 ) -> Final:
-    """What the outcomes of a pair say, by round and whether they are the challenger's."""
+    """Return what the outcomes of a pair say, by round and whether they are the challenger's."""
     wrong = [outcome for outcome in outcomes.values() if outcome.verdict.is_failure]
     if wrong:
         why = wrong[0].message or wrong[0].verdict.value

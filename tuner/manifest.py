@@ -129,7 +129,7 @@ class Manifest:
     device: str | None = None
 
     def usable(self) -> tuple[ManifestEntry, ...]:
-        """The kernels that have a file, each with the shapes whose sizes are known.
+        """Return the kernels that have a file, each with the shapes whose sizes are known.
 
         Raises:
             InputError: there are none.
@@ -143,7 +143,7 @@ class Manifest:
         return entries
 
     def left_out(self) -> Iterator[str]:
-        """What a batch cannot work on yet, a sentence each."""
+        """Yield what a batch cannot work on yet, a sentence each."""
         for entry in self.kernels:
             place = f"{self.path}:{entry.line}" if entry.line else self.path
             unsized = sum(shape.sizes is None for shape in entry.shapes)
@@ -225,7 +225,7 @@ def read(path: str | os.PathLike[str]) -> Manifest:
 
 
 def parse(text: str, path: str = "manifest", folder: Path = Path()) -> Manifest:
-    """The manifest in a text; see `read`."""
+    """Return the manifest in a text; see `read`."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -287,7 +287,7 @@ def _check_distinct(kernels: Sequence[ManifestEntry], path: str) -> None:
 
 
 def _syntax(path: str, message: str) -> str:
-    """A parser's message with the line in front."""
+    """Return a parser's message with the line in front."""
     match = re.search(r"\s*\(at line (\d+), column \d+\)", message)
     if match is None:
         return f"{path}: this is not TOML: {message}"
@@ -321,7 +321,7 @@ def _in_file(place: _Place, value: Any) -> _Place:
 
 
 def _known(place: _Place, message: str) -> str:
-    """The valid keys, if the message is about an unknown one."""
+    """Return the valid keys, if the message is about an unknown one."""
     if not message.startswith("Extra inputs"):
         return ""
     tables: dict[Any, type[_Record]] = {"limits": _Limits, "kernels": _Kernel, "shapes": _Shape}
@@ -360,7 +360,7 @@ def _places(text: str) -> dict[_Place, int]:
 
 
 def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _Place:
-    """The place of a table's header: lists of tables are counted."""
+    """Return the place of a table's header: lists of tables are counted."""
     place: _Place = ()
     for depth, name in enumerate(names):
         place = (*place, name.strip())
@@ -373,7 +373,7 @@ def _opened(names: Sequence[str], in_list: bool, counts: dict[_Place, int]) -> _
 
 
 def _line(place: _Place, places: Mapping[_Place, int]) -> int:
-    """The line of a place, or of the nearest that encloses it; 0 if none is known."""
+    """Return the line of a place, or of the nearest that encloses it; 0 if none is known."""
     while place and place not in places:
         place = place[:-1]
     return places.get(place, 0)
@@ -383,7 +383,7 @@ def _line(place: _Place, places: Mapping[_Place, int]) -> int:
 
 
 def written(manifest: Manifest, notes: Sequence[str] = ()) -> str:
-    """A manifest as TOML, with `notes` as comments at the top."""
+    """Return a manifest as TOML, with `notes` as comments at the top."""
     lines = [f"# {note}" for note in notes]
     if manifest.device is not None:
         lines += ["", f"device = {_toml(manifest.device)}"]
@@ -424,7 +424,7 @@ def _told(shape: Workload) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
-    """A value as TOML; JSON's strings are TOML's, but for the character DEL."""
+    """Return a value as TOML; JSON's strings are TOML's, but for the character DEL."""
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items())
         return f"{{ {inside} }}" if inside else "{}"

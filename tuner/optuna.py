@@ -83,7 +83,7 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
         study: Study,
         trial: FrozenTrial,  # noqa: ARG002 - Optuna's signature
     ) -> dict[str, BaseDistribution]:
-        """The parameters that all finished trials have."""
+        """Return the parameters that all finished trials have."""
         with self._lock:
             common = self._common.calculate(study)
         return {name: each for name, each in common.items() if not each.single()}
@@ -91,7 +91,7 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The point that the search asks for, pending trials considered.
+        """Return the point that the search asks for, pending trials considered.
 
         Raises:
             InputError: the study has several objectives.
@@ -116,7 +116,7 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A value at random."""
+        """Return a value at random."""
         return self._random.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
@@ -173,7 +173,7 @@ class _Following:
         return study._study_id == self._study and distributions == self._distributions
 
     def asked(self, trials: Sequence[FrozenTrial], number: int) -> Params | None:
-        """What the search asks for after these trials; `number` is the trial's own."""
+        """Return what the search asks for after these trials; `number` is the trial's own."""
         for trial in trials:
             if trial.number == number or trial.number in self._told:
                 continue
@@ -189,7 +189,7 @@ class _Following:
         return next(iter(self._search.ask()), None)
 
     def _time(self, trial: FrozenTrial) -> float | None:
-        """A trial's value as a time; values that are none are powers of two of the value."""
+        """Return a trial's value as a time; values that are none are powers of two of the value."""
         value = value_of(trial)
         if value is None or self._times:
             return value
@@ -198,7 +198,7 @@ class _Following:
 
 
 def value_of(trial: FrozenTrial) -> float | None:
-    """What a finished trial tells of its parameters; ``None`` for a failure."""
+    """Return what a finished trial tells of its parameters; ``None`` for a failure."""
     if trial.state is TrialState.PRUNED:
         reported = [each for each in trial.intermediate_values.values() if math.isfinite(each)]
         return statistics.median(reported) if reported else None
@@ -213,7 +213,7 @@ def _values(trials: Sequence[FrozenTrial]) -> list[float]:
 
 
 def space_of(distributions: dict[str, BaseDistribution]) -> Space:
-    """The points that a search considers.
+    """Return the points that a search considers.
 
     Categories must be numbers, booleans, strings or ``None``.
 
@@ -224,7 +224,7 @@ def space_of(distributions: dict[str, BaseDistribution]) -> Space:
 
 
 def _considered(distribution: BaseDistribution) -> tuple[Any, ...]:
-    """The values of a parameter that are considered."""
+    """Return the values of a parameter that are considered."""
     if isinstance(distribution, optuna.distributions.CategoricalDistribution):
         return tuple(distribution.choices)
     low, high = distribution.low, distribution.high  # type: ignore[attr-defined]
@@ -244,7 +244,7 @@ def _considered(distribution: BaseDistribution) -> tuple[Any, ...]:
 
 
 def _nearest(distribution: BaseDistribution, value: Any) -> Any:
-    """The value considered that is nearest to a trial's."""
+    """Return the value considered that is nearest to a trial's."""
     considered = _considered(distribution)
     if isinstance(distribution, optuna.distributions.CategoricalDistribution):
         return next(each for each in considered if type(each) is type(value) and each == value)

@@ -37,7 +37,7 @@ class Planned:
         return mean, sd
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """The chance that each fails, (points,); 0 where unknown."""
+        """Return the chance that each fails, (points,); 0 where unknown."""
         forecasts = [self._of.get(canonical(point)) for point in points]
         return np.array([0.0 if forecast is None else forecast.p_fail for forecast in forecasts])
 

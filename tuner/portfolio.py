@@ -51,7 +51,7 @@ class Contender(Protocol):
         """What a measurement cost in the mean; ``None`` before the first."""
 
     def expected_saving_ms(self) -> float:
-        """What the next measurement is expected to save a call, in ms; nan if unknown."""
+        """Return what the next measurement is expected to save a call, in ms; nan if unknown."""
 
 
 T = TypeVar("T", bound=Contender)
@@ -73,13 +73,13 @@ class PortfolioSettings:
 
 
 def portfolio(settings: PortfolioSettings | None = None) -> Callable[[Sequence[T]], T]:
-    """A `solkit.tuner.driver.Choose` with these settings."""
+    """Return a `solkit.tuner.driver.Choose` with these settings."""
     how = settings or PortfolioSettings()
     return lambda tasks: chosen(tasks, how)
 
 
 def chosen(tasks: Sequence[T], settings: PortfolioSettings) -> T:
-    """The task that gets the next measurement.
+    """Return the task that gets the next measurement.
 
     Args:
         tasks: those that go on, the most promising first; at least one.
@@ -100,7 +100,7 @@ def chosen(tasks: Sequence[T], settings: PortfolioSettings) -> T:
 
 
 def round_robin(tasks: Sequence[T]) -> T:
-    """The task with the fewest measurements; the first of them."""
+    """Return the task with the fewest measurements; the first of them."""
     return min(tasks, key=_count)
 
 

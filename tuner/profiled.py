@@ -35,7 +35,7 @@ def profiled_manifest(profile: Profile) -> str:
 
 
 def _of_ops(profile: Profile) -> Iterator[ManifestEntry]:
-    """An entry for each op, with a shape for each kind of inputs."""
+    """Yield an entry for each op, with a shape for each kind of inputs."""
     worth = [op for op in profile.ops if op.saving_ms >= LEAST_SHARE * profile.span_ms]
     for name in dict.fromkeys(op.name for op in worth):
         yield ManifestEntry(

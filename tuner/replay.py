@@ -75,7 +75,7 @@ class RecordedSpace:
         return min(time for time in self.times_ms.values() if time is not None)
 
     def time_ms(self, params: Params) -> float | None:
-        """What was recorded; ``None`` for a failure."""
+        """Return what was recorded; ``None`` for a failure."""
         return self.times_ms[point_key(params)]
 
 
@@ -122,7 +122,7 @@ class _Random:
         random.Random(seed).shuffle(self._points)
 
     def ask(self, number: int = 1) -> list[Params]:
-        """The next points."""
+        """Return the next points."""
         points, self._points = self._points[:number], self._points[number:]
         return points
 
@@ -156,7 +156,7 @@ METHODS: dict[str, Method] = {
 
 
 def method_named(name: str) -> Method:
-    """A method of `METHODS`.
+    """Return a method of `METHODS`.
 
     Raises:
         InputError: there is none of this name.
@@ -195,7 +195,7 @@ def replay(
 
 
 def _curve(space: RecordedSpace, asks: Asks, budget: int) -> list[float]:
-    """The score after each measurement of another configuration."""
+    """Return the score after each measurement of another configuration."""
     seen: set[PointKey] = set()
     curve: list[float] = []
     best = math.inf
@@ -216,7 +216,7 @@ def _curve(space: RecordedSpace, asks: Asks, budget: int) -> list[float]:
 def read(
     path: str | os.PathLike[str], where: str | None = None, least: int | None = None
 ) -> list[RecordedSpace]:
-    """The recorded spaces of a file or a store, largest first.
+    """Return the recorded spaces of a file or a store, largest first.
 
     Args:
         path: a file that `solkit data import` accepts, a store's folder, or a shipped set's name.
@@ -307,7 +307,7 @@ def _of_store(path: str | os.PathLike[str], where: str | None) -> _Found:
 
 
 def prior_of(space: RecordedSpace, paths: Sequence[str | os.PathLike[str]]) -> Recordings | None:
-    """What recordings on other GPUs tell of a space; ``None`` without any.
+    """Return what recordings on other GPUs tell of a space; ``None`` without any.
 
     A file's spaces of the same kernel count, or its only space.
 

@@ -79,7 +79,7 @@ class SharedPlace:
         )
 
     def rows_of(self, kernel_id: str | None = None, device: str | None = None) -> Iterator[Outcome]:
-        """The rows of a kernel and a GPU, each once, in the order added; of all by default.
+        """Yield the rows of a kernel and a GPU, each once, in the order added; of all by default.
 
         Raises:
             StorageError: the database does not answer.
@@ -103,7 +103,7 @@ class SharedPlace:
         return self._studies[cell]
 
     def _held(self, cell: _Cell) -> dict[_Key, Outcome]:
-        """The rows of a study."""
+        """Return the rows of a study."""
         held: dict[_Key, Outcome] = {}
         for trial in self._study(cell).get_trials(deepcopy=False):
             if _ROW in trial.user_attrs:
@@ -167,7 +167,7 @@ def _text(row: Outcome) -> str:
 
 
 def _trial(row: Outcome, facts: StoredFacts | None) -> FrozenTrial:
-    """A finished trial: it failed if the row has no time."""
+    """Return a finished trial: it failed if the row has no time."""
     attributes: dict[str, Any] = {_ROW: json.dumps(to_json(row)), "params": dict(row.params)}
     if facts is not None:
         attributes[_FACTS] = facts.text

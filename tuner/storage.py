@@ -68,7 +68,7 @@ def default_url() -> str:
 
 
 def open_storage(url: str | None = None, patience_s: float = _PATIENCE_S) -> PatientStorage:
-    """The studies in a database; its tables are made if they are missing.
+    """Return the studies in a database; its tables are made if they are missing.
 
     Args:
         url: ``sqlite:///FILE`` or a file's path; ``postgresql+psycopg://...`` (``postgresql://``
@@ -95,7 +95,7 @@ def open_storage(url: str | None = None, patience_s: float = _PATIENCE_S) -> Pat
 
 
 def _parsed(url: str) -> URL:
-    """The place that a URL names.
+    """Return the place that a URL names.
 
     Raises:
         InputError: it has another form, or its folder is missing.
@@ -120,7 +120,7 @@ def _parsed(url: str) -> URL:
 
 
 def _shown(place: URL) -> str:
-    """The URL without its password."""
+    """Return the URL without its password."""
     return place.render_as_string(hide_password=True)
 
 
@@ -148,7 +148,7 @@ class PatientStorage(RDBStorage):
         self._patiently(lambda: super(PatientStorage, self).__init__(url, engine_kwargs=options))
 
     def _patiently(self, ask: Callable[[], _T], again: Callable[[], _T] | None = None) -> _T:
-        """What a query gives; it is asked anew as long as the connection fails.
+        """Return what a query gives; it is asked anew as long as the connection fails.
 
         Args:
             ask: the query.
@@ -225,7 +225,7 @@ class PatientStorage(RDBStorage):
 
 
 def _patient(name: str) -> Callable[..., Any]:
-    """A method of `RDBStorage` that waits."""
+    """Return a method of `RDBStorage` that waits."""
     method = getattr(RDBStorage, name)
 
     @functools.wraps(method)

@@ -60,7 +60,7 @@ class Sampled:
 
     @classmethod
     def tpe(cls, space: Space, prior: Prior | None, seed: int) -> Sampled:
-        """The tree-structured Parzen estimator, with its defaults."""
+        """Return the tree-structured Parzen estimator, with its defaults."""
         return cls(space, optuna.samplers.TPESampler(seed=seed), False, prior, seed)
 
     @classmethod
@@ -115,7 +115,7 @@ class Sampled:
 
 
 def _picks(space: Space, prior: Prior | None) -> list[Params]:
-    """The points that a prior believes to be the fastest."""
+    """Return the points that a prior believes to be the fastest."""
     if prior is None:
         return []
     points = list(space.walk())

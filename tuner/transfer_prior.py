@@ -131,7 +131,7 @@ class TransferPrior:
         return canonical(point) in self._chances
 
     def seeds(self, number: int) -> list[Params]:
-        """The most promising configurations, best first, to be measured before any other.
+        """Return the most promising configurations, best first, to be measured before any other.
 
         Those likely to fail at the target are left out.
         """
@@ -186,7 +186,7 @@ class CompositePrior:
         )
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """The chance of failing, (points,)."""
+        """Return the chance of failing, (points,)."""
         import numpy as np
 
         tried = np.array([self._known.has_tried(each) for each in points], dtype=bool)
@@ -255,7 +255,7 @@ def _fitted(
 
 
 def _failures(cells: Sequence[_Cell]) -> tuple[dict[str, float], float]:
-    """The chance of failing at the target by point, and the mean share."""
+    """Return the chance of failing at the target by point, and the mean share."""
     every = [failed for cell in cells for each in cell.failed.values() for failed in each]
     share = sum(every) / len(every) if every else 0.0
     known: dict[str, tuple[float, float]] = {}

@@ -48,7 +48,7 @@ def triaged(
     evidence: TriageInputs,
     stop_at: float = 0.95,
 ) -> Triaged:
-    """What to think of a kernel at a shape.
+    """Return what to think of a kernel at a shape.
 
     Args:
         kernel: its name.
@@ -69,7 +69,7 @@ def triaged(
 
 
 def _now(evidence: TriageInputs) -> tuple[float | None, str | None]:
-    """The time with the parameters in use, and where it is from."""
+    """Return the time with the parameters in use, and where it is from."""
     if evidence.measured_ms is not None:
         return evidence.measured_ms, "measured"
     if evidence.profiled_ms is not None:
@@ -89,7 +89,7 @@ def _own_forecast(evidence: TriageInputs) -> Forecast | None:
 
 
 def _reachable(evidence: TriageInputs, now_ms: float | None, source: str | None) -> float | None:
-    """The best forecast, on the level of `now_ms`; never below the speed of light.
+    """Return the best forecast, on the level of `now_ms`; never below the speed of light.
 
     A forecast's level errs more than its order, so a measured time is multiplied by the ratio of
     the best forecast to that of the parameters in use.

@@ -104,7 +104,7 @@ class TrialSummary:
         return TimedParams(self.configuration.params, time_ms, low_ms, high_ms, failed)
 
     def _interval(self) -> tuple[float | None, float | None, float | None]:
-        """The time and its interval; the samples of all outcomes are pooled."""
+        """Return the time and its interval; the samples of all outcomes are pooled."""
         timed = self.timed
         if len(timed) < 2:
             return (timed[0].time_ms, timed[0].low_ms, timed[0].high_ms) if timed else (None,) * 3
@@ -168,7 +168,7 @@ class TuningProblem:
     # ------------------------------------------------------------------------------ ask and tell
 
     def ask(self, number: int = 1) -> list[Configuration]:
-        """What to measure next; the default first. Fewer, or none, if no more are left."""
+        """Return what to measure next; the default first. Fewer, or none, if no more are left."""
         configurations: list[Configuration] = []
         if not self._asked_default:
             self._asked_default = True
@@ -305,7 +305,7 @@ class TuningProblem:
         return self._gain
 
     def expected_saving_ms(self) -> float:
-        """The same in ms a call; nan before the first time."""
+        """Return the same in ms a call; nan before the first time."""
         best = self.best
         if best is None or best.time_ms is None:
             return math.nan
@@ -351,7 +351,7 @@ class TuningProblem:
 
 
 def identity_of(outcome: Outcome) -> tuple[object, ...]:
-    """What tells two measurements of a configuration apart, in whichever file they are."""
+    """Return what tells two measurements of a configuration apart, in whichever file they are."""
     return (
         canonical(outcome.params),
         outcome.created,

@@ -155,7 +155,7 @@ def decision(
     samples_ms: Sequence[float] = (),
     base_samples_ms: Sequence[float] = (),
 ) -> Outcome:
-    """The row that ends a run: what the head-to-head of winner and incumbent showed.
+    """Return the row that ends a run: what the head-to-head of winner and incumbent showed.
 
     Append it to the run's log like any outcome. A later decision of the run replaces an earlier
     one: a winner that fails elsewhere is taken back by another decision, whose `Final.difference`
@@ -195,7 +195,7 @@ _OF_A_TIMING = (
 
 
 def findings(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
-    """What each run found for each key, oldest first; where nothing worked there is none.
+    """Return what each run found for each key, oldest first; where nothing worked there is none.
 
     Args:
         rows: of a database, a store or a log, in any order.
@@ -238,7 +238,7 @@ def agreed(findings: Iterable[TuningResult]) -> tuple[tuple[TuningResult, ...], 
 
 
 def finding_of(tuned: Tuned, rows: Iterable[Outcome] = ()) -> TuningResult:
-    """The result of a tuning as a finding.
+    """Return the result of a tuning as a finding.
 
     Args:
         tuned: the result.
@@ -280,7 +280,7 @@ _VERSIONS = ("triton", "torch", "cuda", "solkit")
 
 
 def _key(row: Outcome) -> Key:
-    """The key without the protocol, which rows of failures do not have."""
+    """Return the key without the protocol, which rows of failures do not have."""
     versions = (getattr(row, f"{name}_version") for name in _VERSIONS)
     return Key(row.kernel_id, row.problem_id, row.device, None, *versions)
 
@@ -355,7 +355,7 @@ def _is_told(row: Outcome) -> bool:
 def _compared(
     params: Mapping[str, Value], samples_ms: Sequence[float], times: Mapping[str, TimedParams]
 ) -> TimedParams | None:
-    """A configuration with its time in the turns, else as measured before."""
+    """Return a configuration with its time in the turns, else as measured before."""
     if not samples_ms:
         return times.get(canonical(params))
     interval = median_interval(samples_ms)

@@ -52,7 +52,7 @@ FORMATS: dict[str, Format] = {
 def read(
     path: str | os.PathLike[str], name: str | None = None, labels: Labels | None = None
 ) -> Imported:
-    """The rows of a file, each named by its content.
+    """Return the rows of a file, each named by its content.
 
     A row has the same name in any file and place, so a store takes only the new rows of a file that
     has grown since its import. The name includes what only the path says (the kernel of T4 results,
@@ -80,7 +80,7 @@ def read(
 
 
 def read_space(path: str | os.PathLike[str]) -> Space:
-    """The space of a T1 file, or of the configurations in a file's rows.
+    """Return the space of a T1 file, or of the configurations in a file's rows.
 
     Configurations that the user's restrictions excluded are left out; failures are not.
 

@@ -129,7 +129,7 @@ class Document:
                 yield f"line {number}", _json(line)
 
     def device(self, labels: Labels, recorded: str | None = None) -> str:
-        """The GPU that the user names, else the file.
+        """Return the GPU that the user names, else the file.
 
         Raises:
             InputError: neither names one.
@@ -152,7 +152,7 @@ def converted(
     records: Iterable[tuple[str, Any]],
     convert: Callable[[Any], Outcome | None],
 ) -> Imported:
-    """The rows of all records, and a fault for each record that cannot be converted.
+    """Return the rows of all records, and a fault for each record that cannot be converted.
 
     Args:
         path: the file.
@@ -181,7 +181,7 @@ def imported_row(
     entry_point: str,
     **fields: Any,
 ) -> Outcome:
-    """A row of a file that says little about the kernel.
+    """Return a row of a file that says little about the kernel.
 
     Args:
         origin: the format's name.
@@ -213,7 +213,7 @@ def imported_row(
 
 
 def instant(text: str) -> datetime:
-    """A time in ISO 8601; UTC if it names no zone.
+    """Return a time in ISO 8601; UTC if it names no zone.
 
     Raises:
         ValueError: it is not a time.

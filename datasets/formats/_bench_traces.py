@@ -44,7 +44,7 @@ def is_trace(record: Any) -> bool:
 
 
 def read(document: Document, labels: Labels, origin: str) -> Imported:
-    """The rows of a file of traces; workloads without a run are skipped."""
+    """Return the rows of a file of traces; workloads without a run are skipped."""
 
     def row(record: dict[str, Any]) -> Outcome | None:
         if record is None:

@@ -34,13 +34,13 @@ _DOWN = "_down"  # SGLang: of the second product only
 
 
 def settings(document: Document) -> dict[str, str]:
-    """The settings in the file's name: ``{"E": "128", "device_name": ...}``."""
+    """Return the settings in the file's name: ``{"E": "128", "device_name": ...}``."""
     stem = document.name.removesuffix(".json").removesuffix(_DOWN)
     return {name: value.strip() for name, value in _SETTING.findall(stem)}
 
 
 def file_name(settings: Mapping[str, str], down: bool = False) -> str:
-    """The name with these settings; `settings` reads them back.
+    """Return the name with these settings; `settings` reads them back.
 
     Args:
         settings: by name, in the order that the file's reader expects.
@@ -111,7 +111,7 @@ def _row(
 
 
 def _family(document: Document, shape: Mapping[str, Value]) -> str:
-    """What the kernel computes: a product by its sizes, others by the folder's name."""
+    """Return what the kernel computes: a product by its sizes, others by the folder's name."""
     if "E" in shape:
         return "fused_moe"
     folder = document.path.resolve().parent.name
@@ -119,7 +119,7 @@ def _family(document: Document, shape: Mapping[str, Value]) -> str:
 
 
 def _folder_version(document: Document) -> str | None:
-    """The version in the folder's name, if it is one of `folder_name`."""
+    """Return the version in the folder's name, if it is one of `folder_name`."""
     match = re.fullmatch(r"triton_([\d_]+)", document.path.resolve().parent.name)
     return match[1].replace("_", ".") if match else None
 

@@ -58,7 +58,7 @@ def _read(document: Document, labels: Labels) -> Imported:
 
 
 def _open_cache(text: str) -> tuple[dict[str, Any], list[str]]:
-    """The whole entries of a cache that is not JSON, and the text between and after them.
+    """Return the whole entries of a cache that is not JSON, and the text between and after them.
 
     Raises:
         ValueError: it ends before its entries begin.
@@ -113,7 +113,7 @@ def _row(
 
 
 def _shape(size: Any) -> dict[str, Any]:
-    """The problem's size along x, y and z, or as given."""
+    """Return the problem's size along x, y and z, or as given."""
     if isinstance(size, list):
         return dict(zip("xyz", size))
     return {} if size is None else {"size": size}

@@ -32,7 +32,7 @@ def recognises(document: Document) -> bool:
 
 
 def space(document: Document) -> Space:
-    """The space that a T1 file describes.
+    """Return the space that a T1 file describes.
 
     A condition's names are taken from its expression, as files list fewer in ``Parameters``.
 
@@ -56,7 +56,7 @@ def space(document: Document) -> Space:
 
 
 def _values(parameter: Mapping[str, Any]) -> Any:
-    """The values of a parameter: text as in the schema, or a list.
+    """Return the values of a parameter: text as in the schema, or a list.
 
     Raises:
         ValueError: they do not have its type.

@@ -163,7 +163,7 @@ def _config(text: str) -> dict[str, Any]:
 
 
 def _literal(text: str) -> Any:
-    """The value of a literal; other words stay as they are."""
+    """Return the value of a literal; other words stay as they are."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):

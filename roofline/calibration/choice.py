@@ -43,7 +43,7 @@ def choose(device: Device) -> Chosen | None:
 
 
 def calibrated(device: Device, driver: str | None = None) -> Device:
-    """The device with its measured ceilings, where there are any.
+    """Return the device with its measured ceilings, where there are any.
 
     Each is the highest of the end-to-end rates, in bursts or sustained, that is not above the
     analytic peak (`doubts` reports those). DRAM's rates of reads, copies and writes are there as
@@ -102,13 +102,13 @@ def _exceeds(reading: Reading, device: Device) -> bool:
 
 
 def _share(reading: Reading, device: Device) -> float:
-    """The reading over the analytic peak."""
+    """Return the reading over the analytic peak."""
     assert reading.ceiling is not None
     return reading.value / device.ceilings[reading.ceiling].value
 
 
 def _best(calibration: Calibration, device: Device) -> dict[str, Reading]:
-    """The highest credible end-to-end reading of each of the device's ceilings."""
+    """Return the highest credible end-to-end reading of each of the device's ceilings."""
     best: dict[str, Reading] = {}
     for reading in _believable(calibration, device):
         assert reading.ceiling is not None
@@ -163,7 +163,7 @@ def _ceiling(reading: Reading, calibration: Calibration) -> Ceiling:
 
 
 def _cause(reading: Reading, device: Device, highest_mhz: float) -> str:
-    """The SM clock, if a counted one explains the excess; else the catalogue."""
+    """Return the SM clock, if a counted one explains the excess; else the catalogue."""
     assert reading.ceiling is not None
     expected_mhz = device.ceilings[reading.ceiling].clock_mhz
     by_clock = highest_mhz / expected_mhz * _COUNTING_ERROR

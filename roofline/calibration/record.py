@@ -145,6 +145,6 @@ class Calibration(_Part):
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str, regime: Regime) -> Reading | None:
-        """The reading of that name; of several, the highest that tests a ceiling."""
+        """Return the reading of that name; of several, the highest that tests a ceiling."""
         matches = [r for r in self.readings if (r.name, r.regime) == (name, regime)]
         return max(matches, key=lambda r: (r.ceiling is not None, r.value), default=None)

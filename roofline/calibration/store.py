@@ -22,7 +22,7 @@ _SHIPPED = Path(__file__).with_name("shipped")
 
 
 def folder() -> Path:
-    """The folder of the user's own calibrations: see `solkit.userdata.folder`."""
+    """Return the folder of the user's own calibrations: see `solkit.userdata.folder`."""
     return userdata.folder("calibrations", VARIABLE)
 
 
@@ -71,7 +71,7 @@ def save(calibration: Calibration, path: Path | None = None) -> Path:
 
 
 def read(path: Path) -> Calibration:
-    """The calibration in a file.
+    """Return the calibration in a file.
 
     Raises:
         InputError: it cannot be read, or is not a calibration.
@@ -87,12 +87,12 @@ def read(path: Path) -> Calibration:
 
 
 def own() -> tuple[tuple[Calibration, ...], tuple[str, ...]]:
-    """The user's own calibrations, newest first, and a fault for each other file."""
+    """Return the user's own calibrations, newest first, and a fault for each other file."""
     return _all(folder())
 
 
 def shipped() -> tuple[Calibration, ...]:
-    """The calibrations that ship with SolKit, newest first.
+    """Return the calibrations that ship with SolKit, newest first.
 
     Raises:
         InputError: one of them is broken.

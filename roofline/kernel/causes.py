@@ -104,7 +104,7 @@ def _on_work(kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds) 
 
 
 def _times_needed(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> float:
-    """The most that the launches do of any kind of operation, over what the problem needs.
+    """Return the most that the launches do of any kind of operation, over what the problem needs.
 
     Kinds that take little of the launches' time are left out: more or less of them changes nothing.
     So are those of which the problem needs none: how many times that is cannot be said.

@@ -63,7 +63,7 @@ def sectors(demand: Demand) -> dict[str, int]:
 
 
 def compared(kernel: KernelAnalysis) -> tuple[CounterComparison, ...]:
-    """The figures of a launch that are both modelled and counted, unless both are zero.
+    """Return the figures of a launch that are both modelled and counted, unless both are zero.
 
     Writes to DRAM never disagree: the counters miss those that L2 still held at the end.
 

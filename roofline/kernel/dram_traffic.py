@@ -33,7 +33,7 @@ class Traffic:
 
 
 def lost_share(since_bytes: Array, capacity_bytes: float) -> Array:
-    """The probability that a cache evicted a line after some further bytes; 1 at infinity.
+    """Return the probability that a cache evicted a line after some further bytes; 1 at infinity.
 
     A line is lost once as many of those bytes' lines as a set has ways fall into its set; their
     number per set is Poisson distributed.

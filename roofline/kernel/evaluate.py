@@ -14,7 +14,7 @@ __all__ = ["described", "occupancy_of"]
 
 
 def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAnalysis:
-    """A launch with its occupancy, its demand of the device, and the modelled time.
+    """Return a launch with its occupancy, its demand of the device, and the modelled time.
 
     Args:
         facts: of the launch, for the device's compute capability and SM count.

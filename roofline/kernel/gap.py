@@ -55,7 +55,7 @@ _HALVES = ("fp16", "bf16")
 
 
 def modelled_ms(kernels: Sequence[KernelAnalysis], bound: Bound) -> float | None:
-    """The modelled time of all launches; never below the hard bound.
+    """Return the modelled time of all launches; never below the hard bound.
 
     Returns: Milliseconds; ``None`` if not every launch was modelled.
     """
@@ -171,7 +171,7 @@ _Level = tuple[str, Callable[[LaunchView], float], Callable[[Sequence[LaunchView
 
 
 def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
-    """The steps up to the launch: names, times of one launch in ms, and evidence."""
+    """Return the steps up to the launch: names, times of one launch in ms, and evidence."""
     contraction = max(
         (pipe for pipe in bound.flops_by_pipe if pipe.startswith("tensor.")),
         key=lambda pipe: bound.flops_by_pipe[pipe],
@@ -214,14 +214,14 @@ def _needed_bytes(bound: Bound) -> float:
 
 
 def _needed_ms(bound: Bound, kernels: Sequence[LaunchView]) -> float:
-    """The bytes that the problem needs, at the rate that the launches' own take at DRAM."""
+    """Return the bytes that the problem needs, at the rate that the launches' own take at DRAM."""
     moved = sum(k.dram_bytes * k.count for k in kernels)
     taken_ms = sum(k.memories.get("dram", 0.0) * k.count for k in kernels)
     return _needed_bytes(bound) * taken_ms / moved if moved else 0.0
 
 
 def _work_ms(kernel: LaunchView, bound: Bound, device: Device, contraction: str | None) -> float:
-    """The busiest of the bound's pipes at its ceiling."""
+    """Return the busiest of the bound's pipes at its ceiling."""
     done: dict[str, float] = {}
     for pipe, operations in kernel.demand.operations.items():
         chosen = _chosen(pipe, kernel, bound, contraction)
@@ -231,7 +231,7 @@ def _work_ms(kernel: LaunchView, bound: Bound, device: Device, contraction: str 
 
 
 def _chosen(pipe: str, kernel: LaunchView, bound: Bound, contraction: str | None) -> str:
-    """The pipe on which the bound has a kernel's operations."""
+    """Return the pipe on which the bound has a kernel's operations."""
     if contraction and _is_product(pipe, kernel):
         return contraction
     if pipe == "fp64" and "fp64" not in bound.flops_by_pipe:
@@ -247,7 +247,7 @@ def _is_product(pipe: str, kernel: LaunchView) -> bool:
 
 
 def _launches_ms(kernels: Sequence[LaunchView], measurement: Measurement | None) -> float:
-    """An empty kernel each, plus the time with no kernel running if measured."""
+    """Return an empty kernel each, plus the time with no kernel running if measured."""
     launches = sum(
         term.time_ms * kernel.count
         for kernel in kernels
@@ -322,7 +322,7 @@ def _bytes_moved(bound: Bound, kernels: Sequence[LaunchView]) -> str:
 
 
 def _in_sectors(kernel: LaunchView) -> str:
-    """The bytes of the sectors that lanes touch, where they request much less of them."""
+    """Return the bytes of the sectors that lanes touch, where they request much less of them."""
     accesses = kernel.demand.accesses
     touched = sum(access.sector_bytes for access in accesses)
     requested = sum(access.requested_bytes for access in accesses)

@@ -115,12 +115,12 @@ class LaunchView:
         return any(pipe.startswith("tensor.") for pipe in self.demand.operations)
 
     def longest(self, even: bool) -> float:
-        """The longest of the resources' terms, in ms; `even`: as if all SMs had the mean."""
+        """Return the longest of the resources' terms, in ms; `even`: as if all SMs had the mean."""
         own = (term.time_ms for term in self.terms if term.name not in _NO_RESOURCES)
         return max(self.evenly.values() if even else own, default=0.0)
 
     def term(self, name: str) -> Term:
-        """The term of that name."""
+        """Return the term of that name."""
         return next(term for term in self.terms if term.name == name)
 
     def running(self, *without: str) -> float:
@@ -232,7 +232,7 @@ class LaunchView:
         return executed(self.kernel)
 
     def sustained(self, name: str) -> float:
-        """The share of its ceiling that a resource sustains."""
+        """Return the share of its ceiling that a resource sustains."""
         if name not in self.device.ceilings:
             return 1.0
         if name == "dram" and self.memories.get("dram"):  # reads and writes have rates of their own
@@ -246,7 +246,7 @@ def _is_pipe(name: str) -> bool:
 
 
 def _factors_of(term: str) -> frozenset[str]:
-    """The factors of the gap that a term of the model belongs to."""
+    """Return the factors of the gap that a term of the model belongs to."""
     if term == "issue":
         return frozenset({"instructions"})
     if term in _NO_RESOURCES:

@@ -29,7 +29,7 @@ _MOST_LINES = 3  # named
 
 
 def in_traffic(kernels: Sequence[LaunchView], factor: float) -> Cause | None:
-    """The operator that moves most, if operators cause at least half of what is too much.
+    """Return the operator that moves most, if operators cause at least half of what is too much.
 
     A product, whose bytes few can save, is named only if no other operator matters.
 
@@ -68,14 +68,14 @@ def on_launches(kernels: Sequence[LaunchView]) -> Cause | None:
 
 
 def on_pipe(kernel: LaunchView) -> Cause | None:
-    """A product in fp32, which PyTorch leaves to the scalar pipe by default."""
+    """Return a product in fp32, which PyTorch leaves to the scalar pipe by default."""
     if kernel.pipe != "fp32" or _kind(kernel.name) != "product":
         return None
     return named("library product in fp32", kernel, place=_places([kernel]))
 
 
 def _kind(name: str) -> str:
-    """The kind of an operator, as causes call it."""
+    """Return the kind of an operator, as causes call it."""
     return _KINDS.get(operator(name).family, "operator")
 
 
@@ -99,7 +99,7 @@ def _share(some: Sequence[LaunchView], kernels: Sequence[LaunchView]) -> float:
 
 
 def _places(kernels: Sequence[LaunchView]) -> str:
-    """The lines that call them, the first three."""
+    """Return the lines that call them, the first three."""
     lines = list(dict.fromkeys(kernel.kernel.launch.line or kernel.name for kernel in kernels))
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
     return ", ".join(lines[:_MOST_LINES]) + more

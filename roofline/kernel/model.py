@@ -123,7 +123,7 @@ overlaps with the end of the one before: calibration's writes of 256 KiB took 1.
 
 
 def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
-    """The modelled time of a launch, over all blocks.
+    """Return the modelled time of a launch, over all blocks.
 
     Args:
         kernel: with its demand and its occupancy.
@@ -155,7 +155,7 @@ def resident(kernel: KernelAnalysis, device: Device) -> float:
 
 
 def together(terms: Sequence[Term], blocks: float, warps: int, steps_ahead: float) -> float:
-    """The time of all terms, in ms.
+    """Return the time of all terms, in ms.
 
     Args:
         terms: of the model.
@@ -254,7 +254,7 @@ def _terms(
 
 
 def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
-    """The launch comes last."""
+    """Yield the launch comes last."""
     yield _dram(demand, device)
     for name, amount in demand.operations.items():
         if name in device.ceilings:
@@ -270,7 +270,7 @@ def _launch(device: Device) -> Term:
 
 
 def rate(name: str, device: Device) -> float:
-    """A resource's sustained rate per second."""
+    """Return a resource's sustained rate per second."""
     if name in device.calibrated:
         return device.calibrated[name].value
     shared = name in ("dram", "l2") or name.startswith("tensor.")
@@ -381,7 +381,7 @@ def _wgmma(kernel: KernelAnalysis) -> bool:
 
 
 def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) -> Iterator[Term]:
-    """The schedulers, the pipe of integers or the exchange unit, whichever takes longest.
+    """Yield the schedulers, the pipe of integers or the exchange unit, whichever takes longest.
 
     Of PTX (0.6 to 1.3 times as many instructions) if neither machine code nor an estimate is there.
     """
@@ -449,7 +449,7 @@ def _latency(
 
 
 def spills_share(kernel: KernelAnalysis, device: Device) -> float:
-    """The part of a warp's time alone in which it waits for registers that were spilled."""
+    """Return the part of a warp's time alone in which it waits for registers that were spilled."""
     if not kernel.facts.spills or kernel.demand is None:
         return 0.0
     *others, local = _cycles_alone(kernel, kernel.demand, device)

@@ -25,7 +25,7 @@ class ProblemNeeds:
 
 
 def named(name: str, kernel: LaunchView, access: Access | None = None, **figures: Value) -> Cause:
-    """A cause in a kernel, at an access's line if known, with the kernel's language."""
+    """Return a cause in a kernel, at an access's line if known, with the kernel's language."""
     place = (access.line if access is not None else "") or kernel.name
     language = "CUDA C++" if kernel.is_cuda else "Triton"
     described = {"kernel": kernel.name, "place": place, "language": language}

@@ -57,14 +57,14 @@ def with_speedups(
 
 
 def _named(cause: Cause, kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
-    """The launches of the functions that a cause names."""
+    """Return the launches of the functions that a cause names."""
     names = {str(cause.figures.get(key, "")) for key in ("kernel", "reader")}
     names |= set(str(cause.figures.get("kernels", "")).split(", "))
     return [kernel for kernel in kernels if kernel.name in names]
 
 
 def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[LaunchView]) -> float:
-    """A factor that only some launches lose."""
+    """Return a factor that only some launches lose."""
     whole = sum(added_ms.values())
     part = sum(added_ms[kernel.position] for kernel in named) / whole if whole else 1.0
     return 1 / (1 - part * (1 - 1 / max(factor, 1.0)))

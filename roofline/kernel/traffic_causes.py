@@ -87,7 +87,7 @@ def between_launches(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> Caus
 
 
 def _uses(kernel: LaunchView, kind: str) -> list[_Use]:
-    """The largest access of each argument, of one kind."""
+    """Return the largest access of each argument, of one kind."""
     largest: dict[str, Access] = {}
     for access in kernel.demand.accesses:
         if not access.argument or access.kind != kind or not access.unique_bytes:
@@ -181,7 +181,7 @@ def in_memory(kernel: LaunchView, memory: str) -> Cause | None:
 
 
 def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
-    """A sentence on further lines of the same cause; empty if there are none."""
+    """Return a sentence on further lines of the same cause; empty if there are none."""
     lines = dict.fromkeys(access.line for access in alike if access.line)
     others = [line for line in lines if line != cause.figures["place"]]
     return {"also": f"The same holds for {', '.join(others)}. " if others else ""}
@@ -210,7 +210,7 @@ def _wasted(access: Access, memory: str) -> float:
 
 
 def _of_waste(access: Access, kernel: LaunchView, memory: str) -> Cause | None:
-    """An access whose requests touch much more than they request."""
+    """Return an access whose requests touch much more than they request."""
     per_request = access.sectors / max(access.requests, 1)
     least = max(access.requested_bytes / max(access.requests, 1) / _SECTOR, 1.0)
     figures: dict[str, Value] = {
@@ -230,7 +230,7 @@ def _of_waste(access: Access, kernel: LaunchView, memory: str) -> Cause | None:
 
 
 def narrowest(kernel: LaunchView, attributed: Sequence[Access]) -> Cause | None:
-    """The access with most requests, if its lanes move less than they could.
+    """Return the access with most requests, if its lanes move less than they could.
 
     Requests whose lanes want one element, or the same ones, could be no wider.
     """

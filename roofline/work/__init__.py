@@ -39,7 +39,7 @@ def work_of(run: Callable[[], list[torch.Tensor]]) -> Work:
 
 
 def work_of_program(program: Program) -> Work:
-    """The cost of a traced program: only of the ops that its results depend on."""
+    """Return the cost of a traced program: only of the ops that its results depend on."""
     return work_of_live(narrowed(program))
 
 

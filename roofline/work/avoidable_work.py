@@ -181,7 +181,7 @@ def _is_attention(op: TracedOp) -> bool:
 
 
 def _factors(op: TracedOp) -> list[TensorUse]:
-    """The factors of a contraction that is irreducible; none of other ops."""
+    """Return the factors of a contraction that is irreducible; none of other ops."""
     record = op.operator
     return [op.arguments[name] for name in record.factors] if record.irreducible else []
 
@@ -260,7 +260,7 @@ class _Uses:
         return self._varying is None or any(use.storage in self._varying for use in uses)
 
     def origin(self, use: TensorUse) -> int:
-        """The storage that a tensor is a copy of, through conversions."""
+        """Return the storage that a tensor is a copy of, through conversions."""
         makers = self._maker[use.storage]
         if len(makers) == 1 and _copies(makers[0]):
             return self.origin(makers[0].inputs[-1])
@@ -391,7 +391,7 @@ class _Uses:
         return self._reaching[id(op), normalised]
 
     def _is_carried(self, op: TracedOp, normalised: bool) -> bool:
-        """The same of an op whose readers are known."""
+        """Return the same of an op whose readers are known."""
         if not (op.outputs or op.written):
             return False
         use = op.result

@@ -19,7 +19,7 @@ __all__ = ["without_repeats"]
 
 
 def without_repeats(ops: Sequence[TracedOp]) -> list[TracedOp]:
-    """The ops, with the number of different elements of operands and results (`values`)."""
+    """Return the ops, with the number of different elements of operands and results (`values`)."""
     different: dict[int, int] = {}
 
     def count(leaf: Any) -> Any:
@@ -58,7 +58,7 @@ def _copies(op: TracedOp) -> bool:
 
 
 def _different(use: TensorUse, different: dict[int, int]) -> int:
-    """The number of different elements of a view: windows may overlap."""
+    """Return the number of different elements of a view: windows may overlap."""
     stored = covered_bytes([use]) // use.dtype.itemsize if use.mask is None else use.distinct
     return min(use.distinct, stored, different.get(use.storage, stored))
 

@@ -40,7 +40,7 @@ class _Path:
         return self.steps + _A_COLUMN * self.columns
 
     def then(self, op: TracedOp, steps: int, columns: int, alone: Mapping[str, float]) -> _Path:
-        """The path with one more op."""
+        """Return the path with one more op."""
         total = {key: self.alone.get(key, 0.0) + alone.get(key, 0.0) for key in alone}
         return _Path(
             self.steps + steps,
@@ -52,7 +52,7 @@ class _Path:
 
 
 def chain_of(ops: Sequence[TracedOp], costs: Sequence[Cost | None]) -> Chain | None:
-    """The longest chain of a program's live ops; ``None`` if it has few steps.
+    """Return the longest chain of a program's live ops; ``None`` if it has few steps.
 
     Args:
         ops: in program order.
@@ -85,7 +85,7 @@ def _is_many(op: TracedOp) -> bool:
 
 
 def _path_to(use: TensorUse, written: Mapping[int, list[tuple[TensorUse, _Path]]]) -> _Path:
-    """The longest path to what a use surely reads."""
+    """Return the longest path to what a use surely reads."""
     return max(
         (path for output, path in written.get(use.storage, ()) if _meet(output, use)),
         key=lambda path: path.length,

@@ -80,7 +80,7 @@ class Fixed:
         return self._ranges.get(use.storage, _ANY)
 
     def _compared(self, op: TracedOp, comparison: str) -> Range:
-        """A comparison that always has the same result: 0 or 1."""
+        """Return a comparison that always has the same result: 0 or 1."""
         least, most = self._known(op.inputs[0])
         limit = _number(op.arguments.get("other"))
         if limit is None or op.inputs[0] is not op.arguments["self"]:
@@ -97,7 +97,7 @@ class Fixed:
 
 
 def _reduced(op: TracedOp, x: TensorUse) -> list[int]:
-    """The dimensions that a reduction is over."""
+    """Return the dimensions that a reduction is over."""
     dim = op.arguments.get("dim")
     if dim is None or dim == []:
         return list(range(len(x.shape)))
@@ -122,7 +122,7 @@ def _ulps(limit: float) -> float:
 
 
 def _number(value: object) -> float | None:
-    """A number, also of a tensor that holds only one; ``None`` if it is not known."""
+    """Return a number, also of a tensor that holds only one; ``None`` if it is not known."""
     if isinstance(value, TensorUse):
         numbers = None if value.value is None else value.value.ravel()
         if numbers is None or not numbers.size or not (numbers == numbers[0]).all():
@@ -153,7 +153,7 @@ def _hardtanh(op: TracedOp, limits: Range) -> Range | None:
 
 
 def _own_range(op: TracedOp) -> Range | None:
-    """The limits of all results, whatever a function is given; ``None`` where unknown."""
+    """Return the limits of all results, whatever a function is given; ``None`` where unknown."""
     least, most = op.operator.least, op.operator.most
     if least is None or most is None or not op.outputs[0].dtype.is_floating_point:
         return None
@@ -161,7 +161,7 @@ def _own_range(op: TracedOp) -> Range | None:
 
 
 def _scaled(op: TracedOp, limits: Range) -> Range | None:
-    """A product or a quotient with a number."""
+    """Return a product or a quotient with a number."""
     factor = _number(op.arguments.get("other"))
     if factor is None or op.inputs[0] is not op.arguments["self"]:
         same = len(op.inputs) > 1 and op.inputs[0] == op.inputs[1]
@@ -177,7 +177,7 @@ def _scaled(op: TracedOp, limits: Range) -> Range | None:
 
 
 def _moved(op: TracedOp, limits: Range) -> Range | None:
-    """A sum or a difference with a number."""
+    """Return a sum or a difference with a number."""
     step = _number(op.arguments.get("other"))
     if step is None or op.inputs[0] is not op.arguments["self"]:
         return None

@@ -31,7 +31,7 @@ _NARROW = {
 
 
 def with_origins(program: Program) -> Program:
-    """The program, its uses annotated with `TensorUse.origin`."""
+    """Return the program, its uses annotated with `TensorUse.origin`."""
     held = _Held()
     return replace(program, ops=tuple(held.annotate(op) for op in program.ops))
 
@@ -44,7 +44,7 @@ class _Held:
         self._scales: set[int] = set()  # storages whose elements repeat in blocks
 
     def annotate(self, op: TracedOp) -> TracedOp:
-        """The op with the origins of its operands. Notes the origin of its result."""
+        """Return the op with the origins of its operands. Notes the origin of its result."""
         origin = self._made_by(op)
         scales = _moves(op) and self._is_scale(op.inputs, op.result)
         annotated = self._annotated(op)
@@ -67,7 +67,7 @@ class _Held:
         return use.dtype if use.dtype in _NARROW else self._origin.get(use.storage)
 
     def _made_by(self, op: TracedOp) -> torch.dtype | None:
-        """The dtype that holds the values of an op's result, apart from scales."""
+        """Return the dtype that holds the values of an op's result, apart from scales."""
         if not op.inputs or not op.result.dtype.is_floating_point:
             return None
         if _scales(op):

@@ -20,7 +20,7 @@ __all__ = ["merged"]
 
 
 def merged(program: Program) -> Program:
-    """The program without repeated ops: their readers read the first one's results."""
+    """Return the program without repeated ops: their readers read the first one's results."""
     rewritten = {use.storage for op in program.ops for use in op.written}
     renamed: dict[int, int] = {}
     first: dict[Any, TracedOp] = {}
@@ -47,7 +47,7 @@ def merged(program: Program) -> Program:
 
 
 def _without_constants(program: Program) -> Program:
-    """The program without the ops whose results follow from the program alone."""
+    """Return the program without the ops whose results follow from the program alone."""
     rewritten = {use.storage for op in program.ops for use in op.written}
     constants = set(program.constants) - rewritten
     algebra = Fixed(rewritten)
@@ -86,5 +86,5 @@ def _is_use(leaf: Any) -> bool:
 
 
 def _plain(leaf: Any) -> Any:
-    """An argument in hashable form, in which 1, 1.0 and True differ."""
+    """Return an argument in hashable form, in which 1, 1.0 and True differ."""
     return leaf if isinstance(leaf, TensorUse) else (type(leaf).__name__, str(leaf))

@@ -90,7 +90,7 @@ def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tens
 
 
 def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
-    """The ops whose work each storage still holds."""
+    """Return the ops whose work each storage still holds."""
     makers: dict[int, list[TracedOp]] = defaultdict(list)
     for op in ops:
         for use in op.written:

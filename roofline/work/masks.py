@@ -52,7 +52,7 @@ class Pattern:
     block: int = 1
 
     def under(self, use: TensorUse) -> Mask | None:
-        """The set as a mask over a view; ``None`` if that is too large."""
+        """Return the set as a mask over a view; ``None`` if that is too large."""
         steps = sorted({math.gcd(self.block, step) for step in (*use.stride, 1)}, reverse=True)
         for block in steps:  # the largest blocks that the view does not cut
             blocks, cut = in_blocks(use, block), self.cut(block)
@@ -74,7 +74,7 @@ class Pattern:
         return self.bits[places % period]
 
     def cut(self, block: int) -> Pattern | None:
-        """The same set in smaller blocks; ``None`` if that is too large."""
+        """Return the same set in smaller blocks; ``None`` if that is too large."""
         copies = self.block // block
         if self.bits.size * copies > _MAX_BITS:
             return None
@@ -82,7 +82,7 @@ class Pattern:
 
 
 def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -> Pattern | None:
-    """A mask over a view, as a pattern of the storage; ``None`` if that is too large.
+    """Return a mask over a view, as a pattern of the storage; ``None`` if that is too large.
 
     Args:
         use: the view.
@@ -109,7 +109,7 @@ def pattern_of(use: TensorUse, mask: Mask, extent: int, most: int = _MAX_BITS) -
 
 
 def block_size(use: TensorUse, mask: Mask) -> int:
-    """The largest run of storage elements that a mask takes whole or leaves."""
+    """Return the largest run of storage elements that a mask takes whole or leaves."""
     size, dims = 1, _moving(use, mask)
     while dims and dims[0][0] == size and dims[0][2] == 1:
         size *= dims.pop(0)[1]
@@ -117,7 +117,7 @@ def block_size(use: TensorUse, mask: Mask) -> int:
 
 
 def in_blocks(use: TensorUse, size: int) -> TensorUse | None:
-    """A view in blocks of `size` elements; ``None`` if its dimensions cut blocks."""
+    """Return a view in blocks of `size` elements; ``None`` if its dimensions cut blocks."""
     outer = [step % size == 0 for step in use.stride]
     inner = [(n, step) for n, step, out in zip(use.shape, use.stride, outer) if not out]
     reach = use.offset % size + sum((n - 1) * step for n, step in inner)
@@ -134,7 +134,7 @@ def in_blocks(use: TensorUse, size: int) -> TensorUse | None:
 
 
 def _moving(use: TensorUse, mask: Mask) -> list[tuple[int, int, int]]:
-    """The dimensions that move through the storage: (stride, size, the mask's size)."""
+    """Return the dimensions that move through the storage: (stride, size, the mask's size)."""
     dims = zip(use.stride, use.shape, mask.shape)
     return sorted((step, n, size) for step, n, size in dims if n > 1 and step)
 
@@ -150,7 +150,7 @@ def _period(use: TensorUse, mask: Mask, extent: int) -> int:
 
 
 def _varying(use: TensorUse, period: int) -> tuple[int, ...]:
-    """The shape of a mask over a view that repeats after so many elements of the storage."""
+    """Return the shape of a mask over a view that repeats after so many elements of the storage."""
     return tuple(1 if step % period == 0 else n for n, step in zip(use.shape, use.stride))
 
 
@@ -159,12 +159,12 @@ def _view(bits: Bits, start: int, shape: Sequence[int], stride: Sequence[int]) -
 
 
 def as_axis(line: npt.NDArray[T], axis: int, ndim: int) -> npt.NDArray[T]:
-    """A line of values along one axis of `ndim`, the others of size 1."""
+    """Return a line of values along one axis of `ndim`, the others of size 1."""
     return line.reshape([-1 if d == axis else 1 for d in range(ndim)])
 
 
 def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
-    """The union of sets; ``None`` if one is missing or periods do not fit."""
+    """Return the union of sets; ``None`` if one is missing or periods do not fit."""
     block = math.gcd(*(p.block for p in patterns if p is not None))
     cut = [p and p.cut(block) for p in patterns]
     cut_bits = [p.bits for p in cut if p is not None]
@@ -178,17 +178,17 @@ def union(patterns: Sequence[Pattern | None]) -> Pattern | None:
 
 
 def everything(ndim: int) -> Mask:
-    """The mask that leaves nothing out."""
+    """Return the mask that leaves nothing out."""
     return np.ones((1,) * ndim, dtype=bool)
 
 
 def compact(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array with its repeated dimensions (stride 0) cut to size 1."""
+    """Return an array with its repeated dimensions (stride 0) cut to size 1."""
     return values[tuple(slice(0, 1) if not step else slice(None) for step in values.strides)]
 
 
 def lifted(mask: Mask, ndim: int) -> Mask:
-    """A mask with leading dimensions of size 1, so that it has `ndim` of them."""
+    """Return a mask with leading dimensions of size 1, so that it has `ndim` of them."""
     return mask.reshape((1,) * (ndim - mask.ndim) + mask.shape)
 
 
@@ -199,7 +199,7 @@ def any_along(mask: Mask, axis: int) -> Mask:
 
 
 def both(*masks: Mask | None) -> Mask | None:
-    """The intersection of masks; ``None`` stands for everything."""
+    """Return the intersection of masks; ``None`` stands for everything."""
     joined: Mask | None = None
     for mask in masks:
         if mask is not None:
@@ -208,7 +208,7 @@ def both(*masks: Mask | None) -> Mask | None:
 
 
 def reduce_to(mask: Mask, shape: Sequence[int]) -> Mask:
-    """A mask over a broadcast tensor as one over a tensor of `shape` that was broadcast.
+    """Return a mask over a broadcast tensor as one over a tensor of `shape` that was broadcast.
 
     An element matters where any of its copies does.
     """

@@ -90,7 +90,7 @@ def _with_axis(use: TensorUse, axis: int) -> TensorUse:
 
 
 def _two(a: str, x: Mask, b: str, y: Mask, batch: Sequence[int], sizes: dict[str, int]) -> int:
-    """The sum with two masks: along the index that they share, line by line."""
+    """Return the sum with two masks: along the index that they share, line by line."""
     (shared,) = set(a) & set(b)
     lines = _line_counts(a, x, shared, sizes) * _line_counts(b, y, shared, sizes)
     return int(_total(lines, (*batch, sizes[shared])))
@@ -106,7 +106,7 @@ def _line_counts(
 
 
 def _total(values: npt.NDArray[np.int64], shape: Sequence[int]) -> int:
-    """The sum of an array that broadcasts to `shape`."""
+    """Return the sum of an array that broadcasts to `shape`."""
     repeats = math.prod(n for n, size in zip(shape, values.shape) if size == 1)
     return int(values.sum()) * repeats
 

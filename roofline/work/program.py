@@ -254,7 +254,7 @@ class Recorder(TorchDispatchMode):
         self.ops.clear()
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
-        """The region of its storage that a tensor covers."""
+        """Return the region of its storage that a tensor covers."""
         storage = tensor.untyped_storage()
         # Holding on to the storage keeps its address from being used for another one.
         number, _ = self._storages.setdefault(storage._cdata, (len(self._storages), storage))
@@ -270,7 +270,7 @@ class Recorder(TorchDispatchMode):
         )
 
     def storages_of(self, tensors: Sequence[torch.Tensor]) -> frozenset[int]:
-        """The storages of fake tensors."""
+        """Return the storages of fake tensors."""
         return frozenset(self.use(t).storage for t in tensors if isinstance(t, FakeTensor))
 
     def add(self, name: str, arguments: Mapping[str, Any], outputs: list[torch.Tensor]) -> None:
@@ -298,7 +298,7 @@ class Recorder(TorchDispatchMode):
         return self.size(leaf) if isinstance(leaf, torch.SymInt) else leaf
 
     def traced(self, func: Any, before: Any, out: Any) -> TracedOp | None:
-        """A call as an op; ``None`` if it makes and writes nothing.
+        """Return a call as an op; ``None`` if it makes and writes nothing.
 
         Args:
             func: the ATen op.
@@ -357,7 +357,7 @@ def _read(tree: Any, unread: list[TensorUse]) -> tuple[TensorUse, ...]:
 
 
 def uses_of(tree: Any) -> list[TensorUse]:
-    """The tensors among arguments."""
+    """Return the tensors among arguments."""
     return [leaf for leaf in _leaves(tree) if isinstance(leaf, TensorUse)]
 
 
@@ -390,7 +390,7 @@ def _averages_apart(op: TracedOp) -> list[TracedOp]:
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> tuple[list[TensorUse], list[TensorUse]]:
-    """The arguments that an op writes, and those that it only writes."""
+    """Return the arguments that an op writes, and those that it only writes."""
     written: list[TensorUse] = []
     unread: list[TensorUse] = []
     overwrites = operator(_name(func)).overwrites

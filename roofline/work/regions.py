@@ -112,7 +112,7 @@ def _reach(region: _Region) -> int:
 
 
 def _runs(shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: int) -> _Runs:
-    """A region as byte intervals [start, end)."""
+    """Return a region as byte intervals [start, end)."""
     inner = shape[-1] if shape and stride[-1] == 1 else 1
     outer = list(zip(shape, stride))[: -1 if inner > 1 else None]
     starts = np.array([offset], dtype=np.int64)

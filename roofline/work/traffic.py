@@ -45,7 +45,7 @@ class Traffic:
 
 
 def traffic(program: Program, live: Sequence[TracedOp]) -> Traffic:
-    """The bytes that any implementation moves, given the ops that matter."""
+    """Return the bytes that any implementation moves, given the ops that matter."""
     read = _inputs(program, live)
     sure = surely_read(program, live)
     unsure = [op for op in live if any(not use.sure for use in (*op.inputs, *op.written))]

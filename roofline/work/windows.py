@@ -95,7 +95,7 @@ def _all_met(narrow: int, wide: int, window: Window) -> Met:
 
 
 def windows_of(op: TracedOp) -> list[Window]:
-    """The windows of a convolution or a pool, axis by axis."""
+    """Return the windows of a convolution or a pool, axis by axis."""
     arguments = op.arguments
     weight = arguments.get("weight")
     sizes = list(weight.shape[2:]) if weight is not None else None
@@ -116,7 +116,7 @@ def _per_axis(value: Any, axes: int) -> list[int]:
 
 
 def axis_line(use: TensorUse, axis: int) -> Line:
-    """The positions along an axis where any element of a tensor matters."""
+    """Return the positions along an axis where any element of a tensor matters."""
     if use.mask is None or use.mask.shape[axis] == 1:
         return np.ones(use.shape[axis], dtype=bool)
     return np.asarray(use.mask.any(axis=tuple(d for d in range(use.mask.ndim) if d != axis)))
@@ -138,7 +138,7 @@ def sources_of(op: TracedOp) -> list[npt.NDArray[np.floating[Any]]]:
 
 
 def _scales(op: TracedOp, axes: int) -> list[float | None]:
-    """The scale factors that were given, an axis each."""
+    """Return the scale factors that were given, an axis each."""
     arguments = op.arguments
     if "scale_factors" in arguments:
         return list(arguments["scale_factors"] or [None] * axes)

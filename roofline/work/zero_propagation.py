@@ -60,7 +60,7 @@ class _Facts:
         return self.zeros | self.floor
 
     def over(self, ndim: int) -> _Facts:
-        """The same facts, as masks of `ndim` dimensions."""
+        """Return the same facts, as masks of `ndim` dimensions."""
         zeros, floor = (None if m is None else lifted(m, ndim) for m in (self.zeros, self.floor))
         return _Facts(zeros, floor, self.guessed)
 
@@ -72,13 +72,13 @@ _NOTHING = _Facts()
 
 
 def annotated(program: Program) -> Program:
-    """The same program, with masks where elements of operands and results are known."""
+    """Return the same program, with masks where elements of operands and results are known."""
     knowledge = _Known(_compared(program))
     return replace(program, ops=tuple(knowledge.annotate(op) for op in program.ops))
 
 
 def _compared(program: Program) -> dict[int, set[int]]:
-    """The numbers that each index is compared with, also where it was copied before."""
+    """Return the numbers that each index is compared with, also where it was copied before."""
     first: dict[int, int] = {}
     compared: dict[int, set[int]] = {}
     for op in program.ops:
@@ -102,7 +102,7 @@ class _Known:
         self._choices: dict[int, int] = {}  # by the storage of an index
 
     def annotate(self, op: TracedOp) -> TracedOp:
-        """The op with masks. Updates the facts to what holds behind it."""
+        """Return the op with masks. Updates the facts to what holds behind it."""
         for use in op.outputs:
             self._extent[use.storage] = use.distinct
         self._learn_choices(op)
@@ -170,7 +170,7 @@ class _Known:
 
 
 def _factors(op: TracedOp) -> list[TensorUse]:
-    """The factors of a matrix product."""
+    """Return the factors of a matrix product."""
     is_product = op.operator.family is Family.PRODUCT
     return [op.arguments[name] for name in op.operator.factors] if is_product else []
 
@@ -181,7 +181,7 @@ def _copies(op: TracedOp) -> bool:
 
 
 def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
-    """The op with `needless` elements masked out of its operands and results."""
+    """Return the op with `needless` elements masked out of its operands and results."""
     if all(mask is None for mask in needless.values()):
         return op
 
@@ -198,7 +198,7 @@ def _with_masks(op: TracedOp, needless: Mapping[int, Mask | None]) -> TracedOp:
 
 
 def _guessing(op: TracedOp) -> TracedOp:
-    """The op, its operands marked whose indices are guessed."""
+    """Return the op, its operands marked whose indices are guessed."""
     unsure = {id(use): replace(use, sure=False) for use in op.inputs if use.value is None}
     return op.mapped(lambda leaf: unsure.get(id(leaf), leaf))
 
@@ -358,7 +358,7 @@ def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("one hot")
 def _one_hot(op: TracedOp, facts: _Lookup) -> _Facts:
-    """A number compared with each of several different ones equals at most one of them."""
+    """Return a number compared with each of several different ones equals at most one of them."""
     index, classes = op.args[:2]
     if not isinstance(index, TensorUse) or index.value is not None:
         return _NOTHING
@@ -467,7 +467,7 @@ def _joined(parts: Sequence[TensorUse], masks: Sequence[Mask | None], axis: int)
 
 @_rule("reduction")
 def _reduction(op: TracedOp, facts: _Lookup) -> _Facts:
-    """A line of zeros sums to zero, and zero is its largest value."""
+    """Return a line of zeros sums to zero, and zero is its largest value."""
     zeros, dims = facts(_first(op)).zeros, op.arguments.get("dim")
     if zeros is None or not dims:
         return _NOTHING

@@ -30,7 +30,7 @@ def cache_folder() -> Path:
 
 
 def packed(folder: Path) -> dict[str, bytes]:
-    """The content of a cache, by path below it; nothing that is being written."""
+    """Return the content of a cache, by path below it; nothing that is being written."""
     files = (path for path in folder.glob("*/*") if not path.name.startswith("tmp."))
     return {
         file.relative_to(folder).as_posix(): file.read_bytes() for file in files if file.is_file()
@@ -62,7 +62,7 @@ def _landed(place: Path, content: bytes) -> bool:
 
 
 def _group(content: bytes, folder: Path) -> bytes:
-    """A group whose files are in this folder."""
+    """Return a group whose files are in this folder."""
     group = json.loads(content)
     group[_PATHS] = {name: str(folder / name) for name in group.get(_PATHS, {})}
     return json.dumps(group).encode()

@@ -182,7 +182,7 @@ def _lifted(graph: torch.fx.GraphModule) -> list[torch.Tensor]:
 
 
 def _loaded(source: str, settings: dict[str, Any]) -> Any:
-    """The ``call`` of a generated module, whose C++ helpers take fake tensors too."""
+    """Return the ``call`` of a generated module, whose C++ helpers take fake tensors too."""
     guards = torch._C._dynamo.guards
     namespace: dict[str, Any] = {"__name__": "solkit_inductor"}
     with ExitStack() as stack:

@@ -111,7 +111,7 @@ class _Section:
 
 
 def functions(cubin: bytes) -> Mapping[str, Function]:
-    """The functions of a cubin by name; raises CubinError if its form is unknown."""
+    """Return the functions of a cubin by name; raises CubinError if its form is unknown."""
     with _known_form():
         sections = dict(_sections(cubin))
         attributes = dict(_attributes(sections))
@@ -150,7 +150,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, _Section]]:
 
 
 def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tuple[int, str]]:
-    """The function whose address is put at each offset of a section."""
+    """Yield the function whose address is put at each offset of a section."""
     every = list(sections.items())
     for title in (f".rela{target}", f".rel{target}"):
         if title not in sections:
@@ -167,7 +167,7 @@ def _relocations(sections: Mapping[str, _Section], target: str) -> Iterator[tupl
 
 
 def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, int], int]]:
-    """The values in ``.nv.info``, by function name and attribute code."""
+    """Yield the values in ``.nv.info``, by function name and attribute code."""
     every = list(sections.values())
     symbols = next(section for section in every if section.kind == _SYMTAB)
     strings = every[symbols.link].data
@@ -179,7 +179,7 @@ def _attributes(sections: Mapping[str, _Section]) -> Iterator[tuple[tuple[str, i
 
 
 def _coded(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The attributes of an ``.nv.info`` that have bytes: code and bytes."""
+    """Yield the attributes of an ``.nv.info`` that have bytes: code and bytes."""
     at = 0
     while at < len(data):
         form, code, size = struct.unpack_from("<BBH", data, at)

@@ -51,7 +51,7 @@ def free(address: int) -> None:
 
 
 def handle_of(address: int) -> bytes:
-    """The handle with which another process opens the memory.
+    """Return the handle with which another process opens the memory.
 
     Raises:
         UnsupportedError: the system has no CUDA IPC.

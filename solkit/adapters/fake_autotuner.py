@@ -74,7 +74,7 @@ class _Unread:
 
 
 def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
-    """The configurations that its own pruning keeps."""
+    """Return the configurations that its own pruning keeps."""
     matching = self.configs
     self.configs = getattr(self, "every_config", matching)  # see `restrict_autotuners`
     pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
@@ -85,7 +85,7 @@ def _pruned(self: Autotuner, kwargs: Mapping[str, Any]) -> list[Any]:
 def _chosen(
     self: Autotuner, pruned: Sequence[Any], params: Mapping[str, Value], key: tuple[str, ...]
 ) -> Any:
-    """The configuration that runs; the recording keeps all."""
+    """Return the configuration that runs; the recording keeps all."""
     seen, name = recorded.current(), self.base_fn.__name__
     every = getattr(self, "every_config", self.configs)
     names = {name for config in every for name in config.all_kwargs()} & params.keys()
@@ -106,7 +106,7 @@ def _chosen(
 
 
 def _matching(name: str, configs: Sequence[Any], params: Mapping[str, Value]) -> list[Any]:
-    """The configurations with the requested values of the parameters that they tune.
+    """Return the configurations with the requested values of the parameters that they tune.
 
     Raises:
         ParamsError: there is none, and the request names the kernel's own parameters. Warps and

@@ -167,7 +167,7 @@ def _spoil() -> None:
 
 
 def _compiled_attributes(kernel: Specialisation) -> dict[str, Any]:
-    """The attributes that launchers read after ``kernel.warmup(...)``."""
+    """Return the attributes that launchers read after ``kernel.warmup(...)``."""
     device = triton_driver.active.device
     binary = compile_kernel(kernel, gpu_target(device))
     usage = resource_usage(binary)
@@ -280,7 +280,7 @@ def _storages(arg: Any) -> Iterator[int]:
 
 
 def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) -> Argument:
-    """An argument of a launch; `arguments` has those of some tensors, by identity."""
+    """Return an argument of a launch; `arguments` has those of some tensors, by identity."""
     if isinstance(arg, bool | int | float):
         return arg
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
@@ -291,7 +291,7 @@ def argument_of(arg: Any, arguments: Mapping[int, TensorArgument] = _NOTHING) ->
 
 
 def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> TensorArgument:
-    """A tensor, or a TMA descriptor of it, as an argument of a launch."""
+    """Return a tensor, or a TMA descriptor of it, as an argument of a launch."""
     block = tuple(map(int, arg.block_shape)) if hasattr(arg, "block_shape") else ()
     shape, strides = (arg.shape, arg.strides) if block else (tensor.shape, tensor.stride())
     storage = tensor.untyped_storage()
@@ -308,7 +308,7 @@ def tensor_argument(arg: Any, tensor: torch.Tensor, contents: Contents) -> Tenso
 
 
 def _contents(tensor: torch.Tensor) -> Contents:
-    """The storage's contents, if known; only integers decide addresses."""
+    """Return the storage's contents, if known; only integers decide addresses."""
     if tensor.is_floating_point() or tensor.is_complex() or not tensor.is_contiguous():
         return None
     value = fake_cuda.presumed_value(tensor)
@@ -338,7 +338,7 @@ def inside_custom_ops(mode: contextlib.AbstractContextManager[Any]) -> Iterator[
 
 
 def _own_kernel(op: Any) -> Any:
-    """The kernel that a `torch.library.custom_op` runs on a GPU; torch's own ops stay."""
+    """Return the kernel that a `torch.library.custom_op` runs on a GPU; torch's own ops stay."""
     if op._namespace == "prims":
         return op.__dict__["_abstract_fn"]
     kernels = op._backend_fns
@@ -359,7 +359,7 @@ def _ignore(op: Any, fake: Any) -> None:
 
 
 def _driver(device: Device) -> SimpleNamespace:
-    """A fake `triton.backends.driver.GPUDriver`."""
+    """Return a fake `triton.backends.driver.GPUDriver`."""
     constants = {
         "get_current_target": gpu_target(device),
         "get_current_device": 0,

@@ -204,7 +204,7 @@ def prepare() -> None:
 def lower(
     function: Callable[..., Any], args: Sequence[torch.Tensor], settings: Mapping[str, Any]
 ) -> Lowered:
-    """The kernels that Inductor makes of a function.
+    """Return the kernels that Inductor makes of a function.
 
     Args:
         function: of tensors; it may call `torch.autograd.grad`.
@@ -249,7 +249,7 @@ def generated(
 def _generate(
     graph: torch.fx.GraphModule, fakes: Sequence[torch.Tensor], mode: FakeTensorMode
 ) -> str:
-    """The second half of ``compile_fx_inner``."""
+    """Return the second half of ``compile_fx_inner``."""
     view_to_reshape(graph)
     FakeTensorProp(graph, mode=mode).propagate_dont_convert_inputs(*fakes)
     compile_fx._recursive_post_grad_passes(graph, is_inference=True)
@@ -266,7 +266,7 @@ def _generate(
 def sampled_values(
     graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], names: frozenset[str]
 ) -> dict[str, torch.Tensor]:
-    """The values of the named nodes, from a run on the CPU."""
+    """Return the values of the named nodes, from a run on the CPU."""
     kept: dict[str, torch.Tensor] = {}
 
     class Run(torch.fx.Interpreter):
@@ -420,14 +420,14 @@ def _obstacle(
 def _grid(
     kernel: Any, meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
-    """The grid of the class in triton_heuristics.py, or of a template's function."""
+    """Return the grid of the class in triton_heuristics.py, or of a template's function."""
     if meta["grid_type"] == "FixedGrid":
         return _template_grid(kernel, blocks)
     return grid_of(meta, numels, blocks)
 
 
 def _template_grid(kernel: Any, blocks: Sequence[str]) -> tuple[str, ...]:
-    """A template's grid function, called with symbols for its constants."""
+    """Return a template's grid function, called with symbols for its constants."""
     symbols = {name: sympy.Symbol(name, integer=True, positive=True) for name in blocks}
     function = kernel.grid_fn.fn
     helpers = {
@@ -442,7 +442,7 @@ _EXTREMES = (("min", "min", min), ("max", "max", max))
 
 
 def _call(name: str, value: Callable[[int, int], int]) -> Callable[[Any, Any], Any]:
-    """A function of numbers that stays symbolic if it gets a symbol."""
+    """Return a function of numbers that stays symbolic if it gets a symbol."""
 
     def call(first: Any, second: Any) -> Any:
         if all(sympy.sympify(operand).is_Integer for operand in (first, second)):

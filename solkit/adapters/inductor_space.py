@@ -42,7 +42,7 @@ _MOST_PROGRAMS = 1 << 20  # more than that take milliseconds to start
 
 
 def space(kernel: CaughtKernel) -> dict[str, tuple[int, ...]]:
-    """The values of each block, of warps and of stages: a grid that holds Inductor's own."""
+    """Return the values of each block, of warps and of stages: a grid that holds Inductor's own."""
     warps, stages = _launch_choices(kernel)
     blocks = {block: _choices(block, kernel) for block in kernel.blocks}
     return {**blocks, "num_warps": warps, "num_stages": stages}
@@ -122,7 +122,7 @@ def launch_tests(kernel: CaughtKernel) -> list[str]:
 
 
 def _grid_tests(kernel: CaughtKernel) -> list[str]:
-    """An axis of CUDA's grid but the first has at most 65535 programs."""
+    """Return an axis of CUDA's grid but the first has at most 65535 programs."""
     tests = [
         f'{numel} <= 65535 * params["{axis.upper()}BLOCK"]'
         for axis in kernel.axes[1:]

@@ -34,7 +34,7 @@ _LANGUAGES = {
 
 
 def language_of(error: BaseException) -> str:
-    """The language that an error comes from; empty if it comes from none of them.
+    """Return the language that an error comes from; empty if it comes from none of them.
 
     It was raised inside its package, or by C code that a line of the user's called, whose file uses
     the package.
@@ -47,7 +47,7 @@ def language_of(error: BaseException) -> str:
 
 
 def launching_language() -> str:
-    """The language whose package is calling now; empty if none is.
+    """Return the language whose package is calling now; empty if none is.
 
     What it generates on a fake GPU may differ from what it generates on a real one.
     """
@@ -69,6 +69,6 @@ def _module(value: Any) -> str:
 
 
 def _language(module: Any) -> str:
-    """The language of a module's package."""
+    """Return the language of a module's package."""
     parts = str(module or "").split(".")
     return _LANGUAGES.get(parts[0]) or _LANGUAGES.get(".".join(parts[:2]), "")

@@ -57,7 +57,7 @@ class Row:
 
 
 def read(sections: Sections) -> Iterator[Row]:
-    """The rows of all units and sequences, in the order of the table.
+    """Yield the rows of all units and sequences, in the order of the table.
 
     Raises:
         ValueError: the version is unknown.
@@ -71,7 +71,7 @@ def read(sections: Sections) -> Iterator[Row]:
 
 
 def string_at(data: bytes, at: int) -> str:
-    """The text up to the next zero byte."""
+    """Return the text up to the next zero byte."""
     return data[at : data.index(b"\0", at)].decode()
 
 

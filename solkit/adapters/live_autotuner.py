@@ -111,7 +111,7 @@ def _tuner(kernel: Any) -> Autotuner:
 
 
 def device_index() -> int:
-    """The number of CUDA's current device.
+    """Return the number of CUDA's current device.
 
     Raises:
         UnsupportedError: Triton's kernels run on no NVIDIA GPU here.
@@ -123,7 +123,7 @@ def device_index() -> int:
 
 
 def captured(call: Call, config: Any) -> CapturedLaunch:
-    """The launch of one configuration, as Triton's binder specialises it.
+    """Return the launch of one configuration, as Triton's binder specialises it.
 
     Contents of tensors are not read: that would wait for the GPU. The configuration's own
     ``pre_hook`` runs, as it does before each timing: it may set the blocks of TMA descriptors.
@@ -166,7 +166,7 @@ def _bound(call: Call, config: Any) -> tuple[Mapping[str, Any], JITFunction[Any]
 
 
 def _argument(arg: Any) -> Argument:
-    """An argument without its contents, which only the GPU knows."""
+    """Return an argument without its contents, which only the GPU knows."""
     if isinstance(arg, bool | int | float):
         return arg
     tensor = getattr(arg, "base", arg)  # a TMA descriptor's tensor
@@ -179,6 +179,6 @@ def written(launch: CapturedLaunch, name: str) -> bool:
 
 
 def params_of(config: Any) -> dict[str, Value]:
-    """A configuration's parameters that are numbers, booleans or texts."""
+    """Return a configuration's parameters that are numbers, booleans or texts."""
     params = {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
     return {name: value for name, value in params.items() if isinstance(value, _PLAIN)}

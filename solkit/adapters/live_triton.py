@@ -97,7 +97,7 @@ def _distinct(seen: _Seen) -> list[Facts]:
 
 
 def _describe(kernel: Any, grid: tuple[int, int, int]) -> Facts:
-    """A launch as the driver reports it."""
+    """Return a launch as the driver reports it."""
     kernel._init_handles()  # fills n_regs and n_spills; nothing to do after a launch
     source, metadata = kernel.src, kernel.metadata
     options = {name: getattr(metadata, name) for name in ("num_warps", "num_stages", "num_ctas")}

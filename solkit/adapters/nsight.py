@@ -152,7 +152,7 @@ _LEAST_S = 20.0
 
 
 def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
-    """The metrics for a GPU.
+    """Return the metrics for a GPU.
 
     Args:
         capability: its compute capability.
@@ -170,7 +170,7 @@ def metrics_of(capability: Capability, stalls: bool = True) -> tuple[str, ...]:
 def command(
     program: Sequence[str], metrics: Sequence[str], kernels: Sequence[str], cold: bool, limit: int
 ) -> list[str]:
-    """The command that runs a program under Nsight Compute, without its log file.
+    """Return the command that runs a program under Nsight Compute, without its log file.
 
     Only launches between ``cudaProfilerStart`` and ``cudaProfilerStop`` are counted.
 
@@ -280,7 +280,7 @@ def _check(output: str) -> None:
 def _without_unknown(
     metrics: Sequence[str], output: str, env: Mapping[str, str] | None
 ) -> tuple[str, ...]:
-    """The metrics that Nsight Compute knows on this GPU."""
+    """Return the metrics that Nsight Compute knows on this GPU."""
     listed = _run(["ncu", "--query-metrics"], env, _LEAST_S)
     supported = set(re.findall(r"^\s*(\w+__\w+)\b", listed, re.MULTILINE))
     refused = set(re.findall(r"Failed to find metric (?:regex:\^?)?([\w.]+)", output))
@@ -346,7 +346,7 @@ def _entries(amounts: Mapping[str, float], prefix: str) -> Iterator[tuple[str, f
 
 
 def _numbers(row: Mapping[str, str], units: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    """The metrics with a value, in the units of `Counters`."""
+    """Yield the metrics with a value, in the units of `Counters`."""
     for name, text in row.items():
         if "__" not in name:
             continue

@@ -60,7 +60,7 @@ class Toolkit:
 
 @functools.cache
 def toolkit() -> Toolkit:
-    """The NVRTC of this machine: from PyPI's wheels, else the CUDA toolkit's.
+    """Return the NVRTC of this machine: from PyPI's wheels, else the CUDA toolkit's.
 
     Raises:
         UnsupportedError: there is none.
@@ -131,7 +131,7 @@ def _stamp(library: str) -> tuple[Any, ...]:
 
 
 def _ask(library: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of a process that loads only NVRTC."""
+    """Return the answer of a process that loads only NVRTC."""
     folder = Path(library).parent
     own = {"LD_LIBRARY_PATH": str(folder)} if folder.is_absolute() else {}
     done = subprocess.run(

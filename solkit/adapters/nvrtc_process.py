@@ -38,11 +38,11 @@ class _Nvrtc:
         return buffer.raw
 
     def text(self, name: str, program: Any) -> str:
-        """The same as a text."""
+        """Return the same as a text."""
         return self.output(name, program).rstrip(b"\0").decode(errors="replace")
 
     def lowered(self, program: Any, function: str) -> str:
-        """A function's mangled name."""
+        """Return a function's mangled name."""
         name = ctypes.c_char_p()
         self.call("GetLoweredName", program, function, ctypes.byref(name))
         return (name.value or b"").decode()
@@ -51,7 +51,7 @@ class _Nvrtc:
 def _compiled(
     library: str, text: str, name: str, functions: Sequence[str], options: Sequence[str]
 ) -> dict[str, Any]:
-    """The parts of a `solkit.adapters.nvrtc.Cubin`, or the compiler's ``error``."""
+    """Return the parts of a `solkit.adapters.nvrtc.Cubin`, or the compiler's ``error``."""
     nvrtc, program = _Nvrtc(library), ctypes.c_void_p()
     try:
         nvrtc.call("CreateProgram", ctypes.byref(program), text, name, 0, None, None)

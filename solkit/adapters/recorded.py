@@ -114,7 +114,7 @@ class AutotuneSpace:
     skipped: int = 0
 
     def sentence(self) -> str:
-        """The space and the choice as a sentence."""
+        """Return the space and the choice as a sentence."""
         which = "the first" if self.chosen == self.configs[0] else "the one asked for"
         if self.skipped:
             which = "the first that this GPU can run"
@@ -178,7 +178,7 @@ class Recording:
             self.launches.append(launch)
 
     def inside_graph(self) -> Recording:
-        """A record of what a CUDA graph captures; all but the launches is this one's."""
+        """Return a record of what a CUDA graph captures; all but the launches is this one's."""
         return replace(self, launches=[], arguments={})
 
     def notes(self) -> tuple[str, ...]:
@@ -191,12 +191,12 @@ _recordings: list[Recording] = []  # a stack; the innermost records
 
 
 def current() -> Recording | None:
-    """The innermost recording."""
+    """Return the innermost recording."""
     return _recordings[-1] if _recordings else None
 
 
 def steps() -> Steps | None:
-    """The steps of the innermost recording, if it wants them."""
+    """Return the steps of the innermost recording, if it wants them."""
     return _recordings[-1].steps if _recordings else None
 
 

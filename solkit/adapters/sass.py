@@ -94,7 +94,7 @@ class Code:
 
 
 def disassemble(cubin: bytes) -> str:
-    """The disassembly of a cubin, with source lines if it has a line table.
+    """Return the disassembly of a cubin, with source lines if it has a line table.
 
     `nvdisasm` takes 0.2 to 0.6 s to start, so Triton's cache keeps its output.
 
@@ -107,7 +107,7 @@ def disassemble(cubin: bytes) -> str:
 def machine_code(
     functions: Sequence[Function], architecture: str, mends: Sequence[Mapping[int, str]] = ()
 ) -> list[Code]:
-    """The code of several functions, which takes hardly longer than one.
+    """Return the code of several functions, which takes hardly longer than one.
 
     Args:
         functions: of cubins.
@@ -139,7 +139,7 @@ def machine_code(
 def _placed(
     instructions: Sequence[Instruction], function: Function, start: int, mended: Mapping[int, str]
 ) -> list[Instruction]:
-    """The instructions with addresses relative to the function, and source lines."""
+    """Return the instructions with addresses relative to the function, and source lines."""
     placed: list[Instruction] = []
     for instruction in instructions:
         address = instruction.address - start
@@ -192,7 +192,7 @@ _INSTRUCTION = re.compile(
 
 
 def parse(text: str) -> Mapping[str, Code]:
-    """The functions in the output of `nvdisasm -c` or `cuobjdump -sass`, by name."""
+    """Return the functions in the output of `nvdisasm -c` or `cuobjdump -sass`, by name."""
     bodies: dict[str, list[str]] = {}
     body: list[str] = []  # of no function, before the first
     for line in text.splitlines():
@@ -297,7 +297,7 @@ def _flow(
 def _targets(
     instruction: Instruction, labels: Mapping[str, int], indirect: Mapping[int, Sequence[str]]
 ) -> list[int]:
-    """The indices of the instructions that a branch or call may go to."""
+    """Return the indices of the instructions that a branch or call may go to."""
     if instruction.name in _INDIRECT:
         labelled = indirect.get(instruction.address, ())
         return [labels[label] for label in labelled if label in labels]
@@ -340,7 +340,7 @@ def _conditional(instruction: Instruction) -> bool:
 
 
 def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
-    """The blocks reachable from the first without passing `removed`."""
+    """Return the blocks reachable from the first without passing `removed`."""
     if removed == 0 or not edges:
         return set()
     seen, waiting = {0}, [0]
@@ -353,7 +353,7 @@ def _reachable(edges: Sequence[Sequence[int]], removed: int = -1) -> set[int]:
 
 
 def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[int]]:
-    """The natural loops by head: an edge to a block that dominates its origin closes a loop.
+    """Return the natural loops by head: an edge to a block that dominates its origin closes a loop.
 
     Source: Aho, Lam, Sethi, Ullman, "Compilers", 9.6.
     """
@@ -376,7 +376,7 @@ def _loops(edges: Sequence[Sequence[int]], reached: set[int]) -> dict[int, set[i
 
 
 def _retreating(edges: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The edges of a depth-first walk that lead back to its path."""
+    """Return the edges of a depth-first walk that lead back to its path."""
     retreating: list[tuple[int, int]] = []
     seen, path = {0}, {0: iter(edges[0])} if edges else {}
     while path:

@@ -25,7 +25,7 @@ __all__ = ["Size", "Symbols", "formula_of", "symbol", "symbolic_sizes"]
 
 
 def symbol(name: str) -> sympy.Symbol:
-    """The symbol of a size: a positive integer."""
+    """Return the symbol of a size: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)
 
 
@@ -39,7 +39,7 @@ class Size(int):
     formula: sympy.Expr
 
     def __new__(cls, value: int, formula: sympy.Expr) -> Size:
-        """An integer with a formula."""
+        """Return an integer with a formula."""
         size = super().__new__(cls, value)
         size.formula = formula
         return size
@@ -50,7 +50,7 @@ class Size(int):
 
 
 def formula_of(number: int) -> sympy.Expr:
-    """The formula of a `Size`; other integers are their own."""
+    """Return the formula of a `Size`; other integers are their own."""
     return number.formula if isinstance(number, Size) else sympy.Integer(number)
 
 
@@ -100,7 +100,7 @@ class Symbols:
     environment: ShapeEnv
 
     def size(self, number: Any) -> int:
-        """A tensor's size as a `Size`, or a plain integer."""
+        """Return a tensor's size as a `Size`, or a plain integer."""
         if not isinstance(number, torch.SymInt):
             return int(number)
         node = number.node
@@ -113,7 +113,7 @@ class Symbols:
         return tuple(dict.fromkeys(f"{e.lhs} = {e.rhs}" for e in equalities))
 
     def specialised(self) -> tuple[str, ...]:
-        """The sizes that the run fixed to their values."""
+        """Return the sizes that the run fixed to their values."""
         fixed = self.environment.replacements
         return tuple(
             name
@@ -122,7 +122,7 @@ class Symbols:
         )
 
     def _named(self, expression: Any) -> Any:
-        """The expression with the names of the sizes, and sympy's functions for torch's."""
+        """Return the expression with the names of the sizes, and sympy's functions for torch's."""
         names = {size.node._expr: symbol(name) for name, size in self.sizes.items()}
         plain = expression.replace(FloorDiv, lambda a, b: sympy.floor(a / b))
         for modulo in (Mod, PythonMod):

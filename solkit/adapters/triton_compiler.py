@@ -220,7 +220,7 @@ def _lowered(kernel: Specialisation, target: GPUTarget) -> tuple[str, _Metadata]
 
 
 def machine_codes(compiled: Sequence[Compiled], device: Device) -> list[Code | str | None]:
-    """The machine code of each kernel, or why it cannot be read; ``None`` without a binary.
+    """Return the machine code of each kernel, or why it cannot be read; ``None`` without a binary.
 
     Reading several together is faster: starting the disassembler takes most of the time.
     """
@@ -241,7 +241,7 @@ def _architecture(device: Device) -> str:
 
 
 def _read_alone(cubin: bytes) -> Code | str:
-    """The code of a cubin that cannot be read with others, or why it is unreadable."""
+    """Return the code of a cubin that cannot be read with others, or why it is unreadable."""
     try:
         return _only(parse(disassemble(cubin)))
     except (UnsupportedError, CubinError) as error:
@@ -249,7 +249,7 @@ def _read_alone(cubin: bytes) -> Code | str:
 
 
 def _only(functions: Mapping[str, T]) -> T:
-    """The only function of a cubin."""
+    """Return the only function of a cubin."""
     if len(functions) != 1:
         raise CubinError(f"expected one function, got {len(functions)}")
     return next(iter(functions.values()))
@@ -265,7 +265,7 @@ def fill_cache(kernel: Specialisation, device: Device) -> Compiled:
 
 
 def _compiled(kernel: Specialisation, device: Device) -> tuple[Compiled, CompiledKernel | None]:
-    """The result, and Triton's own kernel if there is one."""
+    """Return the result, and Triton's own kernel if there is one."""
     with _console_to_file() as console, _own_temporary_files():
         try:
             binary, seconds = _timed(lambda: compile_kernel(kernel, gpu_target(device)))
@@ -315,7 +315,7 @@ class _PlacedSource(ASTSource):  # type: ignore[misc]  # triton has no types
     """A source with a place of its own in Triton's cache for each file name."""
 
     def hash(self) -> str:
-        """The key, with the file's name."""
+        """Return the key, with the file's name."""
         text = f"{super().hash()}-{Path(self.fn.fn.__code__.co_filename).name}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -345,7 +345,7 @@ def uses_tensor_cores(ptx: str) -> bool:
 
 
 def describe_launch(kernel: Specialisation, grid: tuple[int, int, int]) -> Launch:
-    """A launch of a kernel."""
+    """Return a launch of a kernel."""
     names = list(kernel.signature)
     constants = {names[path[0]]: value for path, value in kernel.constexprs.items()}
     return Launch(
@@ -367,7 +367,7 @@ def _plain(value: Any) -> Value:
 
 
 def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, float]:
-    """The kernel, and its compile time in seconds; 0 from Triton's cache."""
+    """Return the kernel, and its compile time in seconds; 0 from Triton's cache."""
     hits: list[bool] = []
     knobs.compilation.listener = lambda **event: hits.append(event["cache_hit"])
     start = time.perf_counter()
@@ -379,7 +379,7 @@ def _timed(compile_it: Callable[[], CompiledKernel]) -> tuple[CompiledKernel, fl
 
 
 def resource_usage(binary: CompiledKernel) -> cubin.Function:
-    """The kernel's figures from its cubin.
+    """Return the kernel's figures from its cubin.
 
     Raises:
         CubinError: the cubin's form is unknown.
@@ -408,12 +408,12 @@ _SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 
 
 def _refused(error: Exception, kernel: Specialisation, console: str) -> Compiled:
-    """The result of a compilation that failed."""
+    """Return the result of a compilation that failed."""
     return Compiled(_explain(error, kernel, console), isinstance(error, _SKIPPED))
 
 
 def _explain(error: Exception, kernel: Specialisation, console: str) -> str:
-    """The first lines that a user would see, with file and line if known."""
+    """Return the first lines that a user would see, with file and line if known."""
     if isinstance(error, PTXASError):
         lines = str(error).splitlines()
         errors = [line for line in lines if re.match(r"ptxas.*(error|fatal)", line)] or lines

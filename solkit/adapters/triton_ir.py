@@ -78,7 +78,7 @@ class Layout:
     parent: Layout | None = None
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """A list of integers by name; raises KeyError."""
+        """Return a list of integers by name; raises KeyError."""
         return dict(self.numbers)[name]
 
 
@@ -176,12 +176,12 @@ class Operation:
         return Loop(variable, (low, high, step), tuple(names), tuple(starts))
 
     def attribute(self, name: str) -> int | None:
-        """An integer attribute."""
+        """Return an integer attribute."""
         match = re.search(rf"\b{name} = (-?\d+)", self.text)
         return int(match.group(1)) if match else None
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """An attribute that is an array of integers; empty if missing."""
+        """Return an attribute that is an array of integers; empty if missing."""
         match = re.search(rf"\b{name} = array<i\d+: ([^>]*)>", self.text)
         return tuple(int(part) for part in match.group(1).split(",")) if match else ()
 
@@ -291,7 +291,7 @@ class _Reader:
         return Function(name.group(1), tuple(arguments), blocks, *sizes, frozenset(divisible))
 
     def _region(self, lines: Iterator[str]) -> tuple[list[Block], str]:
-        """The blocks up to the region's closing brace, and the line with that brace."""
+        """Return the blocks up to the region's closing brace, and the line with that brace."""
         blocks = [Block()]
         for raw in lines:
             line = raw.strip()
@@ -366,7 +366,7 @@ class _Reader:
             yield from (f"{own}#{i}" for i in range(int(count))) if count else (own,)
 
     def _named(self, text: str) -> str:
-        """The text with unique names of values."""
+        """Return the text with unique names of values."""
         self._bound(_CARRIED.findall(text))
         return _BARE_NAME.sub(lambda match: self.names.get(match[0], match[0]), text)
 
@@ -399,7 +399,7 @@ def _split_types(rest: str) -> tuple[str, str]:
 
 
 def _outside_brackets(text: str) -> Iterator[int]:
-    """The places outside brackets; the ``>`` of an arrow closes none."""
+    """Yield the places outside brackets; the ``>`` of an arrow closes none."""
     depth = 0
     for i, letter in enumerate(text):
         if letter in "([{<":
@@ -414,7 +414,7 @@ def _outside_brackets(text: str) -> Iterator[int]:
 
 
 def _after_arrow(operation: Operation) -> TensorType:
-    """The first type after the arrow of ``(types) -> type`` or ``(types) -> (types)``."""
+    """Return the first type after the arrow of ``(types) -> type`` or ``(types) -> (types)``."""
     for i in _outside_brackets(operation.types):
         if operation.types.startswith("->", i):
             return operation.types_in(operation.types[i + 2 :])[0]
@@ -466,7 +466,7 @@ _layouts: dict[str, Layout] = {}
 
 
 def _layout(text: str, aliases: Mapping[str, str]) -> Layout:
-    """The layout at the start of an attribute's text."""
+    """Return the layout at the start of an attribute's text."""
     name = re.match(r"#\w+(?![\w.])", text)
     if name and name.group(0) in aliases:
         text = aliases[name.group(0)]
@@ -509,7 +509,7 @@ def _locations(text: str) -> dict[str, str]:
 
 
 def _resolve(text: str, locations: Mapping[str, str]) -> tuple[Location, ...]:
-    """The innermost place, then its callers."""
+    """Return the innermost place, then its callers."""
     text = text.strip()
     if text.startswith("#"):
         return _resolve(locations[text], locations) if text in locations else ()

@@ -54,7 +54,7 @@ class _Reader:
         self.depth = depth
 
     def written(self, tree: ast.AST) -> frozenset[str] | None:
-        """The parameters that it may write to; ``None`` if it is not understood."""
+        """Return the parameters that it may write to; ``None`` if it is not understood."""
         before = -1
         while before != (now := sum(map(len, self.roots.values()))):
             before = now
@@ -80,7 +80,7 @@ class _Reader:
             self.roots.setdefault(name.id, set()).update(roots)
 
     def _of(self, node: ast.AST) -> set[str]:
-        """The parameters that a value may be a pointer to; what is loaded is none."""
+        """Return the parameters that a value may be a pointer to; what is loaded is none."""
         if isinstance(node, ast.Name):
             return self.roots.get(node.id, set())
         if isinstance(node, ast.Call) and _name(node).startswith(_LOADS):
@@ -88,7 +88,7 @@ class _Reader:
         return {root for child in ast.iter_child_nodes(node) for root in self._of(child)}
 
     def _targets(self, call: ast.Call) -> list[ast.AST] | None:
-        """The arguments through which a call may write."""
+        """Return the arguments through which a call may write."""
         name = _name(call)
         if _OPAQUE in name:
             return None
@@ -105,7 +105,7 @@ class _Reader:
         return [*call.args, *(keyword.value for keyword in call.keywords)]
 
     def _passed(self, call: ast.Call, callee: JITFunction[Any]) -> list[ast.AST] | None:
-        """The arguments of a call of a kernel's own function that this may write to."""
+        """Return the arguments of a call of a kernel's own function that this may write to."""
         inner = _written(callee, self.depth + 1) if self.depth < _DEEPEST else None
         if inner is None or any(isinstance(arg, ast.Starred) for arg in call.args):
             return [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -114,7 +114,7 @@ class _Reader:
         return [place for name, place in arguments.items() if name in inner]
 
     def _resolved(self, node: ast.AST) -> Any:
-        """A name of the module, or an attribute of one; ``None`` if it is neither."""
+        """Return a name of the module, or an attribute of one; ``None`` if it is neither."""
         if isinstance(node, ast.Name):
             return self.scope.get(node.id, getattr(builtins, node.id, None))
         if isinstance(node, ast.Attribute):

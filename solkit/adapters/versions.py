@@ -36,6 +36,6 @@ def warn_if_untested(library: str, version: str) -> None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version; none of one such as ``"main"``."""
+    """Return the leading numbers of a version; none of one such as ``"main"``."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()

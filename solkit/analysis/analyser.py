@@ -190,7 +190,7 @@ class Analyser:
     # ------------------------------------------------------------------------------- files
 
     def describe(self, path: str, reference: str | None = None) -> Future[KernelFile]:
-        """A kernel file's problem and candidate.
+        """Return a kernel file's problem and candidate.
 
         Args:
             path: the file with the candidate, or only a reference; or a problem folder.
@@ -210,7 +210,7 @@ class Analyser:
         params: Mapping[str, Value] | None = None,
         groups: str | None = None,
     ) -> Future[Case]:
-        """The problem's side of one shape: work, tolerance and outputs, without an analysis.
+        """Return the problem's side of one shape: work, tolerance and outputs, without an analysis.
 
         Args:
             path: as for `describe`.
@@ -252,7 +252,7 @@ class Analyser:
         args: tuple[Any, ...],
         convert: Callable[[Answer | SolkitError], T],
     ) -> Future[T]:
-        """The answer to a request, from disk or a worker, as `convert` converts it."""
+        """Return the answer to a request, from disk or a worker, as `convert` converts it."""
         future: PendingAnswer[T] = PendingAnswer()
         compiles = method in ("lower", "analyse")
         how = _TOGETHER.get(method, 1), compiles, self.run_limit_s

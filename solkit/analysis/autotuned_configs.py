@@ -36,7 +36,7 @@ def find_launched_space(loaded: LoadedKernel) -> None:
 
 
 def left_by_pruning(loaded: LoadedKernel, shape: Mapping[str, Value], space: Space) -> Space:
-    """The points that ``prune_configs_by`` of the launched autotuners leaves at a shape.
+    """Return the points that ``prune_configs_by`` of the launched autotuners leaves at a shape.
 
     Triton never runs the others: some are wrong there, not only slow.
     """
@@ -63,7 +63,7 @@ def _is_among(kept: Sequence[Mapping[str, Value]], point: Mapping[str, Value]) -
 
 
 def _launched(loaded: LoadedKernel, shape: Mapping[str, Value]) -> Recording | None:
-    """A record of a run on fake tensors; ``None`` if something stops it."""
+    """Return a record of a run on fake tensors; ``None`` if something stops it."""
     with (
         fake_cuda.fake_tensors(),
         fake_cuda.watching_guesses(),

@@ -262,7 +262,7 @@ def captured_only(
 def _attempted(
     attempt: _Attempt, device: Device, limit_s: float | None
 ) -> _Run | Analysis | SolkitError:
-    """A run, or the result without one."""
+    """Return a run, or the result without one."""
     try:
         # what a constructor launches, to warm up, is no part of a run
         with cuda.recording(), seeing_graphs(attempt.params, attempt.skipped):
@@ -330,7 +330,7 @@ def _analysis(
 
 
 def _nothing(run: _Run) -> Analysis:
-    """The analysis of a run without a visible launch."""
+    """Return the analysis of a run without a visible launch."""
     captured, extensions = run.captured, run.extensions
     seen = run.whole and captured.is_whole and not extensions.unseen
     remarks = (*captured.notes, *extensions.remarks)

@@ -48,7 +48,7 @@ kernel that imports a package may read thousands, and each answer depends on all
 
 
 def stamp(path: str) -> Stamp:
-    """A file's stamp."""
+    """Return a file's stamp."""
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of times a second
     except OSError:
@@ -83,7 +83,7 @@ _SEEN: Lately[tuple[Stamp]] = Lately()
 
 
 def recent(path: str) -> Stamp:
-    """A file's stamp; that of an installed one as it was up to a second ago."""
+    """Return a file's stamp; that of an installed one as it was up to a second ago."""
     if not is_installed(path):
         return stamp(path)
     return (_SEEN.get(path) or _SEEN.add(path, (stamp(path),)))[0]
@@ -102,7 +102,7 @@ class Stamps(Mapping[str, Stamp]):
 
     @staticmethod
     def of(stamps: Mapping[str, Stamp]) -> Stamps:
-        """The same stamps."""
+        """Return the same stamps."""
         if isinstance(stamps, Stamps):
             return stamps
         own = {file: then for file, then in stamps.items() if not is_installed(file)}
@@ -158,7 +158,7 @@ class Files:
         return self.read(path)[1]
 
     def read(self, path: str) -> tuple[Stamp, str, bool]:
-        """A file's stamp, the digest that goes with it, and whether it is self-contained.
+        """Return a file's stamp, the digest that goes with it, and whether it is self-contained.
 
         Python code that reads environment variables is not.
         """

@@ -53,7 +53,7 @@ def launch_facts(
     device: Device,
     depth: Depth = Depth.COMPILED,
 ) -> list[tuple[Facts, float]]:
-    """The facts of Triton launches, each with the seconds that compiling took.
+    """Return the facts of Triton launches, each with the seconds that compiling took.
 
     Args:
         launches: as captured; those that share a specialisation share a compile.
@@ -70,7 +70,7 @@ def launch_facts(
 def facts_of(
     captured: CapturedLaunch, compiled: Compiled, device: Device, depth: Depth = Depth.COMPILED
 ) -> Facts:
-    """The facts of one Triton launch as compiled or lowered.
+    """Return the facts of one Triton launch as compiled or lowered.
 
     Raises:
         TimeoutError: a limit that the caller set passed meanwhile.
@@ -92,7 +92,7 @@ def facts_of(
 
 
 def portable(facts: Facts) -> Facts:
-    """The same facts on every machine.
+    """Return the same facts on every machine.
 
     The last bits of sums vary with numpy's version, and lines of torch's helpers with torch's.
     """
@@ -120,7 +120,7 @@ def _unnumbered(line: str) -> str:
 def extension_facts(
     launches: Sequence[cuda.CudaLaunch], device: Device
 ) -> tuple[list[tuple[Facts, float]], tuple[str, ...], Sequence[Compiled]]:
-    """The facts of launches of CUDA C++, with seconds as above.
+    """Return the facts of launches of CUDA C++, with seconds as above.
 
     Returns:
         The facts, only captured ones without NVRTC; why others are unknown, each a sentence; and

@@ -37,7 +37,7 @@ def outputs_written(
 
 
 def _stored(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:
-    """The most bytes that a launch, and those equal to it, store into a storage."""
+    """Return the most bytes that a launch, and those equal to it, store into a storage."""
     if facts.requests is None or not facts.requests.is_complete:
         return None
     total = 0

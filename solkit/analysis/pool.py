@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -64,7 +64,7 @@ class Source:
 
     @classmethod
     def here(cls, path: str, reference: str | None) -> Source:
-        """A file in the present surroundings."""
+        """Return a file in the present surroundings."""
         environment = frozenset(os.environ.items())
         return cls(path, reference, (_here(), tuple(sys.path), hash(environment)))
 
@@ -287,7 +287,7 @@ class Pool:
         return tasks
 
     def _choice(self, latest: Source | None) -> Source | None:
-        """The file whose tasks are next; ``None`` if none needs this thread."""
+        """Return the file whose tasks are next; ``None`` if none needs this thread."""
         held = {worker.source for worker in self._kept} & self._waiting.keys()
         if latest in held:
             return latest
@@ -332,7 +332,7 @@ class Pool:
     def _asked(
         self, tasks: Sequence[_Task], worker: _Worker | None, *, isolated: bool
     ) -> tuple[_Worker | None, Sequence[Answer] | SolkitError]:
-        """The worker, if still usable; and the answers, or why there are none."""
+        """Return the worker, if still usable; and the answers, or why there are none."""
         options = {"jobs": self._spare(tasks[0].source), "isolated": isolated}
         failure: SolkitError
         try:
@@ -413,7 +413,7 @@ class Pool:
             self._end(ended)
 
     def _unkept(self, source: Source) -> _Worker | None:
-        """A kept worker of a file, which is the caller's then; ``None`` if there is none."""
+        """Return a kept worker of a file, which is the caller's then; ``None`` if there is none."""
         with self._changed:
             kept_worker = next((worker for worker in self._kept if worker.source == source), None)
             if kept_worker is not None:

@@ -70,7 +70,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
 
 
 def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[Workload, Drawn]:
-    """A workload without the candidate, whose code must not change its problem's bound.
+    """Return a workload without the candidate, whose code must not change its problem's bound.
 
     Parameters are still checked. A file without a reference needs its candidate.
     """
@@ -97,7 +97,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
 def _work(
     workload: Workload, loaded: LoadedKernel, arguments: Drawn
 ) -> tuple[Program | None, Work, list[torch.Tensor]]:
-    """The program, if the problem has a reference; what it costs; and its outputs."""
+    """Return the program, if the problem has a reference; what it costs; and its outputs."""
     outputs: list[torch.Tensor] = []
     problem = loaded.description.problem
     if workload.reference is None:
@@ -165,5 +165,5 @@ def _without_hard_part(work: Work, guesses: tuple[str, ...]) -> Work:
 
 
 def _tightest(outputs: list[torch.Tensor]) -> Tolerance:
-    """The tightest default among the dtypes of the outputs."""
+    """Return the tightest default among the dtypes of the outputs."""
     return min((default_tolerance(t.dtype) for t in outputs), key=lambda t: t.rtol)

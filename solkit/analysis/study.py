@@ -106,7 +106,7 @@ _Asked = tuple[Future[Case], Future[Analysed] | None]
 
 
 def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
-    """The future, among those begun until it is done."""
+    """Return the future, among those begun until it is done."""
     begun.add(future)
     future.add_done_callback(begun.discard)
     return future
@@ -115,7 +115,7 @@ def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
 def _ask(
     analyser: Analyser, plan: StudyPlan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
 ) -> _Asked:
-    """The problem's side of a shape, and the candidate's if wanted."""
+    """Return the problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
     path, reference = _problem_of(plan, kernel)
@@ -128,7 +128,7 @@ def _ask(
 
 
 def _problem_of(plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
-    """The files to trace: not the candidate's where the problem's can stand alone.
+    """Return the files to trace: not the candidate's where the problem's can stand alone.
 
     So nothing that the candidate does when it is imported changes its problem's bound.
     """

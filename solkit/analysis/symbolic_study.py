@@ -35,7 +35,7 @@ Shape = Mapping[str, Value]
 def symbolic_work(
     path: str, reference: str | None, device: Device, shape: Shape | None, names: tuple[str, ...]
 ) -> SymbolicWork:
-    """The work of a problem as formulas of the sizes `names`.
+    """Return the work of a problem as formulas of the sizes `names`.
 
     Args:
         path: the kernel file.
@@ -77,7 +77,7 @@ def symbolic_work(
 def _traced_formulas(
     loaded: LoadedKernel, mode: FakeTensorMode, shape: Shape, sizes: Mapping[str, int]
 ) -> tuple[dict[str, Any], tuple[str, ...], str]:
-    """The formulas of a run on symbolic shapes, its conditions, and why there are none."""
+    """Return the formulas of a run on symbolic shapes, its conditions, and why there are none."""
     with symbolic_sizes.symbolic_sizes(mode, sizes) as symbols:
         arguments: dict[str, Any] = {**shape, **symbols.sizes}
         try:

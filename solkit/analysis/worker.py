@@ -114,7 +114,7 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
 
 
 def _answered(ask: Callable[[], list[Any]], count: int) -> list[Any]:
-    """The answers, or the same error for each."""
+    """Return the answers, or the same error for each."""
     try:
         return ask()
     except SolkitError as error:
@@ -152,7 +152,7 @@ class _File:
         return [self._loaded.description for _ in requests]
 
     def problem(self, requests: Sequence[tuple[Shape, Shape, str | None]]) -> list[Case]:
-        """The problem's side: see `problem_case`."""
+        """Return the problem's side: see `problem_case`."""
         return [problem_case(self._loaded, *request) for request in requests]
 
     def points(self, requests: Sequence[tuple[Shape, int, int]]) -> list[list[Shape]]:

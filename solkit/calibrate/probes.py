@@ -66,7 +66,7 @@ class MemoryProbe:
         return Probe(kind, "dram", "B/s", moved, launch, detail, moved)
 
     def l2(self, kind: str, size_bytes: int) -> Probe:
-        """The same bytes repeatedly, bypassing L1, within one launch.
+        """Return the same bytes repeatedly, bypassing L1, within one launch.
 
         It tests the ceiling if no two programs access the same bytes at once: such requests are
         merged.
@@ -91,7 +91,7 @@ class MemoryProbe:
 
 
 def alu(name: str) -> Probe:
-    """A probe of one of `PIPES`, about 1 ms a launch on an H100."""
+    """Return a probe of one of `PIPES`, about 1 ms a launch on an H100."""
     pipe = PIPES[name]
     programs = _BLOCKS * torch.cuda.get_device_properties().multi_processor_count
     loops = _LOOPS[pipe.ceiling]
@@ -105,7 +105,7 @@ def alu(name: str) -> Probe:
 
 
 def _alu_arguments(pipe: Pipe) -> Sequence[object]:
-    """The arguments of `alu_kernel` from `constant` on."""
+    """Return the arguments of `alu_kernel` from `constant` on."""
     return (
         pipe.constant,
         pipe.first.ptx,
@@ -155,7 +155,7 @@ class _Product:
 
 
 def tensor_names() -> tuple[str, ...]:
-    """The tensor pipes that torch can use: keys of `solkit.core.Device.ceilings`."""
+    """Return the tensor pipes that torch can use: keys of `solkit.core.Device.ceilings`."""
     return tuple(_PRODUCTS)
 
 

@@ -114,7 +114,7 @@ class _Session:
         return self._stopwatch.fastest([memory.probe(kind, size, way) for way in (False, True)])
 
     def _tensor(self, name: str) -> Iterator[Reading]:
-        """The fastest burst of any size, and the fastest size sustained."""
+        """Yield the fastest burst of any size, and the fastest size sustained."""
         sizes = list(probes.tensor(name))
         bursts = [self._stopwatch.burst(probe, self._effort.bursts) for probe in sizes]
         yield max(bursts, key=lambda reading: reading.value)
@@ -217,7 +217,7 @@ def _calibrate(gpu: Gpu, quick: bool, start_s: float) -> Calibration:
 
 
 def _require(gpu: Gpu) -> str:
-    """The GPU's UUID, after checking that torch sees it and no other."""
+    """Return the GPU's UUID, after checking that torch sees it and no other."""
     if not torch.cuda.is_available():
         built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "CPU only"
         raise UnsupportedError(f"torch {torch.__version__} ({built}) sees no CUDA device")

@@ -61,7 +61,7 @@ class Probe:
         sm_clock_mhz: float | None = None,
         conditions: Conditions | None = None,
     ) -> Reading:
-        """The record of samples of the rate."""
+        """Return the record of samples of the rate."""
         return reading(
             rates,
             name=self.name,
@@ -77,7 +77,7 @@ class Probe:
 
 
 def reading(samples: Sequence[float], **fields: Any) -> Reading:
-    """The record of samples, with their median and its interval."""
+    """Return the record of samples, with their median and its interval."""
     interval = median_interval(samples)
     spread: dict[str, Any] = {"value": interval.median, "low": interval.low, "high": interval.high}
     return Reading(samples=len(samples), **spread, **fields)
@@ -140,7 +140,7 @@ class Stopwatch:
         return probe.reading(Regime.SUSTAINED, rates, "events", seen.sm_clock_mhz, seen)
 
     def fastest(self, probes: Sequence[Probe]) -> Probe:
-        """The probe with the highest rate, by three short trains each."""
+        """Return the probe with the highest rate, by three short trains each."""
 
         def rate(probe: Probe) -> float:
             count = max(1, round(_BURST_S / self.launch_s(probe)))
@@ -151,7 +151,7 @@ class Stopwatch:
     def one_by_one(
         self, singles: Sequence[Single], rounds: int, order: random.Random
     ) -> list[Reading]:
-        """The median rate of launches timed alone, in random order, by CUPTI."""
+        """Return the median rate of launches timed alone, in random order, by CUPTI."""
         queue = [single for _ in range(rounds) for single in order.sample(singles, len(singles))]
         times: dict[Single, list[float]] = {single: [] for single in singles}
         for start in range(0, len(queue), _SESSION):
@@ -193,7 +193,7 @@ class Stopwatch:
         return float(start.elapsed_time(end)) / 1e3
 
     def _clock_mhz(self, probe: Probe, count: int, seconds: float) -> float:
-        """The SM clock during a train after a rest, counted by one parallel warp.
+        """Return the SM clock during a train after a rest, counted by one parallel warp.
 
         The warp starts before the train, which might leave it no room.
         """

@@ -123,7 +123,7 @@ class _Tried:
         self.problem.note(outcome)
 
     def next(self, most: int) -> list[Configuration]:
-        """The next handful."""
+        """Return the next handful."""
         chosen = self._chosen(most)
         self.awaited = len(chosen)
         return [replace(self.cell.default, params=p, chosen_by=how) for p, how in chosen]
@@ -142,7 +142,7 @@ class _Tried:
         return chosen
 
     def _near_share(self) -> float:
-        """The share of the next handful that is near the best so far."""
+        """Return the share of the next handful that is near the best so far."""
         standing = self.problem.standing
         if not self.count:
             return 0.0
@@ -197,7 +197,7 @@ class _Known:
         self._run_id, self._share = run_id, share
 
     def tried(self, cell: Workload) -> _Tried:
-        """A cell and what was tried of it."""
+        """Return a cell and what was tried of it."""
         rows = self._rows[cell.kernel_id, cell.problem_id]
         chooser = ConfigSampler(cell.space, cell.default.params, f"{cell.name} {cell.problem_id}")
         count = len({canonical(row.params) for row in rows})
@@ -223,12 +223,12 @@ class _Known:
 
 
 def _good(outcome: Outcome) -> float | None:
-    """The time of a configuration worth following up; ``None`` if it was not correct."""
+    """Return the time of a configuration worth following up; ``None`` if it was not correct."""
     return outcome.time_ms if outcome.verdict.is_right else None
 
 
 def _place(configuration: Configuration) -> tuple[str, str]:
-    """The key of a configuration's cell."""
+    """Return the key of a configuration's cell."""
     return configuration.path, canonical(configuration.shape)
 
 
@@ -294,7 +294,7 @@ class _Collector:
         self._show(self._progress)
 
     def _chosen(self) -> Iterator[Sequence[Configuration] | None]:
-        """A handful of each cell, then more where it matters most; see this module.
+        """Yield a handful of each cell, then more where it matters most; see this module.
 
         A cell's next handful is chosen when the times of the last one are known; ``None`` means to
         wait for such times or for kernels that are being surveyed.
@@ -320,7 +320,7 @@ class _Collector:
     def _rounds(
         self, cells: Sequence[_Tried], is_wanted: Callable[[_Tried], bool]
     ) -> Iterator[Sequence[Configuration] | None]:
-        """A handful of each wanted cell, then another; late cells catch up first."""
+        """Yield a handful of each wanted cell, then another; late cells catch up first."""
         most, per_cell = HANDFUL, self._limits.per_cell
         while due := [cell for cell in cells if cell.is_due(per_cell) and is_wanted(cell)]:
             served = False
@@ -352,7 +352,7 @@ class _Collector:
         return own_ms <= factor * best_ms
 
     def _served(self, cell: _Tried, most: int) -> Iterator[Sequence[Configuration]]:
-        """The next handful of a cell, if one is due."""
+        """Yield the next handful of a cell, if one is due."""
         most = min(most, self._limits.per_cell)
         if not cell.awaited and cell.is_due(most) and (chosen := cell.next(most)):
             yield chosen

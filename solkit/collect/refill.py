@@ -263,7 +263,7 @@ class _Files:
         self._folder = folder
 
     def of(self, row: Outcome) -> _File | None:
-        """A row's kernel file; ``None`` if it is unknown."""
+        """Return a row's kernel file; ``None`` if it is unknown."""
         if row.kernel_id not in self._known:
             self._known[row.kernel_id] = self._written(row)
         return self._known[row.kernel_id]

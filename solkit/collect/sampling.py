@@ -104,7 +104,7 @@ class ConfigSampler:
         return [self._take(names[untried[place]], NEAR_BEST) for place in order[:count]]
 
     def _far(self, some: Sequence[int], others: Sequence[int]) -> np.ndarray[Any, Any]:
-        """The distance of each of `some` from each of `others`."""
+        """Return the distance of each of `some` from each of `others`."""
         far = np.zeros((len(some), len(others)))
         for column in self._spots.T:
             far += abs(column[some][:, None] - column[others])

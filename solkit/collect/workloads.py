@@ -67,7 +67,7 @@ def surveyed(
 def _buildable(
     kernels: Sequence[Kernel], missing: str, tell: Callable[[str], None]
 ) -> list[Kernel]:
-    """The kernels whose extensions, if any, can be built here."""
+    """Return the kernels whose extensions, if any, can be built here."""
     left_out = [kernel for kernel in kernels if missing and kernel.builds_extension]
     if left_out:
         tell(f"{len(left_out)} kernels in CUDA C++ are left out, as there is no {missing}")

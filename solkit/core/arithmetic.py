@@ -38,7 +38,7 @@ def _plus(left: Any, right: Any) -> Any:
 
 
 def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The same for numbers only: strings and lists would be repeated or formatted."""
+    """Return the same for numbers only: strings and lists would be repeated or formatted."""
 
     def checked(left: Any, right: Any) -> Any:
         if isinstance(left, (int, float)) and isinstance(right, (int, float)):
@@ -140,7 +140,7 @@ class Expression:
 
 
 def _compiled(node: ast.expr) -> _Function:
-    """The function of a node's value.
+    """Return the function of a node's value.
 
     Raises:
         SyntaxError: an expression may not hold this node.
@@ -252,7 +252,7 @@ _NODES: dict[type[ast.expr], Callable[[Any], _Function]] = {
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an `Expression` for values by name.
+    """Return the value of an `Expression` for values by name.
 
     Raises:
         ValueError: it is not such an expression or cannot be computed; the message says why.
@@ -266,7 +266,7 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """The names in an expression; none if the text is not one."""
+    """Return the names in an expression; none if the text is not one."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):

@@ -104,7 +104,7 @@ class EvolveSettings:
 
 
 def variant_id(source: str) -> str:
-    """The first 12 hexadecimal digits of the SHA-256 of a file's text."""
+    """Return the first 12 hexadecimal digits of the SHA-256 of a file's text."""
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
@@ -304,7 +304,7 @@ class Evolved:
     finalists: tuple[Finalist, ...] = ()
 
     def variant(self, name: str) -> Bred:
-        """The variant with an id.
+        """Return the variant with an id.
 
         Raises:
             KeyError: there is none.

@@ -338,7 +338,7 @@ class Outcome:
 
 
 def canonical(values: Any) -> str:
-    """A mapping or list as canonical JSON text; infinity as ``"Infinity"`` etc."""
+    """Return a mapping or list as canonical JSON text; infinity as ``"Infinity"`` etc."""
     try:
         return _ENCODER.encode(dict(values) if isinstance(values, Mapping) else values)
     except ValueError:  # rarely: a number that is not finite

@@ -113,7 +113,7 @@ _DEFAULTS = {
 
 
 def default_tolerance(dtype: object) -> Tolerance:
-    """The tolerance for outputs of a dtype; exact for integers and bools.
+    """Return the tolerance for outputs of a dtype; exact for integers and bools.
 
     Args:
         dtype: a `torch.dtype`, or its name: ``"bfloat16"``.

@@ -13,7 +13,7 @@ _FULL = 1000
 
 
 def duration(time_ms: float | None, digits: int = 3) -> str:
-    """A time in ms as s, ms, µs or ns, e.g. ``"128 µs"``; ``"-"`` for ``None``."""
+    """Return a time in ms as s, ms, µs or ns, e.g. ``"128 µs"``; ``"-"`` for ``None``."""
     if time_ms is None:
         return "-"
     size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
@@ -29,13 +29,13 @@ def interval(low_ms: float | None, high_ms: float | None) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """An amount with a decimal prefix, e.g. ``"137 GFLOP"``."""
+    """Return an amount with a decimal prefix, e.g. ``"137 GFLOP"``."""
     size, prefix = next((s, p) for s, p in PREFIXES if value >= s or not p)
     return f"{significant(value / size)} {prefix}{unit}"
 
 
 def count(number: float, noun: str = "") -> str:
-    """A number of things, e.g. ``"20.0 k wavefronts"``; small whole numbers in full."""
+    """Return a number of things, e.g. ``"20.0 k wavefronts"``; small whole numbers in full."""
     if number == int(number) and number < _FULL:
         return f"{int(number)} {noun}".rstrip()
     size, prefix = next((s, p) for s, p in PREFIXES if number >= s or not p)
@@ -49,7 +49,7 @@ def binary_bytes(value: int) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A number with this many significant digits, and all digits before the point."""
+    """Return a number with this many significant digits, and all digits before the point."""
     if not math.isfinite(value):
         return str(value)
     before = len(str(int(abs(value)))) if abs(value) >= 1 else 1

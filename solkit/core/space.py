@@ -105,7 +105,7 @@ class Space:
 
     @classmethod
     def of_points(cls, points: Iterable[Params]) -> Space:
-        """The space of exactly these points, such as recorded ones.
+        """Return the space of exactly these points, such as recorded ones.
 
         Each parameter's values are sorted: numbers by size, then strings by spelling.
 
@@ -129,12 +129,12 @@ class Space:
     def where(
         self, text: str, holds: Callable[[Params], Any], names: Sequence[str] | None = None
     ) -> Space:
-        """The legal points that also meet a condition; see `Constraint`."""
+        """Return the legal points that also meet a condition; see `Constraint`."""
         added = Constraint(text, holds, None if names is None else tuple(names))
         return replace(self, constraints=(*self.constraints, added))
 
     def restricted(self, values: Mapping[str, Sequence[Value]]) -> Space:
-        """The points that have one of the given values in each named parameter.
+        """Return the points that have one of the given values in each named parameter.
 
         Raises:
             ParamsError: the space has no such parameter or value.
@@ -155,7 +155,7 @@ class Space:
         device: Device,
         threads: Sequence[str] = ("block_size_x", "block_size_y", "block_size_z"),
     ) -> Space:
-        """The points that a device can launch, judged by the usual parameter names.
+        """Return the points that a device can launch, judged by the usual parameter names.
 
         Triton's ``num_warps`` and ``num_ctas`` must be powers of two; a block has at most 1024
         threads, a cluster 16 blocks, and GPUs before compute capability 9.0 have no clusters.
@@ -185,7 +185,7 @@ class Space:
         return math.prod(len(listed) for listed in self.values.values())
 
     def point(self, index: int) -> Params:
-        """The point at an index from 0 to `size` - 1; the last parameter changes fastest.
+        """Return the point at an index from 0 to `size` - 1; the last parameter changes fastest.
 
         Raises:
             ParamsError: the index is out of range.
@@ -197,7 +197,7 @@ class Space:
         return {name: v[index // weight % len(v)] for name, v, weight in self._digits}
 
     def index(self, params: Params) -> int:
-        """The index of a point, legal or not.
+        """Return the index of a point, legal or not.
 
         Raises:
             ParamsError: it is not a point of the space.
@@ -214,7 +214,7 @@ class Space:
         return place
 
     def places(self, params: Params) -> tuple[int, ...]:
-        """The index of each parameter's value among its values.
+        """Return the index of each parameter's value among its values.
 
         Raises:
             ParamsError: a value is not one of them.
@@ -256,7 +256,7 @@ class Space:
         return self._extended({}, 0)
 
     def _extended(self, chosen: Params, depth: int) -> Iterator[Params]:
-        """The legal points that begin with the chosen values."""
+        """Yield the legal points that begin with the chosen values."""
         if depth == len(self._digits):
             yield chosen
             return
@@ -458,7 +458,7 @@ def _interval(hits: int, draws: int) -> tuple[float, float]:
 
 
 def _key(params: Params) -> frozenset[tuple[str, type, Value]]:
-    """A point's identity: 1, 1.0 and True are three values."""
+    """Return a point's identity: 1, 1.0 and True are three values."""
     return frozenset((name, type(value), value) for name, value in params.items())
 
 

@@ -59,7 +59,7 @@ def root(node: ast.AST) -> str:
 
 
 def bound_by(statement: ast.stmt) -> dict[str, str]:
-    """The names that a top-level statement binds, each with a text that says to what.
+    """Return the names that a top-level statement binds, each with a text that says to what.
 
     Two statements that bind a name to the same have the same text, whatever their layout.
     """
@@ -87,7 +87,7 @@ def _names_bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def used_by(node: ast.AST) -> set[str]:
-    """The names that occur in a piece of code."""
+    """Return the names that occur in a piece of code."""
     return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
@@ -107,7 +107,7 @@ def is_main_guard(statement: ast.stmt) -> bool:
 
 
 def jitted(tree: ast.Module) -> set[str]:
-    """The names of the functions that Triton compiles."""
+    """Return the names of the functions that Triton compiles."""
     imported = imports(ast.walk(tree))
     names = set()
     for node in ast.walk(tree):

@@ -78,7 +78,7 @@ def kernel({parameters}, *, {defaults}):
 
 
 def text_of(launch: RequestedLaunch, space: Mapping[str, Sequence[int]], grids: Grids) -> str:
-    """The kernel file of a launch.
+    """Return the kernel file of a launch.
 
     Args:
         launch: the launch.
@@ -235,7 +235,7 @@ def _copied(launch: RequestedLaunch) -> str:
 
 
 def _is_plain(statement: ast.stmt) -> bool:
-    """An import, a constant, or a ``@triton.jit`` function without autotuning."""
+    """Return an import, a constant, or a ``@triton.jit`` function without autotuning."""
     if isinstance(statement, ast.FunctionDef):
         jit = [d for d in statement.decorator_list if "jit" in ast.unparse(d)]
         statement.decorator_list = jit

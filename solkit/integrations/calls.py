@@ -129,7 +129,7 @@ def call_file(
 
 
 def _chosen(launches: Sequence[RequestedLaunch], kernel: str | None) -> RequestedLaunch:
-    """The last launch of the kernel that is meant: after any autotuning."""
+    """Return the last launch of the kernel that is meant: after any autotuning."""
     by_name = {launch.name: launch for launch in launches}
     if not by_name:
         raise InputError("the call launches no Triton kernel: expected kernel[grid], or a function")
@@ -215,7 +215,7 @@ def _grids(launch: RequestedLaunch, space: Mapping[str, Sequence[int]]) -> Grids
 def _answers(
     launch: RequestedLaunch, names: tuple[str, ...], space: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """A grid that raises leaves its choice out."""
+    """Yield a grid that raises leaves its choice out."""
     for chosen in itertools.product(*(space[name] for name in names)):
         meta = {**launch.values, **launch.options, **dict(zip(names, chosen, strict=True))}
         try:

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 def key_of(configuration: Configuration) -> Key:
-    """The key of a configuration."""
+    """Return the key of a configuration."""
     return configuration.path, canonical(configuration.params)
 
 
@@ -129,13 +129,13 @@ class Reader:
 
 
 def refused(verdict: Verdict | str, *reasons: str, params: Params | None = None) -> Graded:
-    """The grade of a candidate that is not measured."""
+    """Return the grade of a candidate that is not measured."""
     name = verdict.value if isinstance(verdict, Verdict) else verdict
     return Graded(name, Stage.REFUSED, 0.0, params or {}, reasons=reasons)
 
 
 def text_of(source: Text) -> str:
-    """The text of a source: it has more than one line, or it is a path.
+    """Return the text of a source: it has more than one line, or it is a path.
 
     Raises:
         InputError: the file cannot be read.
@@ -150,5 +150,5 @@ def text_of(source: Text) -> str:
 
 
 def named(what: SolkitError | str, path: str) -> str:
-    """A message, with ``candidate.py`` for the private path of a text."""
+    """Return a message, with ``candidate.py`` for the private path of a text."""
     return str(what).replace(path, "candidate.py")

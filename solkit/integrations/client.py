@@ -56,7 +56,7 @@ class Client:
         stage: str = "both",
         search: str = "",
     ) -> list[Graded]:
-        """The grades of candidates, in the order given.
+        """Return the grades of candidates, in the order given.
 
         Args:
             problem: the text of the file with the reference.
@@ -89,7 +89,7 @@ class Client:
         return (self.send or self._patiently)(method, path, body)
 
     def _finished(self, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The job, once it is over."""
+        """Return the job, once it is over."""
         ends_s = time.monotonic() + self.limit_s
         while job.get("status") in ("queued", "running"):
             if time.monotonic() > ends_s:
@@ -129,7 +129,7 @@ class Client:
 
 
 def graded_of(answer: Mapping[str, Any]) -> Graded:
-    """A grade from the service's JSON; fields of newer services are left out.
+    """Return a grade from the service's JSON; fields of newer services are left out.
 
     Raises:
         TypeError, ValueError: it is none.
@@ -143,7 +143,7 @@ def graded_of(answer: Mapping[str, Any]) -> Graded:
 
 
 def _mapping(answer: bytes) -> Mapping[str, Any]:
-    """An answer's JSON object; an empty one if it is none."""
+    """Return an answer's JSON object; an empty one if it is none."""
     try:
         decoded = json.loads(answer)
     except ValueError:
@@ -152,7 +152,7 @@ def _mapping(answer: bytes) -> Mapping[str, Any]:
 
 
 def _fault(answer: Mapping[str, Any], why: str, status: int = 500) -> InputError | WorkerError:
-    """The error that an answer tells of."""
+    """Return the error that an answer tells of."""
     fault = answer.get("error")
     if isinstance(fault, Mapping):
         why = f"{why}: {fault.get('message', '')}"

@@ -170,7 +170,7 @@ class Evaluator:
         budget_s: float | None = None,
         how: Grading | None = None,
     ) -> Evaluator:
-        """An evaluator without a GPU: it looks candidates up in a store.
+        """Return an evaluator without a GPU: it looks candidates up in a store.
 
         A candidate is a source of the store, maybe with other defaults of its kernel's parameters.
         Any other source is `not_recorded`.
@@ -218,7 +218,7 @@ class Evaluator:
         return self._spent_s
 
     def _recording(self) -> Recording | None:
-        """The recording that the Lab looks up; ``None`` if it measures, or cannot."""
+        """Return the recording that the Lab looks up; ``None`` if it measures, or cannot."""
         shared = self.lab._bench
         if shared is None or not isinstance(shared.bench, RecordedBench):
             return None
@@ -359,7 +359,7 @@ class Evaluator:
         ]
 
     def _graded(self, configuration: Configuration, ranked: Ranked | None) -> Graded:
-        """The grade that a forecast gives."""
+        """Return the grade that a forecast gives."""
         graded = Graded(
             Verdict.NOT_MEASURED.value, Stage.PASSED, PASSED_SCORE, configuration.params
         )
@@ -375,7 +375,7 @@ class Evaluator:
         return self._against_best(graded)
 
     def _against_best(self, graded: Graded) -> Graded:
-        """The grade, held against the best time."""
+        """Return the grade, held against the best time."""
         best_ms, low_ms = self._best_ms, graded.forecast_low_ms
         if graded.stage is not Stage.PASSED or best_ms is None or low_ms is None:
             return graded
@@ -393,7 +393,7 @@ class Evaluator:
         )
 
     def _with_analysis(self, configuration: Configuration, graded: Graded) -> Graded:
-        """The grade with what analysis says; refused if it cannot run."""
+        """Return the grade with what analysis says; refused if it cannot run."""
         try:
             _, prospect = self._prepared.analysed(configuration, None, None, None)
         except InputError as error:
@@ -467,7 +467,7 @@ class Evaluator:
             yield configuration
 
     def _judged(self, configuration: Configuration, evaluation: Evaluation) -> Graded:
-        """The grade of a candidate that was measured, or could not be."""
+        """Return the grade of a candidate that was measured, or could not be."""
         params, outcome = configuration.params, evaluation.outcome
         if evaluation.error is not None or outcome is None:
             return self._unmeasured(configuration, evaluation)
@@ -486,7 +486,7 @@ class Evaluator:
         return graded
 
     def _timed(self, graded: Graded, result: Result, time_ms: float) -> Graded:
-        """The grade of a correct candidate."""
+        """Return the grade of a correct candidate."""
         sol_ms = result.bound.time_ms
         score = None if result.score is None else result.score.sol_score
         if score is None:
@@ -528,7 +528,7 @@ class Evaluator:
 
 
 def _hope(graded: Graded) -> float:
-    """The lower, the sooner it is measured; what has no forecast comes last."""
+    """Return the lower, the sooner it is measured; what has no forecast comes last."""
     return float("inf") if graded.forecast_ms is None else graded.forecast_ms
 
 

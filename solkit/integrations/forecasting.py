@@ -94,13 +94,13 @@ class Forecaster:
 
 
 def optimistic(forecast: Forecast) -> float | None:
-    """The low end of a forecast; ``None`` if it says nothing."""
+    """Return the low end of a forecast; ``None`` if it says nothing."""
     if forecast.abstains or forecast.time_ms is None:
         return None
     return forecast.time_ms / _NO_INTERVAL if forecast.low_ms is None else forecast.low_ms
 
 
 def _time(ranked: Ranked | None) -> float:
-    """The forecast; what has none comes last."""
+    """Return the forecast; what has none comes last."""
     time_ms = None if ranked is None else ranked.forecast.time_ms
     return math.inf if time_ms is None else time_ms

@@ -137,7 +137,7 @@ class Reward:
 
     @staticmethod
     def of(graded: Graded) -> Reward:
-        """The reward for a grade."""
+        """Return the reward for a grade."""
         value = (graded.sol_score or 0.0) if graded.is_right else 0.0
         measures = graded.gap, graded.sol_score, graded.time_ms
         return Reward(value, graded.verdict, *measures, graded.reasons)
@@ -167,7 +167,7 @@ def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
 
 
 def longest(analysis: Analysis) -> KernelAnalysis:
-    """The launch with the longest modelled time."""
+    """Return the launch with the longest modelled time."""
     return max(analysis.kernels, key=lambda kernel: kernel.model.time_ms if kernel.model else 0.0)
 
 
@@ -193,7 +193,7 @@ def reasons_of(result: Result, device: Device, advise: Advise) -> tuple[str, ...
 
 
 def _factors(gap: Gap | None) -> list[str]:
-    """The largest factors of a gap, each with its evidence."""
+    """Return the largest factors of a gap, each with its evidence."""
     if gap is None:
         return []
     telling = [factor for factor in gap.factors if factor.factor >= _TELLING]

@@ -123,7 +123,7 @@ class GradingProcess:
         os.register_at_fork(after_in_child=self._forked)
 
     def grade(self, source: str, stage: str) -> Graded:
-        """The grade of a text, at a stage: ``"1"``, ``"2"`` or ``"both"``.
+        """Return the grade of a text, at a stage: ``"1"``, ``"2"`` or ``"both"``.
 
         Raises:
             WorkerError: the process failed, or did not answer in time.
@@ -245,7 +245,7 @@ class _Desk:
 
 
 def _opened(where: Where) -> Any:
-    """The evaluator."""
+    """Return the evaluator."""
     from solkit.datasets.store import shipped
     from solkit.integrations.evaluator import Evaluator
 
@@ -262,7 +262,7 @@ def _opened(where: Where) -> Any:
 
 
 def _json_of(graded: Graded) -> dict[str, Any]:
-    """A grade as JSON."""
+    """Return a grade as JSON."""
     grade = {field.name: getattr(graded, field.name) for field in fields(graded)}
     grade["stage"] = graded.stage.value
     return {**grade, "params": dict(graded.params), "features": dict(graded.features)}

@@ -88,7 +88,7 @@ class Sample:
 
 
 def generations(folder: str | os.PathLike[str], level: int) -> list[Sample]:
-    """The samples of a level in a folder, in order; other files are ignored.
+    """Return the samples of a level in a folder, in order; other files are ignored.
 
     Raises:
         InputError: there are none.
@@ -108,7 +108,7 @@ def generations(folder: str | os.PathLike[str], level: int) -> list[Sample]:
 
 
 def problem_of(checkout: str | os.PathLike[str], level: int, problem_id: int) -> Path:
-    """The file of a problem.
+    """Return the file of a problem.
 
     Args:
         checkout: KernelBench's repository, or its folder ``KernelBench``.
@@ -219,7 +219,7 @@ def solkit_of(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _verdict(evaluation: Evaluation) -> Verdict:
-    """The verdict; a file that cannot be used does not compile."""
+    """Return the verdict; a file that cannot be used does not compile."""
     if evaluation.outcome is None and isinstance(evaluation.error, InputError):
         return Verdict.DOES_NOT_COMPILE
     return evaluation.verdict
@@ -236,7 +236,7 @@ def _reasons(evaluation: Evaluation) -> list[str]:
 
 
 def _errors_of(evaluation: Evaluation) -> dict[str, str]:
-    """The keys under which KernelBench tells errors."""
+    """Return the keys under which KernelBench tells errors."""
     verdict, why = evaluation.verdict, " ".join(_reasons(evaluation))
     if evaluation.error is not None and evaluation.outcome is None:
         return _error("compilation_error", why, type(evaluation.error).__name__)
@@ -283,7 +283,7 @@ def _stats(samples_ms: tuple[float, ...], metadata: Mapping[str, Any]) -> dict[s
 
 
 def _first(*times_ms: float | None) -> float:
-    """The first time that is known."""
+    """Return the first time that is known."""
     return next((time_ms for time_ms in times_ms if time_ms is not None), NOT_MEASURED_MS)
 
 
@@ -292,7 +292,7 @@ Told = dict[str, list[dict[str, Any]]]
 
 
 def _entry(sample: Sample, result: KernelExecResult) -> dict[str, Any]:
-    """A sample as KernelBench writes it: the reference's time is not in its file."""
+    """Return a sample as KernelBench writes it: the reference's time is not in its file."""
     return {
         "sample_id": sample.sample_id,
         "compiled": result.compiled,
@@ -309,7 +309,7 @@ def _has(results: Told, sample: Sample) -> bool:
 
 
 def _read(path: Path) -> Told:
-    """The results so far.
+    """Return the results so far.
 
     Raises:
         InputError: the file is none of KernelBench's.

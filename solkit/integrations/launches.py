@@ -61,7 +61,7 @@ class Launch:
 def promising(
     launches: Sequence[Launch], device: Device, surrogate: Surrogate, number: int
 ) -> list[int]:
-    """The places of the launches to time, ascending; the first launch is always among them.
+    """Return the places of the launches to time, ascending; the first launch is always among them.
 
     A share explores: these may be faster than they are thought to be. The choice depends on its
     arguments alone.
@@ -128,7 +128,7 @@ def _chosen(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
 def _probed(
     launches: Sequence[Launch], able: Sequence[int], device: Device
 ) -> dict[int, Facts | None]:
-    """The facts of the first launch that can be lowered, and of those before it."""
+    """Return the facts of the first launch that can be lowered, and of those before it."""
     facts_by_place: dict[int, Facts | None] = {}
     for place in able[:_PROBES]:
         facts_by_place[place] = _lowered([launches[place]], device)[0]
@@ -241,7 +241,7 @@ def _told(
 
 
 def _source(captured: CapturedLaunch) -> str:
-    """The text of the kernel's file; empty if it is not at hand."""
+    """Return the text of the kernel's file; empty if it is not at hand."""
     try:
         return "".join(inspect.findsource(captured.kernel.function.fn)[0])
     except (OSError, TypeError):
@@ -260,7 +260,7 @@ def _score(time_ms: float) -> float:
 
 
 def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> Problem:
-    """The kernel's own work: the least that any lowered launch asks for."""
+    """Return the kernel's own work: the least that any lowered launch asks for."""
     assert launch.captured is not None
     tensors = {
         name: argument

@@ -58,7 +58,7 @@ def evaluator(
     budget_s: float | None = None,
     limit_s: float = LIMIT_S,
 ) -> Functions:
-    """The functions of an evaluator file.
+    """Return the functions of an evaluator file.
 
     They never raise: OpenEvolve would try the candidate again. The arguments are those of
     `solkit.integrations.sessions.session`.
@@ -91,7 +91,7 @@ def evaluator(
 
 
 def functions_of(graded_by: Session) -> Functions:
-    """The functions of an evaluator file, by a session."""
+    """Return the functions of an evaluator file, by a session."""
 
     def evaluate(program_path: str) -> Any:
         return result_of(graded_by.evaluate(program_path))

@@ -96,7 +96,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """A parameter's value in the trial's configuration, if the study allows it."""
+        """Return a parameter's value in the trial's configuration, if the study allows it."""
         configuration = self._chosen.get(trial.number)
         if configuration is not None and param_name in configuration.params:
             value = configuration.params[param_name]
@@ -163,7 +163,7 @@ class SurrogatePruner(optuna.pruners.BasePruner):  # type: ignore[misc,unused-ig
 
 
 def _of(params: Mapping[str, Value], configurations: Any) -> dict[str, Value]:
-    """The parameters that the space has; others are the study's own."""
+    """Return the parameters that the space has; others are the study's own."""
     names = next(iter(configurations)).params
     return {name: value for name, value in params.items() if name in names}
 

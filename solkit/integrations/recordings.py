@@ -37,7 +37,7 @@ class Recording:
     def matched(
         self, text: str, file: KernelFile, shape: Params, overrides: Params
     ) -> tuple[str, list[Params]]:
-        """The recorded text that a candidate is, and the parameters that it may have.
+        """Return the recorded text that a candidate is, and the parameters that it may have.
 
         They are those asked for; else its own; else, if its own are not recorded, all that are.
 
@@ -71,7 +71,7 @@ class Recording:
         raise NotRecordedError("The recording has no such source at this shape.")
 
     def baseline_ms(self, problem: str, shape: Params) -> float | None:
-        """The median recorded time of a problem; ``None`` if there is none.
+        """Return the median recorded time of a problem; ``None`` if there is none.
 
         Args:
             problem: the text of the file with the reference.
@@ -86,7 +86,7 @@ class Recording:
         return median(times) if times else None
 
     def _points(self, kernel_id: str, shape: Params) -> dict[str, Params]:
-        """The recorded parameters of a kernel, by their canonical text."""
+        """Return the recorded parameters of a kernel, by their canonical text."""
         rows = [row for row in self._rows(shape) if row.kernel_id == kernel_id]
         return {canonical(row.params): row.params for row in rows}
 
@@ -98,7 +98,7 @@ class Recording:
 def recorded_problem(
     store: str | os.PathLike[str], problem: str, device: str | None = None
 ) -> Recording:
-    """The rows of one problem in a store, as a bench, with the sources that they refer to.
+    """Return the rows of one problem in a store, as a bench, with the sources that they refer to.
 
     Args:
         store: its folder.
@@ -119,7 +119,7 @@ def recorded_problem(
 
 
 def digest(text: str) -> str:
-    """The SHA-256 of a file's text, as in rows."""
+    """Return the SHA-256 of a file's text, as in rows."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -40,7 +40,7 @@ class RewardFunction(Protocol):
     def __call__(
         self, prompts: Sequence[Any], completions: Sequence[Completion], **columns: Any
     ) -> list[float]:
-        """The reward of each completion; other columns of the data set are ignored."""
+        """Return the reward of each completion; other columns of the data set are ignored."""
 
 
 def as_reward_function(
@@ -48,7 +48,7 @@ def as_reward_function(
     read: Callable[[str], Given | None] | None = None,
     tell: Tell | None = None,
 ) -> RewardFunction:
-    """A reward function for TRL; a batch is ranked and measured together.
+    """Return a reward function for TRL; a batch is ranked and measured together.
 
     Args:
         evaluator: it stays open.
@@ -74,21 +74,21 @@ def as_reward_function(
 
 
 def text_of(completion: Completion) -> str:
-    """A completion's text; of a conversation the last message's."""
+    """Return a completion's text; of a conversation the last message's."""
     if isinstance(completion, str):
         return completion
     return str(completion[-1].get("content") or "") if completion else ""
 
 
 def code_of(text: str) -> str | None:
-    """The last fenced block of an answer, else the whole answer; ``None`` if it is blank."""
+    """Return the last fenced block of an answer, else the whole answer; ``None`` if it is blank."""
     blocks: list[str] = _FENCED.findall(text)
     code = (blocks[-1] if blocks else text).strip("\n")
     return f"{code}\n" if code.strip() else None  # a text without a line break would be a path
 
 
 def _rewards(evaluator: Evaluator, candidates: Sequence[Given | None]) -> list[Reward]:
-    """The rewards in order; no candidate earns nothing.
+    """Return the rewards in order; no candidate earns nothing.
 
     A model that has learnt gives the same answer many times: equal ones are read once.
     """

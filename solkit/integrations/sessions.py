@@ -114,7 +114,7 @@ def session(
     budget_s: float | None = None,
     limit_s: float = LIMIT_S,
 ) -> Session:
-    """The session of this process with these arguments: equal ones give the same.
+    """Return the session of this process with these arguments: equal ones give the same.
 
     Nothing is opened before the first grade.
 
@@ -141,7 +141,7 @@ def session(
 
 
 def plain(text: str) -> str:
-    """A candidate's text without the markers of loops, as recordings have it.
+    """Return a candidate's text without the markers of loops, as recordings have it.
 
     It ends with a line break, so that it cannot be taken for a path.
     """
@@ -189,7 +189,7 @@ def _is_marker(line: str) -> bool:
 
 
 def _failed(error: Exception, graded: Graded | None = None) -> Graded:
-    """The grade where grading failed."""
+    """Return the grade where grading failed."""
     why = f"It was not measured: {type(error).__name__}: {error}"
     if graded is None:
         return refused(Verdict.NOT_MEASURED, why)

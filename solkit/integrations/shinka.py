@@ -79,7 +79,7 @@ def metrics_of(graded: Graded) -> dict[str, Any]:
 
 
 def correct_of(graded: Graded) -> dict[str, Any]:
-    """The content of ``correct.json``: only what was checked and timed is correct."""
+    """Return the content of ``correct.json``: only what was checked and timed is correct."""
     if graded.is_right:
         return {"correct": True, "error": None}
     why = " ".join(graded.reasons) or "No reason is known."

@@ -136,7 +136,7 @@ class _Pruner:
 
 
 def _launch(call: live_autotuner.Call, config: Any) -> Launch:
-    """A configuration's launch; Triton will tell why if it cannot be captured."""
+    """Return a configuration's launch; Triton will tell why if it cannot be captured."""
     params = live_autotuner.params_of(config)
     try:
         return Launch(live_autotuner.captured(call, config), params)

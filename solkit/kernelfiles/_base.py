@@ -65,14 +65,14 @@ class Workload:
         return list(written)
 
     def with_destinations(self) -> Workload:
-        """The same workload with its destinations made, outside of the candidate's time."""
+        """Return the same workload with its destinations made, outside of the candidate's time."""
         if self.destinations is None:
             return self
         destinations = self.destinations()
         return replace(self, destinations=lambda: destinations)
 
     def with_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Workload:
-        """The same workload on other inputs."""
+        """Return the same workload on other inputs."""
         return replace(self, args=args, kwargs=kwargs)
 
     def tensors(self) -> list[torch.Tensor]:
@@ -94,7 +94,7 @@ class Workload:
         ]
 
     def written_arguments(self) -> list[torch.Tensor]:
-        """The arguments named in `outputs`, in that order."""
+        """Return the arguments named in `outputs`, in that order."""
         if not self.outputs:
             return []
         function = self.reference or self.kernel
@@ -152,7 +152,7 @@ class LoadedKernel(abc.ABC):
         shape: Mapping[str, Value],
         device: str = "cuda",
     ) -> Workload:
-        """A workload of this problem on inputs drawn anew; the weights of a module stay.
+        """Return a workload of this problem on inputs drawn anew; the weights of a module stay.
 
         Raises:
             KernelFileError: as `workload`.
@@ -164,7 +164,7 @@ class LoadedKernel(abc.ABC):
         workload: Workload,  # noqa: ARG002 - forms that can do it need it
         params: Mapping[str, Value],
     ) -> Workload:
-        """The same workload and inputs with other parameters of the candidate.
+        """Return the same workload and inputs with other parameters of the candidate.
 
         Raises:
             ParamsError: `params` has an unknown parameter.
@@ -175,7 +175,7 @@ class LoadedKernel(abc.ABC):
         raise UnsupportedError(f"{path}: {kind} files bind {names} only together with inputs")
 
     def space(self, shape: Mapping[str, Value]) -> Space:  # noqa: ARG002 - some forms need it
-        """The candidate's space at a shape: its legal points.
+        """Return the candidate's space at a shape: its legal points.
 
         Raises:
             ShapeError: `shape` has an unknown size.

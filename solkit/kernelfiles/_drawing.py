@@ -17,7 +17,7 @@ _OTHER_INTEGERS = (-1024, 1024)
 
 
 def to_torch_dtype(name: str) -> torch.dtype:
-    """The torch dtype of that name; 4-bit floats come two to an element."""
+    """Return the torch dtype of that name; 4-bit floats come two to an element."""
     dtype: torch.dtype = getattr(torch, "float4_e2m1fn_x2" if name == "float4_e2m1" else name)
     return dtype
 

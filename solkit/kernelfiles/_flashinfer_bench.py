@@ -68,7 +68,7 @@ class _Definition(Definition):
     @model_validator(mode="before")
     @classmethod
     def _renames_type(cls, members: Any) -> Any:
-        """The first definitions of FlashInfer-Trace said ``type``."""
+        """Return the first definitions of FlashInfer-Trace said ``type``."""
         is_early = isinstance(members, dict) and "op_type" not in members and "type" in members
         return {**members, "op_type": members["type"]} if is_early else members
 
@@ -161,7 +161,7 @@ def _name_in(file: Path) -> Any:
 
 
 def _root(definition: Path) -> Path:
-    """The data set that a definition belongs to."""
+    """Return the data set that a definition belongs to."""
     folders = definition.absolute().parents
     return next(folder.parent for folder in folders if folder.name == "definitions")
 

@@ -149,7 +149,7 @@ def _candidate(module: ModuleType) -> Candidate:
 
 
 def _own_params(module: ModuleType) -> dict[str, Value]:
-    """The parameters of a file with a ``SPACE``, and their defaults."""
+    """Return the parameters of a file with a ``SPACE``, and their defaults."""
     kernel = getattr(module, "kernel", None)
     if not getattr(module, "SPACE", None) or not callable(kernel):
         return {}

@@ -181,7 +181,7 @@ def _function(module: ModuleType, name: str, expected: str) -> Callable[..., Any
 
 
 def _defaults(inputs: Callable[..., Any], path: str) -> dict[str, Value]:
-    """The sizes of a problem: the parameters of `inputs` except `device`."""
+    """Return the sizes of a problem: the parameters of `inputs` except `device`."""
     sizes: dict[str, Value] = {}
     for name, parameter in inspect.signature(inputs).parameters.items():
         if name == "device":
@@ -202,7 +202,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Value:
-    """A value for other processes and JSON: dtypes by name."""
+    """Return a value for other processes and JSON: dtypes by name."""
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
 
 
@@ -211,7 +211,7 @@ def _as_torch(name: str, value: Value, path: str) -> Any:
 
 
 def to_dtype(name: str, path: str) -> torch.dtype:
-    """The torch dtype of that name, or short name (bf16, fp16, fp32, fp64, fp8).
+    """Return the torch dtype of that name, or short name (bf16, fp16, fp32, fp64, fp8).
 
     Raises:
         ShapeError: no dtype has that name.
@@ -232,7 +232,7 @@ def to_dtype(name: str, path: str) -> torch.dtype:
 
 
 def _split(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What ``inputs`` returned, as (args, kwargs)."""
+    """Return what ``inputs`` returned, as (args, kwargs)."""
     pair = isinstance(inputs, (tuple, list)) and len(inputs) == 2
     if pair and isinstance(inputs[0], (tuple, list)) and isinstance(inputs[1], dict):
         return tuple(inputs[0]), dict(inputs[1])
@@ -262,7 +262,7 @@ _MOST_VALUES = 100_000  # listed for a parameter: each is kept and sent to worke
 
 
 def space_of(module: ModuleType) -> Space:
-    """A file's ``SPACE``.
+    """Return a file's ``SPACE``.
 
     Raises:
         KernelFileError: it is not a dict of lists.
@@ -305,7 +305,7 @@ def _outputs(module: ModuleType, reference: Callable[..., Any]) -> tuple[str, ..
 
 
 def tolerance_of(module: ModuleType) -> Tolerance | None:
-    """A file's ``TOLERANCE``; ``None`` if it has none.
+    """Return a file's ``TOLERANCE``; ``None`` if it has none.
 
     Raises:
         KernelFileError: it is not a dict of `rtol` and `atol`, finite and not negative.
@@ -326,7 +326,7 @@ def tolerance_of(module: ModuleType) -> Tolerance | None:
 
 
 def keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
-    """A kernel's keyword-only parameters with defaults: these may be tuned."""
+    """Return a kernel's keyword-only parameters with defaults: these may be tuned."""
     return {
         name: _plain(p.default)
         for name, p in inspect.signature(kernel).parameters.items()
@@ -335,7 +335,7 @@ def keyword_defaults(kernel: Callable[..., Any]) -> dict[str, Value]:
 
 
 def _accepted(kernel: Callable[..., Any], params: Iterable[str]) -> set[str]:
-    """The names among `params` that `kernel` takes as keywords."""
+    """Return the names among `params` that `kernel` takes as keywords."""
     parameters = inspect.signature(kernel).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return set(params)

@@ -120,7 +120,7 @@ class ProblemFolderKernel(LoadedKernel):
         return {}
 
     def _empty(self, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> torch.Tensor:
-        """An output for a solution to write."""
+        """Return an output for a solution to write."""
         return torch.empty(shape, dtype=dtype, device=device)
 
     # ------------------------------------------------------------------------ what they share
@@ -136,7 +136,7 @@ class ProblemFolderKernel(LoadedKernel):
     def _check(
         self, record: WorkloadRecord, inputs: Mapping[str, Any]
     ) -> Callable[[Any, Any], None]:
-        """The benchmark's comparison; raises `AssertionError` if it rejects the outputs."""
+        """Return the benchmark's comparison; raises `AssertionError` if it rejects the outputs."""
         del inputs
 
         def check(got: Any, want: Any) -> None:
@@ -156,7 +156,7 @@ class ProblemFolderKernel(LoadedKernel):
         )
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
-        """The sizes of the workload that `shape` names, and its ``uuid`` if `shape` has one.
+        """Return the sizes of the workload that `shape` names, and its ``uuid`` if `shape` has one.
 
         Raises:
             ShapeError: an axis is unknown, has no size or an invalid one, or no workload has that
@@ -303,7 +303,7 @@ class ProblemFolderKernel(LoadedKernel):
         )
 
     def _in_order(self, returned: Any, device: str) -> list[torch.Tensor]:
-        """What ``run`` returned, as one tensor per output.
+        """Return what ``run`` returned, as one tensor per output.
 
         Raises:
             ValueError: the number of outputs differs from the definition's.
@@ -410,7 +410,7 @@ class _Inputs:
 
 
 def _resolve(path: str, roots: Sequence[Path]) -> Path:
-    """A path below one of the roots; the path may repeat the root's last folders."""
+    """Return a path below one of the roots; the path may repeat the root's last folders."""
     parts = Path(path).parts
     tails = [Path(*parts[start:]) for start in range(len(parts))]
     files = (root / tail for root in roots for tail in tails if (root / tail).is_file())

@@ -182,7 +182,7 @@ class SolutionRecord(Record):
     sources: Annotated[tuple[SourceFile, ...], Field(min_length=1)]
 
     def texts(self, path: str) -> dict[str, str]:
-        """The sources by path; those without content are read from files beside `path`.
+        """Return the sources by path; those without content are read from files beside `path`.
 
         Raises:
             KernelFileError: a file is missing.
@@ -220,7 +220,7 @@ R = TypeVar("R", bound=Record)
 
 
 def read_json(kind: type[R], path: str) -> R:
-    """A file with one record.
+    """Return a file with one record.
 
     Raises:
         KernelFileError: it is missing or invalid; names the member and the valid values.
@@ -229,7 +229,7 @@ def read_json(kind: type[R], path: str) -> R:
 
 
 def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
-    """A file with one record per line.
+    """Return a file with one record per line.
 
     Raises:
         KernelFileError: as for `read_json`, with the line.
@@ -258,7 +258,7 @@ def _text(path: str) -> str:
 
 
 def _explained(error: ValidationError) -> str:
-    """The first fault, and the number of others."""
+    """Return the first fault, and the number of others."""
     first, *others = error.errors()
     place = ".".join(map(str, first["loc"]))
     value = first["input"]

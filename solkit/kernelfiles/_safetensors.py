@@ -44,7 +44,7 @@ def is_absent(path: Path) -> bool:
 
 
 def read_tensor(path: Path, key: str) -> torch.Tensor:
-    """The tensor of that name, on the CPU.
+    """Return the tensor of that name, on the CPU.
 
     Raises:
         KernelFileError: the file is not a safetensors file, or lacks the tensor.

@@ -261,7 +261,7 @@ _DECAYS: dict[str, tuple[float, float]] = {
 def _by_name(
     name: str, shape: tuple[int, ...], spec: TensorSpec, device: str
 ) -> torch.Tensor | None:
-    """The benchmark's values for a floating input of that name, if they are special."""
+    """Return the benchmark's values for a floating input of that name, if they are special."""
     words, dtype = (spec.description or "").lower(), to_torch_dtype(spec.dtype)
     if spec.dtype not in ("float64", "float32", "float16", "bfloat16"):
         return None

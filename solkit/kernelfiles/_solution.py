@@ -70,7 +70,7 @@ class Solution:
     flags: BuildFlags = field(default_factory=BuildFlags)
 
     def load(self, device: str) -> tuple[Callable[..., Any], ModuleType | None]:
-        """The entry point, and its Python module.
+        """Return the entry point, and its Python module.
 
         CUDA and C++ are built at the first call, so that a failed build counts as the candidate's
         failure. On fake tensors, only torch's builder works: it is fake too and records the
@@ -130,7 +130,7 @@ class Solution:
                 file.write_text(text, encoding="utf-8")
 
     def _cache(self) -> Path:
-        """A folder that outlives the process, as building CUDA takes a minute."""
+        """Return a folder that outlives the process, as building CUDA takes a minute."""
         folder = userdata.cache_folder("solutions") / self._digest
         if not userdata.has_room(folder):
             return Path(tempfile.mkdtemp())

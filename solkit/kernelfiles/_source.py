@@ -42,7 +42,7 @@ _paths: dict[str, str] = {}  # module name -> path as the user gave it
 
 
 def file_of(module: ModuleType) -> str:
-    """The path that a module was imported from, as the user gave it."""
+    """Return the path that a module was imported from, as the user gave it."""
     return _paths[module.__name__]
 
 
@@ -78,7 +78,7 @@ def import_file(path: str, name: str | None = None) -> ModuleType:
 
 
 def _package_of(file: Path) -> str:
-    """The package that a file lies in, by the ``__init__.py`` files; empty if in none."""
+    """Return the package that a file lies in, by the ``__init__.py`` files; empty if in none."""
     names: list[str] = []
     folder = file.parent
     while (folder / "__init__.py").is_file() and folder.name.isidentifier():
@@ -142,7 +142,7 @@ def _same(left: str, right: str) -> bool:
 
 
 def definition_line(function: Callable[..., Any]) -> int | None:
-    """The line of a function's or class's definition, if known."""
+    """Return the line of a function's or class's definition, if known."""
     try:
         return inspect.getsourcelines(function)[1]
     except (OSError, TypeError):
@@ -221,7 +221,7 @@ def restrict_autotuners(module: ModuleType, params: Mapping[str, Value]) -> set[
 
 
 def autotuned_space(module: ModuleType) -> Space:
-    """The configurations of a file's autotuners, as points for `restrict_autotuners`.
+    """Return the configurations of a file's autotuners, as points for `restrict_autotuners`.
 
     A point holds a configuration's numbers, bools and strings, without its ``pre_hook``. Several
     autotuners are combined: each combination that gives shared names the same value is a point. If
@@ -231,7 +231,7 @@ def autotuned_space(module: ModuleType) -> Space:
 
 
 def space_of_tuners(tuners: Iterable[Any]) -> Space:
-    """The combined configurations of autotuners, as `autotuned_space` describes."""
+    """Return the combined configurations of autotuners, as `autotuned_space` describes."""
     points: list[Params] = [{}]
     for tuner in tuners:
         listed = _points(tuner)
@@ -243,7 +243,7 @@ def space_of_tuners(tuners: Iterable[Any]) -> Space:
 
 
 def _points(tuner: Any) -> list[Params]:
-    """The configurations of an autotuner; names that one leaves out are ``None``."""
+    """Return the configurations of an autotuner; names that one leaves out are ``None``."""
     every = [c.all_kwargs() for c in vars(tuner).get("every_config", tuner.configs)]
     names = dict.fromkeys(itertools.chain(*every))
     plain = [n for n in names if all(isinstance(kwargs.get(n), _PLAIN) for kwargs in every)]
@@ -260,7 +260,7 @@ def _autotuners(module: ModuleType) -> dict[str, Any]:
 
 
 def elsewhere(own: Iterable[Any]) -> list[Any]:
-    """The autotuners of all packages, without some."""
+    """Return the autotuners of all packages, without some."""
     apart = {id(tuner) for tuner in own}
     every = _tuners_of_packages(len(sys.modules)) if "triton" in sys.modules else ()
     return [tuner for tuner in every if id(tuner) not in apart]
@@ -293,7 +293,7 @@ def _names_in(folder: str, _count: int) -> list[str]:
 
 
 def autotuner_of(kernel: Any) -> Any:
-    """The `triton.autotune` among a kernel's decorators, or ``None``."""
+    """Return the `triton.autotune` among a kernel's decorators, or ``None``."""
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import KernelInterface
 

@@ -68,7 +68,7 @@ def _sidecar(module: ModuleType) -> Path:
 
 
 def _todos(place: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The places of a launch description that `solkit init` left open."""
+    """Yield the places of a launch description that `solkit init` left open."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _todos(f"{place}[{key!r}]", inner)
@@ -246,7 +246,7 @@ class TritonKernel(LoadedKernel):
 
 
 def _innermost(jit: Any) -> Any:
-    """The Python function under autotuners, heuristics and the JIT decorator."""
+    """Return the Python function under autotuners, heuristics and the JIT decorator."""
     while hasattr(jit, "fn"):
         jit = jit.fn
     return jit

@@ -33,7 +33,7 @@ def seed_everything(seed: int) -> None:
 def seeded_workload(
     loaded: LoadedKernel, shape: Mapping[str, Value], params: Mapping[str, Value]
 ) -> Workload:
-    """A workload on fake tensors; its values do not depend on what this process did before.
+    """Return a workload on fake tensors; its values do not depend on what this process did before.
 
     Fake tensors draw index tensors and the launcher's numbers on the CPU, even if the machine has a
     GPU (`solkit.adapters.fake_cuda`).

@@ -40,7 +40,7 @@ def _generated(model: _Model, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(settings: dict[str, Any]) -> _Model | str:
-    """The model, or why there is none."""
+    """Return the model, or why there is none."""
     if settings["local_files_only"]:
         os.environ["HF_HUB_OFFLINE"] = "1"
     try:
@@ -76,7 +76,7 @@ class _Model:
         return str(type(self._model).__name__)
 
     def generate(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request: its text, tokens, and why it ended."""
+        """Return the answer to a request: its text, tokens, and why it ended."""
         import torch
 
         ids = self._encoded(request["messages"]).to(self._model.device)

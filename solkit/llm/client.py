@@ -162,7 +162,7 @@ def is_here(host: str) -> bool:
 
 
 def without_thought(text: str) -> str:
-    """An answer without the thoughts that some models write ahead of it."""
+    """Return an answer without the thoughts that some models write ahead of it."""
     start, end = _THOUGHT
     head, separator, rest = text.partition(end)
     return rest if separator and head.lstrip().startswith(start) else text

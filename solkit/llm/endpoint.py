@@ -177,7 +177,7 @@ class Endpoint:
         return Failure(Trouble.TIME_OUT, text)
 
     def _hide(self, text: str) -> str:
-        """A text of the other side, short, on one line and without the key."""
+        """Return a text of the other side, short, on one line and without the key."""
         return _short(self._mask(text))
 
     def _mask(self, text: str) -> str:
@@ -193,7 +193,7 @@ class _CutError(Exception):
 
 
 def _limited_stream(response: Any, most_bytes: int, most_s: float) -> Any:
-    """The response's stream, of the class that its HTTP library (httpx or httpx2) wants."""
+    """Yield the response's stream, of the class that its HTTP library (httpx or httpx2) wants."""
     library = importlib.import_module(type(response).__module__.partition(".")[0])
     inner, deadline = response.stream, time.monotonic() + most_s
 
@@ -244,7 +244,7 @@ class _Completion(BaseModel):
 
 
 def _reply_in(body: str, mask: Callable[[str], str]) -> Answered:
-    """A completion's text; a failure if the body is not one."""
+    """Return a completion's text; a failure if the body is not one."""
     try:
         completion = _Completion.model_validate_json(body)
     except (ValidationError, RecursionError) as error:

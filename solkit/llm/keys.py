@@ -31,11 +31,11 @@ class Key:
         self._text = text
 
     def reveal(self) -> str:
-        """The key itself: for the request's header alone."""
+        """Return the key itself: for the request's header alone."""
         return self._text
 
     def hide_in(self, text: str) -> str:
-        """A text with the key masked."""
+        """Return a text with the key masked."""
         return text.replace(self._text, _MASK) if len(self._text) >= _SECRET_LENGTH else text
 
     def __repr__(self) -> str:

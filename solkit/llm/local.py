@@ -96,7 +96,7 @@ class LocalModel:
         )
 
     def _started(self) -> Host[Program]:
-        """A new process with the model loaded."""
+        """Return a new process with the model loaded."""
         env = {**os.environ, **_QUIET, "PYTHONPATH": python_path()}
 
         def start(descriptor: int) -> Program:

@@ -117,7 +117,7 @@ class Replayed:
         self.host = ""
 
     def ask(self, request: Request) -> Answered:
-        """The next recorded answer to this request.
+        """Return the next recorded answer to this request.
 
         Raises:
             InputError: there is none.

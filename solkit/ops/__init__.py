@@ -62,7 +62,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
 
 @functools.cache
 def operator(name: str) -> Operator:
-    """The record of an operator; one without properties if it is unknown.
+    """Return the record of an operator; one without properties if it is unknown.
 
     Args:
         name: namespace and packet, e.g. ``"aten.mm"`` or ``"aten.mul_"``.

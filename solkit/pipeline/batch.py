@@ -164,7 +164,7 @@ class _Batch:
             return self._looked(self.workers.device, None, triage=False)
 
     def _looked(self, to: Device, bench: Bench | None, triage: bool) -> Batch:
-        """The triage, and what follows it."""
+        """Return the triage, and what follows it."""
         database = self._database(bench)
         self.show(BatchStatus("looking", budget_s=self.budget_s))
         works = looked_at(self.manifest, to, bench, self._tune_settings(), database, self.notes)
@@ -183,7 +183,7 @@ class _Batch:
         return TuneSettings(stop_at=stop_at, seed=how.seed, prior=how.prior, **where)  # type: ignore[arg-type]
 
     def _database(self, bench: Bench | None) -> Database | None:
-        """The tuning database; recordings are not merged into the user's own."""
+        """Return the tuning database; recordings are not merged into the user's own."""
         if not self.how.use_database or (
             isinstance(bench, RecordedBench) and self.how.database is None
         ):
@@ -238,7 +238,7 @@ class _Batch:
     def _searching(
         self, gpu: Device, bench: Bench | None, log: OutcomeLog | None, seed: int = 0
     ) -> Iterator[Bench]:
-        """The bench; for the finals a new one, whose inputs are others (`seed`)."""
+        """Yield the bench; for the finals a new one, whose inputs are others (`seed`)."""
         if bench is not None:
             yield bench
             return
@@ -517,7 +517,7 @@ class _Course:
         return f"{self.works[places[0]].name}{more}"
 
     def _judged(self, bench: Bench, pairs: Sequence[Pair]) -> list[Final]:
-        """The comparisons of pairs; those that cannot be made decide nothing.
+        """Return the comparisons of pairs; those that cannot be made decide nothing.
 
         If the bench fails for all together, each pair is compared alone.
         """
@@ -584,7 +584,7 @@ def _decided(row: Outcome) -> Final:
 
 
 def _gated(tuned: Tuned, held: Sequence[HeldOut]) -> Tuned:
-    """The original stays if the winner fails at a held-out shape."""
+    """Return the original stays if the winner fails at a held-out shape."""
     failed = [check for check in held if not check.passed]
     if not failed:
         return tuned

@@ -63,7 +63,7 @@ class Work:
         return f"{self.entry.title} at {sizes}" if sizes else self.entry.title
 
     def task(self, how: TuneSettings) -> TuningProblem:
-        """The task to tune it."""
+        """Return the task to tune it."""
         return self.ground.task(how, self.triaged.calls, self.first)
 
 
@@ -112,7 +112,7 @@ def _all(
     notes: list[str],
     together: int,
 ) -> list[tuple[ManifestEntry, Found]]:
-    """The grounds of all entries, in order; what fails is left out, with a note."""
+    """Return the grounds of all entries, in order; what fails is left out, with a note."""
     pending = []
     with ThreadPoolExecutor(_DESCRIBED, thread_name_prefix="solkit-batch") as pool:
         looks = [pool.submit(look, entry) for entry in entries]
@@ -185,7 +185,7 @@ class _Look:
     notes: list[str]
 
     def work(self, entry: ManifestEntry, case: Found, tuned: Sequence[Shape]) -> Work:
-        """A shape of an entry, which is tuned at some shapes."""
+        """Return a shape of an entry, which is tuned at some shapes."""
         from solkit.tuner import triage
         from solkit.tuner.planned_prior import Planned
 
@@ -210,7 +210,7 @@ class _Look:
     def _warmed(
         self, ground: Ground, measured: dict[str, float]
     ) -> tuple[Ground, tuple[Params, ...]]:
-        """The ground with what the database knows, and what to measure first."""
+        """Return the ground with what the database knows, and what to measure first."""
         if self.database is None:
             return ground, ()
         history = remembered(ground, self.database, self.device.key)

@@ -37,7 +37,7 @@ def bound(
     protocol: str = "cold",
     reference: str | os.PathLike[str] | None = None,
 ) -> Bound:
-    """The speed of light of a problem on a device.
+    """Return the speed of light of a problem on a device.
 
     Args:
         source: a kernel file, or its path.
@@ -66,7 +66,7 @@ def fusion(
     protocol: str = "cold",
     reference: str | os.PathLike[str] | None = None,
 ) -> Fusion:
-    """The worth of fusion: a problem as one kernel, as one kernel per op, and as `groups`.
+    """Return the worth of fusion: a problem as one kernel, as one kernel per op, and as `groups`.
 
     Args:
         source: a kernel file, or its path.
@@ -130,7 +130,7 @@ def symbolic_bound(
     reference: str | os.PathLike[str] | None = None,
     time_limit_s: float | None = None,
 ) -> SymbolicBound:
-    """The roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
+    """Return the roofline of a problem as a formula of some of its sizes; inputs start in DRAM.
 
     Args:
         source: a kernel file, or its path.

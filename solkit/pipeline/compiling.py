@@ -45,7 +45,7 @@ def first_parent(
     shape: Shape | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> FirstParent:
-    """The Triton kernels and library calls that `torch.compile` would run, without a GPU.
+    """Return the Triton kernels and library calls that `torch.compile` would run, without a GPU.
 
     Args:
         path: the file with the reference: `reference` and `inputs`, or KernelBench's ``Model``.
@@ -130,7 +130,7 @@ def kernel(*args, **kwargs):
 
 
 def peer(path: str | os.PathLike[str], kind: str) -> str:
-    """A kernel file in which `torch.compile` itself runs the reference, on a real GPU.
+    """Return a kernel file in which `torch.compile` itself runs the reference, on a real GPU.
 
     Args:
         path: the file with the reference.

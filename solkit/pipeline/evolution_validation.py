@@ -51,7 +51,7 @@ class Practice:
             self._known.setdefault(key, []).append(self.world.judged(None, outcome))
 
     def run(self, breeding: EvolutionSearch) -> tuple[Finalist, ...]:
-        """The finalists that were tried; empty if there is nothing to choose.
+        """Return the finalists that were tried; empty if there is nothing to choose.
 
         An interrupt (Ctrl-C) ends it, and the fastest goes to the gate.
         """

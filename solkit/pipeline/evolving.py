@@ -182,7 +182,7 @@ def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, M
 
 
 def _place(device: str | Device | None, limits: MeasureSettings, bench: Bench | None) -> Device:
-    """The GPU to search for."""
+    """Return the GPU to search for."""
     if bench is not None:
         return calibrated(bench.device)
     to = target(device, limits)
@@ -233,7 +233,7 @@ def _log(
     budget_s: float,
     how: EvolveSettings,
 ) -> EvolveLog | None:
-    """The log; of a recording none is written, unless one is named."""
+    """Return the log; of a recording none is written, unless one is named."""
     if bench is not None and how.log is None:
         return None
     about = {
@@ -254,7 +254,7 @@ def _log(
 def _opened(
     bench: Bench | None, world: EvolveWorld, limits: MeasureSettings, log: EvolveLog | None
 ) -> Iterator[Bench]:
-    """The bench of the search."""
+    """Yield the bench of the search."""
     if bench is not None:
         yield bench
         return
@@ -286,7 +286,7 @@ class _Run:
         self.practice = Practice(self.world, self.budget_s)
 
     def search(self, proposers: Sequence[Proposer]) -> tuple[EvolutionSearch, Stopped]:
-        """The search, until something ends it, and the practice."""
+        """Return the search, until something ends it, and the practice."""
         from solkit.tuner.evolution.acquisition import Shares
         from solkit.tuner.evolution.evolution_search import EvolutionSearch
 
@@ -429,7 +429,7 @@ class _Run:
         return Gate(True, last, held, alone, f"It is faster on fresh inputs; {where}.")
 
     def concluded(self, breeding: EvolutionSearch, stopped: Stopped, gate: Gate | None) -> Evolved:
-        """The result."""
+        """Return the result."""
         archive, world = breeding.archive, self.world
         original, best = archive[archive.original], self._winner(breeding)
         passed = gate is not None and gate.passed

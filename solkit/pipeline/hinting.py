@@ -108,7 +108,7 @@ class _Look:
     deadline: float
 
     def at(self, result: Result) -> Hint | None:
-        """The hint for one shape.
+        """Return the hint for one shape.
 
         Raises:
             SolkitError: there was too little time, or no model.
@@ -141,7 +141,7 @@ class _Look:
 
 
 def _others(plan: Plan, own: Params) -> list[Ranked]:
-    """A plan's candidates, best first, without one of them."""
+    """Return a plan's candidates, best first, without one of them."""
     kept = canonical(own)
     return [ranked for ranked in plan.ranked if canonical(ranked.configuration.params) != kept]
 
@@ -204,7 +204,7 @@ def _path(report: Report, result: Result, identity: str) -> Path:
 
 
 def _read(path: Path) -> tuple[Hint | None, bool]:
-    """A hint from before, and whether anything was found out."""
+    """Return a hint from before, and whether anything was found out."""
     try:
         stored = json.loads(path.read_text("utf-8"))
         return (Hint(**stored) if stored else None), True

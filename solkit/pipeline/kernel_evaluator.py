@@ -182,7 +182,7 @@ class Original:
         return self.of(self.path, self.params, "default")
 
     def of(self, path: str, params: Mapping[str, Value], chosen_by: str) -> Configuration:
-        """A file's candidate at the shape of the search, for this problem."""
+        """Return a file's candidate at the shape of the search, for this problem."""
         assert self.file.candidate is not None
         reference = self.problem if path != self.problem else None
         name = self.file.candidate.name
@@ -285,7 +285,7 @@ class EvolveWorld:
         return self._prospects[id(configuration)]
 
     def path(self, variant: Variant) -> str:
-        """The variant's file."""
+        """Return the variant's file."""
         if variant.id == self.original.variant.id:
             return self.original.path
         return self.prepared.path(variant.source)
@@ -436,7 +436,7 @@ class EvolveWorld:
         )
 
     def _outcome(self, configuration: Configuration, prospect: PreparedCandidate) -> Outcome:
-        """The outcome of one measurement, whose seconds are counted."""
+        """Return the outcome of one measurement, whose seconds are counted."""
         bench = self.bench
         self._prospects[id(configuration)] = prospect
         begun_s = bench.clock.now_s()
@@ -478,7 +478,7 @@ class EvolveWorld:
                 self._begun[variant.id] = begun
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
-        """The variant with what can be found out of its results without a GPU."""
+        """Return the variant with what can be found out of its results without a GPU."""
         self.expect([(variant, brief)])
         checked, why = self._begun[variant.id].result()
         return replace(variant, checked=checked, why=f"{variant.why} {why}".strip())
@@ -542,7 +542,7 @@ def _foremost(points: Sequence[Point]) -> list[Point]:
 
 
 def variant_of(name: str, text: str, lineage: Mapping[str, Any]) -> Variant:
-    """The variant that a row of a log tells of."""
+    """Return the variant that a row of a log tells of."""
     return Variant(
         name,
         text,

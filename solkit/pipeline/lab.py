@@ -93,7 +93,7 @@ class Lab:
         self._stack.close()
 
     def bound(self, problem: Text, shape: Values | None = None) -> Bound:
-        """The speed of light of a problem.
+        """Return the speed of light of a problem.
 
         Args:
             problem: a kernel file with a reference.
@@ -227,7 +227,7 @@ class Lab:
     def _begun(
         self, evaluation: Evaluation, prospect: PreparedCandidate | None
     ) -> tuple[Evaluation, Future[Outcome] | None]:
-        """The future outcome; ``None``, perhaps with the reason, if there will be none."""
+        """Return the future outcome; ``None``, perhaps with the reason, if there will be none."""
         if self._bench is None or prospect is None or evaluation.configuration is None:
             return evaluation, None
         try:
@@ -236,7 +236,7 @@ class Lab:
             return replace(evaluation, error=error), None
 
     def _shared(self) -> SharedBench:
-        """The bench; raises `UnsupportedError` if there is none."""
+        """Return the bench; raises `UnsupportedError` if there is none."""
         if self._bench is None:
             raise UnsupportedError(
                 f"cannot measure on {self.device.name}: it is not in this machine"

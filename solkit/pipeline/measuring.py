@@ -44,7 +44,7 @@ def wants_measurement(measure: bool | None, device: Device, study: Study) -> boo
 def configuration_of(
     file: KernelFile, shape: Mapping[str, Value], params: Mapping[str, Value]
 ) -> Configuration:
-    """A file's candidate at a shape, with some parameters overridden."""
+    """Return a file's candidate at a shape, with some parameters overridden."""
     assert file.candidate is not None
     separate = file.candidate.path != file.problem.path
     reference = file.problem.path if separate else None
@@ -57,7 +57,7 @@ def bench_for(
     settings: MeasureSettings,
     analysed: Sequence[tuple[Configuration, PreparedCandidate]],
 ) -> Iterator[GuardedBench]:
-    """A bench for these configurations, whose processes end with the ``with`` block."""
+    """Yield a bench for these configurations, whose processes end with the ``with`` block."""
     prospects = {id(configuration): prospect for configuration, prospect in analysed}
     with (
         OutcomeLog(settings.log, {"what": "solkit score or compare"}) as log,
@@ -69,7 +69,7 @@ def bench_for(
 
 
 def outcomes_of(bench: GuardedBench, configurations: Sequence[Configuration]) -> list[Outcome]:
-    """The outcomes of configurations, in their order."""
+    """Return the outcomes of configurations, in their order."""
     bench.submit(configurations)
     outcome_by_id: dict[int, Outcome] = {}
     progress.tell("measured", 0, len(configurations))

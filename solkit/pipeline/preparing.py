@@ -53,7 +53,7 @@ class Preparation:
             self._texts.close()
 
     def path(self, source: Text) -> str:
-        """The file of a source: a path, or that of a text, which has more than one line."""
+        """Return the file of a source: a path, or that of a text, which has more than one line."""
         return self._texts.path(source)
 
     def bound(self, problem: Text, shape: Values | None) -> Bound:
@@ -71,7 +71,7 @@ class Preparation:
         params: Values | None,
         begun: set[Future[Any]],
     ) -> Studied:
-        """The same as `analysed`, with the error of an unusable candidate in its evaluation.
+        """Return the same as `analysed`, with the error of an unusable candidate in its evaluation.
 
         `begun` gets what is under way, so that another thread may cancel it.
         """
@@ -85,7 +85,7 @@ class Preparation:
     def _wanted(
         self, candidate: Given, problem: Text | None, shape: Values | None, params: Values | None
     ) -> Configuration:
-        """The requested configuration, with files for texts; the first shape by default."""
+        """Return the requested configuration, with files for texts; the first shape by default."""
         if isinstance(candidate, Configuration):
             requested = candidate
         else:

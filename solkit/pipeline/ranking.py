@@ -122,7 +122,7 @@ def _request(
 def _by_file(
     candidates: Sequence[_Candidate],
 ) -> tuple[list[str], dict[str, list[Mapping[str, Value]]] | None]:
-    """The files, and the points of each if configurations are given."""
+    """Return the files, and the points of each if configurations are given."""
     single = [candidate for candidate in candidates if isinstance(candidate, Configuration)]
     if not single:
         return [

@@ -51,7 +51,7 @@ class Elsewhere:
 
     @contextlib.contextmanager
     def opened(self, seed: int = 0, gpus: int | None = None) -> Iterator[Bench]:
-        """The bench of new workers.
+        """Yield the bench of new workers.
 
         Args:
             seed: of inputs.

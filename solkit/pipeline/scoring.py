@@ -87,7 +87,7 @@ def _measured(
     settings: MeasureSettings,
     params: Mapping[str, Value],
 ) -> tuple[list[Result], tuple[FailedShape, ...]]:
-    """The results with the candidate's outcomes, and the shapes that cannot be measured."""
+    """Return the results with the candidate's outcomes, and the shapes that cannot be measured."""
     configurations = [configuration_of(file, result.shape, params) for result in results]
     prospects = [
         (configuration, PreparedCandidate(file, result))

@@ -12,7 +12,7 @@ __all__ = ["model_file", "shipped"]
 
 
 def shipped() -> Surrogate | None:
-    """The shipped model; ``None`` if there is none: the kernel model speaks then."""
+    """Return the shipped model; ``None`` if there is none: the kernel model speaks then."""
     with contextlib.suppress(UnsupportedError):
         return Surrogate.load()
     return None

@@ -22,7 +22,7 @@ class Texts:
         self._folder = tempfile.TemporaryDirectory(prefix="solkit-lab-", ignore_cleanup_errors=True)
 
     def path(self, source: str | os.PathLike[str]) -> str:
-        """The file of a source: a path, or a text, which has more than one line."""
+        """Return the file of a source: a path, or a text, which has more than one line."""
         text = os.fspath(source)
         return text if "\n" not in text else self._written(text)
 

@@ -33,7 +33,7 @@ Source = str | os.PathLike[str] | KernelFile
 
 
 def analyser_for(device: Device, settings: MeasureSettings) -> Analyser:
-    """An analyser with the limits of some settings: half a candidate's time is for this."""
+    """Return an analyser with the limits of some settings: half a candidate's time is for this."""
     return Analyser(
         device,
         limit_s=settings.study_limit_s,
@@ -105,7 +105,7 @@ def studied(plan: StudyPlan, device: Device, limit_s: float = STUDY_LIMIT_S) -> 
 
 
 def first_case(study: Study) -> Case:
-    """The case of the first requested shape.
+    """Return the case of the first requested shape.
 
     Raises:
         InputError: that shape failed.
@@ -117,7 +117,7 @@ def first_case(study: Study) -> Case:
 
 
 def files_of(source: Source, reference: str | os.PathLike[str] | None) -> tuple[str, str | None]:
-    """The candidate's file, and the problem's if that is a different one."""
+    """Return the candidate's file, and the problem's if that is a different one."""
     reference = None if reference is None else os.fspath(reference)
     if not isinstance(source, KernelFile):
         return os.fspath(source), reference

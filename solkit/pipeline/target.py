@@ -25,7 +25,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def named_device(device: str | Device) -> Device:
-    """A device of the catalogue, with its calibration if there is one.
+    """Return a device of the catalogue, with its calibration if there is one.
 
     Raises:
         InputError: `device` is neither a known name nor a device.
@@ -38,7 +38,7 @@ def named_device(device: str | Device) -> Device:
 
 
 def target(device: str | Device | None, settings: MeasureSettings | None = None) -> Device:
-    """The requested device, with live figures if this machine has that GPU.
+    """Return the requested device, with live figures if this machine has that GPU.
 
     Args:
         device: a name, a device, or ``None`` for the first GPU here, else `DEFAULT_DEVICE`.

@@ -220,7 +220,7 @@ class _Run:
     def _searched(
         self, bench: Bench, ground: Ground, log: TuneLog | None, keeps: bool = False
     ) -> Searched:
-        """The search and the race; `keeps` if the log is written here, not by the bench."""
+        """Return the search and the race; `keeps` if the log is written here, not by the bench."""
         from solkit.tuner.driver import drive, race
 
         history = remembered(ground, self.how.database, bench.device.key)
@@ -274,7 +274,7 @@ class _Run:
         log: OutcomeLog | None,
         notes: Sequence[str],
     ) -> Tuned:
-        """The result, after the final."""
+        """Return the result, after the final."""
         from solkit.tuner.final import final
 
         task, begun_s = searched.task, time.monotonic()
@@ -306,7 +306,7 @@ class Searched:
 
 
 def _decision(task: TuningProblem, last: Final) -> Outcome:
-    """The row that tells readers of the log what the final showed."""
+    """Return the row that tells readers of the log what the final showed."""
     from solkit.tuner.tuning_results import decision
 
     rival = next(e for e in task.ranked() if e.configuration.params == last.params)
@@ -391,7 +391,7 @@ def tuned_of(
     notes: list[str],
     final_s: float,
 ) -> Tuned:
-    """The result of a search and its final."""
+    """Return the result of a search and its final."""
     task = searched.task
     best, incumbent = task.best, task.incumbent
     default = TimedParams(task.default.params) if incumbent is None else incumbent.told()

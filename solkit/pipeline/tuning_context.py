@@ -63,7 +63,7 @@ class Ground:
     def task(
         self, how: TuneSettings, weight: float = 1.0, first: Sequence[Mapping[str, Value]] = ()
     ) -> TuningProblem:
-        """The task to tune it; `first` is measured right after the default."""
+        """Return the task to tune it; `first` is measured right after the default."""
         from solkit.tuner.tuning_problem import TaskSettings, TuningProblem
 
         settings = TaskSettings(stop_at=how.stop_at, least_gain=how.least_gain, seed=how.seed)
@@ -86,7 +86,7 @@ class Ground:
 def live_ground(
     analyser: Analyser, path: str, reference: str | None, shape: Shape | None, how: TuneSettings
 ) -> Ground:
-    """The ground of a kernel file, for the analyser's device.
+    """Return the ground of a kernel file, for the analyser's device.
 
     Raises:
         InputError: the file, its shape or a parameter is invalid; the messages name valid ones.
@@ -124,7 +124,7 @@ def live_ground(
 
 
 def _apart(file: KernelFile) -> str | None:
-    """The file with the reference, if that is another one."""
+    """Return the file with the reference, if that is another one."""
     assert file.candidate is not None
     return file.problem.path if file.candidate.path != file.problem.path else None
 
@@ -182,7 +182,7 @@ def _planned(
 def recorded_ground(
     bench: RecordedBench, what: str, reference: str | None, shape: Shape | None, how: TuneSettings
 ) -> Ground:
-    """The ground of a recorded kernel.
+    """Return the ground of a recorded kernel.
 
     Args:
         bench: the recording.
@@ -227,7 +227,7 @@ def _kernel_id(what: str, reference: str | None, kernels: Mapping[str, str]) -> 
 
 
 def _at(shape: Shape | None, cells: Sequence[Workload]) -> Workload:
-    """The cell at a shape, which may be given in part."""
+    """Return the cell at a shape, which may be given in part."""
     sizes = shape or {}
     fits = [
         cell

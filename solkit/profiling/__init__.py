@@ -120,7 +120,7 @@ def _of_trace(path: str, device: str | Device | None, precision: str, skip: int)
 
 
 def _busiest(recording: Recording) -> tuple[int, list[int]]:
-    """The busiest GPU, and the others; raises `InputError` if nothing ran on any."""
+    """Return the busiest GPU, and the others; raises `InputError` if nothing ran on any."""
     busy: dict[int, float] = {}
     for activity in recording.activities:
         busy[activity.device] = busy.get(activity.device, 0.0) + activity.duration_us

@@ -27,7 +27,7 @@ _DECODER = json.JSONDecoder()
 
 
 def read_members(path: str, listed: str) -> Iterator[tuple[str, Any]]:
-    """The members of the object in a JSON file, one after the other.
+    """Yield the members of the object in a JSON file, one after the other.
 
     The file may be gzip or plain text, under any name. The member `listed` is a long list: each of
     its items comes separately, under its name.
@@ -102,7 +102,7 @@ class _Window:
         self._at += 1
 
     def _peek(self) -> str:
-        """The next non-blank character."""
+        """Return the next non-blank character."""
         while True:
             self._at = _BLANK.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
@@ -110,7 +110,7 @@ class _Window:
             self._fill()
 
     def _value(self) -> Any:
-        """The next value, complete: a number may continue behind the window."""
+        """Return the next value, complete: a number may continue behind the window."""
         self._peek()
         while True:
             try:

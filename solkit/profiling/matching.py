@@ -33,7 +33,7 @@ class Matching:
     parents: tuple[int, ...]  # of every op of the recording: the op around it, or `NONE`
 
     def enclosing(self, op: int) -> Iterator[int]:
-        """An op and those around it, innermost first."""
+        """Yield an op and those around it, innermost first."""
         while op != NONE:
             yield op
             op = self.parents[op]
@@ -101,7 +101,7 @@ def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
 def _around(
     call: HostCall, ops: Sequence[Op], indices: Sequence[int], parents: Sequence[int]
 ) -> int:
-    """The innermost op that is open on the call's thread when the call begins."""
+    """Return the innermost op that is open on the call's thread when the call begins."""
     position = bisect_right(indices, call.start_us, key=lambda i: ops[i].start_us)
     op = indices[position - 1] if position else NONE
     while op != NONE and ops[op].end_us < call.start_us:

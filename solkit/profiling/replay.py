@@ -101,7 +101,7 @@ def _aten(signature: Signature, kernels: Sequence[str]) -> Callable[[], Replayed
 def _returning(
     overload: Any, positional: list[Any], named: dict[str, Any]
 ) -> tuple[Any, list[Any], dict[str, Any]]:
-    """The overload that allocates its results instead of one with output arguments.
+    """Return the overload that allocates its results instead of one with output arguments.
 
     Both cost the same, but the bytes read of an input are known only for the former.
     """
@@ -139,7 +139,7 @@ def _called(overload: Any, positional: list[Any], named: dict[str, Any]) -> Repl
 
 
 def _mutated(overload: Any, positional: list[Any], named: dict[str, Any]) -> Iterator[Any]:
-    """The arguments that the op writes."""
+    """Yield the arguments that the op writes."""
     for index, argument in enumerate(overload._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             yield positional[index] if index < len(positional) else named.get(argument.name)
@@ -154,7 +154,7 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 
 
 def _triton(signature: Signature) -> Callable[[], Replayed]:
-    """A Triton kernel records only its arguments, not what it computes."""
+    """Return a Triton kernel records only its arguments, not what it computes."""
     tensors = [
         _tensor(shape, recorded, _at(signature.strides, i))
         for i, (shape, recorded) in enumerate(zip(signature.shapes, signature.types))
@@ -211,7 +211,7 @@ def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence
 
 
 def _absent(argument: Any, kind: str) -> Any:
-    """The default of an argument that was not recorded."""
+    """Return the default of an argument that was not recorded."""
     if kind.startswith("Optional") and kind != "Optional[List[Tensor]]":
         return None
     if argument.has_default_value():
@@ -244,7 +244,7 @@ def _at(items: Sequence[Any], index: int) -> Any:
 
 
 def _list_type(kernels: Sequence[str]) -> str:
-    """The element type of a list of tensors, of which Kineto records only the shapes.
+    """Return the element type of a list of tensors, of which Kineto records only the shapes.
 
     PyTorch's kernels over lists name it: the functor's first parameter in ``multi_tensor_apply``
     (aten/src/ATen/native/cuda/ForeachFunctors.cuh), the size of the elements in ``cat``

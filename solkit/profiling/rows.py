@@ -25,7 +25,7 @@ class Run:
     costs: Costs  # of each activity in it
 
     def ops(self, device: Device, precision: str) -> tuple[tuple[ProfiledOp, ...], float]:
-        """A row per op and kind of inputs, and what all targets together save, in us.
+        """Return a row per op and kind of inputs, and what all targets together save, in us.
 
         The largest savings come first, then the largest distances from the target.
 
@@ -49,7 +49,7 @@ class Run:
         return _by_name((a, self._name(op), why) for a, op, unit, why in rows if unit == NONE)
 
     def _by_signature(self) -> dict[Signature, list[tuple[Activity, int]]]:
-        """The activities of all units of one kind, each with its unit."""
+        """Return the activities of all units of one kind, each with its unit."""
         groups: dict[Signature, list[tuple[Activity, int]]] = defaultdict(list)
         for activity, unit in zip(self.within.activities, self.costs.units):
             if unit != NONE:
@@ -85,7 +85,7 @@ class Run:
     def _savings(
         self, order: dict[Signature, int], targets_us: Sequence[float]
     ) -> tuple[Sequence[float], float]:
-        """What each row saves, and all together, if each call shrinks to its target."""
+        """Return what each row saves, and all together, if each call shrinks to its target."""
         taken: dict[int, float] = defaultdict(float)
         durations = [activity.duration_us for activity in self.within.activities]
         for unit, duration in zip(self.costs.units, durations):

@@ -60,7 +60,7 @@ class Cuts:
 
 
 def savings_us(within: Window, cuts: Cuts) -> tuple[Times, float]:
-    """What each what-if saves of a window, and what all of them save together."""
+    """Return what each what-if saves of a window, and what all of them save together."""
     activities = within.activities
     replay = _Replay(cuts, [activity.duration_us for activity in activities])
     for event in _events(activities, within.calls, within.matching.recording.calls):
@@ -169,7 +169,7 @@ class _Ends:
         return bisect_right(self._times, time_us)
 
     def latest(self, time_us: float) -> int:
-        """The last of them, or `NONE`."""
+        """Return the last of them, or `NONE`."""
         count = self.count(time_us)
         return self._order[count - 1] if count else NONE
 
@@ -210,7 +210,7 @@ def _waits(
     host: Sequence[HostCall],
     ends: _Ends,
 ) -> Iterator[_Wait]:
-    """The calls that waited for an activity, which ended during the call."""
+    """Yield the calls that waited for an activity, which ended during the call."""
     own = {id(call): i for i, call in enumerate(calls) if call}
     launched = sorted(call.start_us for call in calls if call)
     for call in host:

@@ -233,7 +233,7 @@ def _thread(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _number(args: Mapping[str, Any], *names: str) -> int:
-    """The first of these numbers that exists; 0 if none does."""
+    """Return the first of these numbers that exists; 0 if none does."""
     return next((int(args[name]) for name in names if args.get(name) not in (None, "")), 0)
 
 

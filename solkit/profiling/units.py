@@ -93,7 +93,7 @@ def _reason(matching: Matching, index: int) -> str:
 def _answers(
     within: Window, device: Device, ops: Sequence[int], around: dict[int, list[int]]
 ) -> dict[int, Replayed]:
-    """The result for each op that launched something; identical ops are replayed once."""
+    """Return the result for each op that launched something; identical ops are replayed once."""
     signatures = [op.signature for op in within.matching.recording.ops]
     kernels: dict[Signature, set[str]] = defaultdict(set)
     for activity, op in zip(within.activities, ops):
@@ -109,7 +109,7 @@ def _answers(
 
 
 def _outermost(enclosing: Sequence[int], units: set[int]) -> int:
-    """The outermost unit around an op, or `NONE`: all beneath a unit is its work."""
+    """Return the outermost unit around an op, or `NONE`: all beneath a unit is its work."""
     return next((i for i in reversed(enclosing) if i in units), NONE)
 
 

@@ -64,12 +64,12 @@ Rule = Callable[["_Case"], Iterator["str | Advice"]]
 
 
 def advise(result: Result, device: Device) -> tuple[str, ...]:
-    """The texts of `advised`."""
+    """Return the texts of `advised`."""
     return tuple(advice.text for advice in advised(result, device))
 
 
 def advised(result: Result, device: Device) -> tuple[Advice, ...]:
-    """The first three pieces of advice that the rules give; at least one."""
+    """Return the first three pieces of advice that the rules give; at least one."""
     case = _Case(result, device)
     tune = not (result.verdict.is_failure or case.near or result.verdict is Verdict.IMPOSSIBLE)
     rules = _ON_THE_NUMBERS + (_ON_THE_KERNEL if tune else ())
@@ -99,7 +99,7 @@ def _no_cause(case: _Case) -> str:
 
 
 def kernels_seen(result: Result) -> tuple[KernelAnalysis, ...]:
-    """The analysed launches, or those of the real run if analysis captured none."""
+    """Return the analysed launches, or those of the real run if analysis captured none."""
     live = result.measurement.launches if result.measurement else ()
     return result.analysis.kernels or live
 
@@ -308,12 +308,12 @@ def _names_an_operator(gap: Gap) -> bool:
 
 
 def _modelled(kernels: tuple[KernelAnalysis, ...]) -> list[float]:
-    """The modelled time of each launch, over all its calls, in ms; 0 if it is unknown."""
+    """Return the modelled time of each launch, over all its calls, in ms; 0 if it is unknown."""
     return [k.model.time_ms * k.launch.count if k.model else 0.0 for k in kernels]
 
 
 def _unless_followed(rule: Rule) -> Rule:
-    """A rule for launches that were not analysed: else the gap's factors are more precise."""
+    """Yield a rule for launches that were not analysed: else the gap's factors are more precise."""
 
     def guarded(case: _Case) -> Iterator[str | Advice]:
         if case.result.gap is None:

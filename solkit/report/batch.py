@@ -34,12 +34,12 @@ _WORTH = {
 
 
 def dumps(batch: Batch) -> str:
-    """The result as JSON."""
+    """Return the result as JSON."""
     return json.dumps(as_json(batch), indent=2, allow_nan=False)
 
 
 def as_json(batch: Batch) -> dict[str, Any]:
-    """The result as ``solkit.batch/1``."""
+    """Return the result as ``solkit.batch/1``."""
     return {
         "schema": SCHEMA,
         "manifest": batch.manifest,

@@ -58,7 +58,7 @@ def _page(report: Report, width: int, explained: bool, kernels: bool) -> Iterato
 
 
 def _overview(results: Sequence[Result]) -> Table:
-    """A row per shape, labelled by the sizes that differ."""
+    """Return a row per shape, labelled by the sizes that differ."""
     names = widgets.differing_sizes(results)
     table = columns(["shape"], ["SOL", "hard", "one per op"], ["limiter"])
     for result in results:
@@ -136,7 +136,7 @@ class BoundReportJson(schema.JsonModel):
 
 
 def dumps(report: Report) -> str:
-    """A report as JSON text in ASCII."""
+    """Return a report as JSON text in ASCII."""
     model = BoundReportJson(
         schema="solkit.bound/1",
         environment=dict(report.environment),

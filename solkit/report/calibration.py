@@ -30,7 +30,7 @@ def render(calibration: Calibration, device: Device, console: Console) -> None:
 
 
 def overview(calibrations: Iterable[tuple[Calibration, str]]) -> Table:
-    """A row per calibration, with its origin and highest end-to-end rates."""
+    """Return a row per calibration, with its origin and highest end-to-end rates."""
     names = ("TB/s", "L2", "fp32", "bf16", "tf32", "fp8")
     table = columns(["key"], names, ["measured", "driver", "from"], style="bold")
     for calibration, origin in calibrations:
@@ -118,7 +118,7 @@ def _bandwidths(calibration: Calibration) -> Iterator[RenderableType]:
 
 
 def _by_size(readings: Sequence[Reading]) -> Table:
-    """A row per kind, a column per size to the nearest power of two."""
+    """Return a row per kind, a column per size to the nearest power of two."""
     sizes = sorted({_mib(reading) for reading in readings})
     table = columns([""], [f"{size:g}" for size in sizes], style="bold")
     for name in dict.fromkeys(reading.name for reading in readings):

@@ -175,7 +175,7 @@ class Times:
 
 
 def roofline_of(report: ReportJson) -> Roofline:
-    """The roofline of all shapes of a report; without points if none computes anything."""
+    """Return the roofline of all shapes of a report; without points if none computes anything."""
     points = tuple(point for result in report.results for point in _points(result))
     placed = {point.shape for point in points}
     shapes = [shape_words(result.shape) for result in report.results]
@@ -215,7 +215,7 @@ def _busiest_pipe(resources: Mapping[str, ResourceJson]) -> str | None:
 
 
 def _used(results: Sequence[ResultJson]) -> dict[str, ResourceJson]:
-    """The resources of all shapes by name."""
+    """Return the resources of all shapes by name."""
     return {name: r for result in results for name, r in result.bound.resources.items()}
 
 
@@ -262,7 +262,7 @@ def rates(chart: Roofline) -> tuple[float, float]:
 def span(
     roof: Roof, chart: Roofline, low: float, high: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The ends of a roof as ``(x, x), (y, y)``.
+    """Return the ends of a roof as ``(x, x), (y, y)``.
 
     A memory's roof ends at the highest used pipe. A pipe's roof starts where DRAM can feed it.
     """
@@ -280,7 +280,7 @@ def between(one: float, other: float) -> float:
 
 
 def _ridge(roof: Roof, chart: Roofline) -> float:
-    """The intensity at which DRAM just feeds a pipe, both at rates of the same set."""
+    """Return the intensity at which DRAM just feeds a pipe, both at rates of the same set."""
     drams = {r.rates: r.value for r in chart.roofs if r.name == "dram"}
     dram = drams.get(roof.rates, drams.get(RATES[0]))
     return roof.value / dram if dram else chart.points[0].intensity
@@ -307,7 +307,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def gap_of(result: ResultJson) -> Gap | None:
-    """The gap of one shape, step by step; ``None`` if it was not split into factors.
+    """Return the gap of one shape, step by step; ``None`` if it was not split into factors.
 
     Factors that round to 1.00 are left out.
     """
@@ -337,7 +337,7 @@ def gap_of(result: ResultJson) -> Gap | None:
 
 
 def times_of(group: Group) -> Times | None:
-    """The times of a comparison; ``None`` if no candidate has one."""
+    """Return the times of a comparison; ``None`` if no candidate has one."""
     timed = [(entry.name, entry.time) for entry in group.entries if entry.time]
     if not timed:
         return None

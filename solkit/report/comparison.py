@@ -56,7 +56,7 @@ def _page(report: ComparisonReport) -> Iterator[RenderableType]:
 
 
 def _table(report: ComparisonReport) -> Table:
-    """A row per comparison; shapes are named by the sizes that differ."""
+    """Return a row per comparison; shapes are named by the sizes that differ."""
     names = widgets.differing_sizes([comparison.base for comparison in report.comparisons])
     table = columns(["shape", "candidate"], ["base", "time", "ratio", "95 %"], ["is"])
     for comparison in report.comparisons:
@@ -76,7 +76,7 @@ def _table(report: ComparisonReport) -> Table:
 
 
 def _name(comparison: Comparison) -> str:
-    """The candidate's file, and the parameters in which it differs from the base."""
+    """Return the candidate's file, and the parameters in which it differs from the base."""
     base, candidate = comparison.base.params, comparison.candidate.params
     own = {name: value for name, value in candidate.items() if base.get(name) != value}
     return f"{comparison.kernel.name} {units.settings(own)}".strip()
@@ -170,7 +170,7 @@ class ComparisonReportJson(schema.JsonModel):
 
 
 def dumps(report: ComparisonReport) -> str:
-    """A report as JSON text in ASCII."""
+    """Return a report as JSON text in ASCII."""
     model = ComparisonReportJson(
         schema="solkit.compare/1",
         environment=dict(report.environment),

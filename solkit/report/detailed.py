@@ -45,7 +45,7 @@ def section(
 
 
 def _breakdown(result: Result, kernels: Sequence[KernelAnalysis]) -> Iterator[Row]:
-    """The modelled time of each launch, and the factors of the gap."""
+    """Yield the modelled time of each launch, and the factors of the gap."""
     for kernel in kernels[:_LAUNCHES]:
         if kernel.model:
             terms = (f"{term.name} {units.duration(term.time_ms)}" for term in kernel.model.terms)

@@ -55,7 +55,7 @@ def render(
 
 
 def dumps(catalogue: Sequence[Device], live: Sequence[Device], measured: Measured = ()) -> str:
-    """The same as JSON text in ASCII; each device with its aliases and ceilings."""
+    """Return the same as JSON text in ASCII; each device with its aliases and ceilings."""
     lists = {"machine": live, "catalogue": catalogue}
     described = {name: [_described(d) for d in some] for name, some in lists.items()}
     described["calibrations"] = [

@@ -62,7 +62,7 @@ def compare(reports: Sequence[NamedReport]) -> list[Group]:
 
 
 def source_diff(one: ReportJson, other: ReportJson) -> str:
-    """A unified diff of the kernel's file; empty if nothing changed or a text is missing."""
+    """Return a unified diff of the kernel's file; empty if nothing changed or a text is missing."""
     texts = [_text(report) for report in (one, other)]
     if None in texts or texts[0] == texts[1]:
         return ""

@@ -39,7 +39,7 @@ class About:
 
 
 def dumps(evaluations: Evaluations, about: About) -> str:
-    """The figures as JSON; shares and errors are fractions, unknown ones null."""
+    """Return the figures as JSON; shares and errors are fractions, unknown ones null."""
     document = {
         "schema": SCHEMA,
         "depth": about.depth,

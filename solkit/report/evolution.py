@@ -28,12 +28,12 @@ _MOST_SHOWN = 20  # variants in the tree on a terminal; the JSON and the HTML pa
 
 
 def dumps(evolved: Evolved) -> str:
-    """The result as JSON; times in ms and s, shares as fractions."""
+    """Return the result as JSON; times in ms and s, shares as fractions."""
     return json.dumps(as_json(evolved), indent=2, allow_nan=False)
 
 
 def as_json(evolved: Evolved) -> dict[str, Any]:
-    """The result as ``solkit.evolve/1``."""
+    """Return the result as ``solkit.evolve/1``."""
     return {
         "schema": SCHEMA,
         "kernel": evolved.kernel,
@@ -169,7 +169,7 @@ def _answer(evolved: Evolved) -> str:
 
 
 def _tree(evolved: Evolved) -> Tree:
-    """The lineage of what was measured, and how many more there were."""
+    """Return the lineage of what was measured, and how many more there were."""
     first = evolved.variants[0]
     tree = Tree(_leaf(first, evolved))
     places = {first.variant.id: tree}

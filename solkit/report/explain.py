@@ -19,7 +19,7 @@ _MOST = 5  # ops shown per resource; the rest is summed
 
 
 def contributors(bound: Bound, file: str) -> Table:
-    """The ops behind every resource, largest first; lines of `file` do not name it."""
+    """Return the ops behind every resource, largest first; lines of `file` do not name it."""
     table = columns(["resource"], ["time", "share", "amount"], ["op", "line"])
     for resource in bound.resources:
         _add(table, resource, bound.limiter, file)

@@ -45,7 +45,7 @@ _GROUPS = {
 
 
 def words(feature: str) -> str:
-    """A feature's name as a reader knows it, e.g. ``"modelled shared memory time"``."""
+    """Return a feature's name as a reader knows it, e.g. ``"modelled shared memory time"``."""
     group, _, name = feature.partition(".")
     if feature in _WHOLE:
         return _WHOLE[feature]

@@ -100,7 +100,7 @@ def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
 
 
 def roofline(chart: charts.Roofline, title: str) -> Figure:
-    """The roofs that the shapes use, in every set of rates, and a mark per shape."""
+    """Return the roofs that the shapes use, in every set of rates, and a mark per shape."""
     figure, axes = _axes(7.2, 4.6, f"{title} on {chart.device}")
     low, high = charts.intensities(chart)
     for roof in chart.roofs:
@@ -162,7 +162,7 @@ def gap(chart: charts.Gap, title: str) -> Figure:
 
 
 def times(chart: charts.Times) -> Figure:
-    """A mark and an interval per candidate, and the speed of light as a line."""
+    """Return a mark and an interval per candidate, and the speed of light as a line."""
     figure, axes = _axes(7.2, 0.4 * len(chart.names) + 1.4, f"Time of a call at {chart.shape}")
     for y, time in enumerate(chart.times):
         kind = "measured" if time.measured else "expected"

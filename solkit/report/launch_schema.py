@@ -241,7 +241,7 @@ class LaunchJson(JsonModel):
 
 
 def launch_model(kernel: KernelAnalysis) -> LaunchJson:
-    """A launch as JSON."""
+    """Return a launch as JSON."""
     launch, occupancy, mix = kernel.launch, kernel.occupancy, kernel.facts.instructions
     return LaunchJson(
         name=launch.name,

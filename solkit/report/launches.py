@@ -45,7 +45,7 @@ def shown_words(shown: Sequence[KernelAnalysis], kernels: Sequence[KernelAnalysi
 
 
 def brief(kernel: KernelAnalysis, device: Device) -> Text:
-    """A launch in one line."""
+    """Return a launch in one line."""
     launch = kernel.launch
     times = f" ({launch.count} times)" if launch.count > 1 else ""
     text = Text.assemble((launch.name, "bold"), times, no_wrap=True, overflow="ellipsis")
@@ -67,7 +67,7 @@ def brief(kernel: KernelAnalysis, device: Device) -> Text:
 
 
 def in_full(kernel: KernelAnalysis, device: Device) -> Text:
-    """A launch with all that is known of it in words."""
+    """Return a launch with all that is known of it in words."""
     launch, compiled = kernel.launch, compiled_words(kernel)
     if launch.library:
         return _operator(kernel)
@@ -92,7 +92,7 @@ def in_full(kernel: KernelAnalysis, device: Device) -> Text:
 
 
 def filling(kernel: KernelAnalysis, occupancy: Occupancy, device: Device) -> str:
-    """The share of an SM's warps that the grid can really fill, and what limits it."""
+    """Return the share of an SM's warps that the grid can really fill, and what limits it."""
     blocks, fit = math.prod(kernel.launch.grid), occupancy.blocks_per_sm
     resident = min(fit, math.ceil(blocks / device.sm_count))
     if resident >= fit:
@@ -118,7 +118,7 @@ def _broken(kernel: KernelAnalysis) -> str:
 
 
 def _operator(kernel: KernelAnalysis) -> Text:
-    """A launch of one of PyTorch's operators."""
+    """Return a launch of one of PyTorch's operators."""
     launch = kernel.launch
     facts = ["PyTorch's operator", *([launch.line] if launch.line else [])]
     if launch.count > 1:
@@ -150,7 +150,7 @@ def compiled_words(kernel: KernelAnalysis) -> list[str]:
 
 
 def error_text(error: str, style: str) -> Text:
-    """An error, cut after some lines."""
+    """Return an error, cut after some lines."""
     lines = Text.from_ansi(error.strip()).plain.splitlines()
     more = [f"… and {len(lines) - _ERROR_LINES} more lines"] if len(lines) > _ERROR_LINES else []
     return Text("\n".join([*lines[:_ERROR_LINES], *more]), style=style)

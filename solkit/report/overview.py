@@ -102,7 +102,7 @@ def time_of(result: ResultJson) -> Time | None:
 
 
 def expected_ms(result: ResultJson) -> float | None:
-    """The one time that is expected: the surrogate's, else the kernel model's."""
+    """Return the one time that is expected: the surrogate's, else the kernel model's."""
     forecast = result.forecast
     if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
         return forecast.time_ms
@@ -110,7 +110,7 @@ def expected_ms(result: ResultJson) -> float | None:
 
 
 def modelled_ms(result: ResultJson) -> float | None:
-    """The modelled time of a call: all its launches, and never below the hard bound."""
+    """Return the modelled time of a call: all its launches, and never below the hard bound."""
     if result.gap and not result.gap.measured:
         return result.gap.time_ms
     total = 0.0
@@ -122,12 +122,12 @@ def modelled_ms(result: ResultJson) -> float | None:
 
 
 def launches_seen(result: ResultJson) -> list[LaunchJson]:
-    """The analysed launches, or those of the real run if analysis captured none."""
+    """Return the analysed launches, or those of the real run if analysis captured none."""
     return result.launches or (result.measurement.launches if result.measurement else [])
 
 
 def worst(results: Sequence[ResultJson]) -> ResultJson:
-    """The shape to look at first: one that failed, else the one with the largest gap."""
+    """Return the shape to look at first: one that failed, else the one with the largest gap."""
     return max(results, key=_badness)
 
 
@@ -139,7 +139,7 @@ def _badness(result: ResultJson) -> tuple[int, float]:
 
 
 def standing(report: ReportJson) -> TimeOverview | None:
-    """A kernel's standing; ``None`` if no shape has a time."""
+    """Return a kernel's standing; ``None`` if no shape has a time."""
     timed = [
         (time, result.bound.time_ms)
         for result in report.results
@@ -162,7 +162,7 @@ def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, TimeO
 
 
 def file_name(name: str) -> str:
-    """A report's name as a valid file name."""
+    """Return a report's name as a valid file name."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "kernel"
 
 

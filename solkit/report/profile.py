@@ -92,7 +92,7 @@ def _summary(profile: Profile) -> Iterator[widgets.Row]:
 
 
 def _held(profile: Profile) -> str:
-    """The excess time that is not on the critical path, if there is much."""
+    """Return the excess time that is not on the critical path, if there is much."""
     excess_ms = sum(op.excess_ms for op in profile.ops)
     if excess_ms - profile.saving_ms < _HELD * excess_ms:
         return ""
@@ -112,7 +112,7 @@ class _Idle:
 
 
 def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
-    """The ops, and idle time, by saving."""
+    """Return the ops, and idle time, by saving."""
     rows: list[ProfiledOp | _Idle] = list(profile.ops)
     if profile.idle.host_ms > 0:
         idle = _Idle(profile.idle.host_ms, profile.idle.wait_ms)
@@ -124,7 +124,7 @@ def _ranked(profile: Profile) -> list[ProfiledOp | _Idle]:
 def _rows(
     profile: Profile, rows: Sequence[ProfiledOp | _Idle], width: int, complete: bool
 ) -> Iterator[RenderableType]:
-    """A line of numbers per row, with details indented below it."""
+    """Yield a line of numbers per row, with details indented below it."""
     chosen = range(len(_COLUMNS)) if width >= _WIDE else _FEWER
     lines = [_idle(profile, row) if isinstance(row, _Idle) else _op(profile, row) for row in rows]
     table = [[line[i] for i in chosen] for line in (_COLUMNS, *(cells for cells, _ in lines))]
@@ -203,7 +203,7 @@ def _unbounded_text(kernel: ProfiledKernel, complete: bool) -> Text:
 
 
 def _short(name: str, complete: bool) -> str:
-    """A kernel's name, without return type, template arguments and parameters."""
+    """Return a kernel's name, without return type, template arguments and parameters."""
     if complete:
         return name
     if not name.startswith("Mem"):  # "Memcpy HtoD (Pinned -> Device)" keeps its brackets
@@ -274,7 +274,7 @@ class ProfileJson(schema.JsonModel):
 
 
 def dumps(profile: Profile) -> str:
-    """A profile as JSON text in ASCII."""
+    """Return a profile as JSON text in ASCII."""
     model = ProfileJson(
         schema="solkit.profile/1",
         path=profile.path,

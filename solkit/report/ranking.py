@@ -24,7 +24,7 @@ SCHEMA = "solkit.rank/1"
 
 
 def dumps(plans: Sequence[Plan]) -> str:
-    """The plans as JSON, best first; factors and shares are fractions."""
+    """Return the plans as JSON, best first; factors and shares are fractions."""
     document = {"schema": SCHEMA, "results": [_result(plan) for plan in plans]}
     return json.dumps(document, indent=2, allow_nan=False)
 

@@ -241,7 +241,7 @@ IN_CUDA = {
 
 
 def advice_on(cause: Cause | None) -> str:
-    """The sentence about the cause of a gap's factor; empty if the cause is unknown."""
+    """Return the sentence about the cause of a gap's factor; empty if the cause is unknown."""
     if cause is None:
         return ""
     template = REMEDIES[cause.name]
@@ -251,7 +251,7 @@ def advice_on(cause: Cause | None) -> str:
 
 
 def _resident(cause: Cause) -> str:
-    """The blocks on an SM at once, e.g. ``"1 block"``, ``"2.5 blocks"``."""
+    """Return the blocks on an SM at once, e.g. ``"1 block"``, ``"2.5 blocks"``."""
     blocks = cause.figures.get("blocks")
     if not isinstance(blocks, (int, float)):
         return str(blocks)

@@ -362,7 +362,7 @@ class ReportJson(JsonModel):
 
 
 def to_model(report: Report, written: datetime | None = None) -> ReportJson:
-    """A report as JSON models, with the kernel's source files, which are read now."""
+    """Return a report as JSON models, with the kernel's source files, which are read now."""
     return ReportJson(
         schema="solkit.score/1",
         environment=dict(report.environment),
@@ -376,7 +376,7 @@ def to_model(report: Report, written: datetime | None = None) -> ReportJson:
 
 
 def with_hints(model: ReportJson, hints: Mapping[int, Hint]) -> ReportJson:
-    """A report with hints for some of its shapes, by place."""
+    """Return a report with hints for some of its shapes, by place."""
     results = [
         result.model_copy(update={"hint": HintJson.model_validate(hints[place])})
         if place in hints
@@ -387,18 +387,18 @@ def with_hints(model: ReportJson, hints: Mapping[int, Hint]) -> ReportJson:
 
 
 def to_json(report: Report | ReportJson) -> dict[str, Any]:
-    """A report as `json` takes it: dicts, lists, strings, finite numbers and ``None``."""
+    """Return a report as `json` takes it: dicts, lists, strings, finite numbers and ``None``."""
     model = to_model(report) if isinstance(report, Report) else report
     return model.model_dump(mode="json", by_alias=True)
 
 
 def dumps(report: Report | ReportJson, indent: int | None = 2) -> str:
-    """A report as JSON text in ASCII; on one line if `indent` is ``None``."""
+    """Return a report as JSON text in ASCII; on one line if `indent` is ``None``."""
     return text_of(to_model(report) if isinstance(report, Report) else report, indent)
 
 
 def text_of(model: JsonModel, indent: int | None = 2) -> str:
-    """A model as JSON text in ASCII; on one line if `indent` is ``None``."""
+    """Return a model as JSON text in ASCII; on one line if `indent` is ``None``."""
     data = model.model_dump(mode="json", by_alias=True)
     return json.dumps(data, indent=indent, allow_nan=False)
 
@@ -423,12 +423,12 @@ def read(path: Path | str) -> ReportJson:
 
 
 def kernel_model(file: KernelFile) -> KernelJson:
-    """A kernel file as JSON."""
+    """Return a kernel file as JSON."""
     return KernelJson(path=file.path, format=file.problem.format, name=file.name)
 
 
 def device_model(device: Device) -> DeviceJson:
-    """A device as JSON."""
+    """Return a device as JSON."""
     return DeviceJson.model_validate(device)
 
 
@@ -491,7 +491,7 @@ def _floating_point(by_pipe: Mapping[str, int]) -> int:
 
 
 def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
-    """A bound as JSON, with the reasons why the hard bound is lower."""
+    """Return a bound as JSON, with the reasons why the hard bound is lower."""
     resources = {
         resource.name: ResourceJson.model_validate(resource) for resource in bound.resources
     }
@@ -510,7 +510,7 @@ def bound_model(bound: Bound, reasons: Sequence[str]) -> BoundJson:
 
 
 def fusion_model(fusion: Fusion) -> FusionJson:
-    """The totals of the fusion levels as JSON."""
+    """Return the totals of the fusion levels as JSON."""
     return FusionJson(
         fused_ms=fusion.fused_ms,
         unfused_ms=fusion.unfused_ms,

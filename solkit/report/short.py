@@ -48,7 +48,7 @@ _STATUS = {
 
 
 def section(result: Result, device: Device) -> Iterator[RenderableType]:
-    """The lines of one shape."""
+    """Yield the lines of one shape."""
     label = label_cells(result.bound)
     yield title_rule(result)
     yield labelled(summary(result), label)
@@ -64,7 +64,7 @@ def section(result: Result, device: Device) -> Iterator[RenderableType]:
 
 
 def summary(result: Result) -> Iterator[Row]:
-    """The speed of light, the time that is measured or expected, and the gap."""
+    """Yield the speed of light, the time that is measured or expected, and the gap."""
     bound, measurement, score = result.bound, result.measurement, result.score
     limiter = f", limited by {bound.limiter}"
     yield "SOL", Text.assemble((units.duration(bound.time_ms), "bold"), limiter)
@@ -85,7 +85,7 @@ def summary(result: Result) -> Iterator[Row]:
 
 
 def expected_ms(result: Result) -> float | None:
-    """The one time that is expected: the surrogate's, else the kernel model's."""
+    """Return the one time that is expected: the surrogate's, else the kernel model's."""
     forecast = result.forecast
     if forecast is not None and forecast.time_ms is not None and not forecast.abstains:
         return forecast.time_ms
@@ -93,7 +93,7 @@ def expected_ms(result: Result) -> float | None:
 
 
 def modelled_ms(result: Result) -> float | None:
-    """The kernel model's time of a call; ``None`` if a launch is not modelled."""
+    """Return the kernel model's time of a call; ``None`` if a launch is not modelled."""
     if result.gap is not None and not result.gap.measured:
         return result.gap.time_ms
     kernels = result.analysis.kernels
@@ -106,7 +106,7 @@ def modelled_ms(result: Result) -> float | None:
 
 
 def expected_words(result: Result) -> Text | None:
-    """The time that is expected, by whom; ``None`` if nobody knows."""
+    """Return the time that is expected, by whom; ``None`` if nobody knows."""
     model, forecast = modelled_ms(result), result.forecast
     part = "" if result.analysis.is_whole else " for the launches that are known"
     by_model = f"{units.duration(model)} by the kernel model{part}" if model is not None else ""
@@ -123,7 +123,7 @@ def expected_words(result: Result) -> Text | None:
 
 
 def _expected_gap(result: Result) -> Text | None:
-    """The expected time over the speed of light, and the largest factor of the model's."""
+    """Return the expected time over the speed of light, and the largest factor of the model's."""
     expected, sol_ms = expected_ms(result), result.bound.time_ms
     if expected is None or sol_ms <= 0:
         return None
@@ -136,7 +136,7 @@ def _expected_gap(result: Result) -> Text | None:
 
 
 def _mostly(gap: Gap | None) -> str:
-    """The largest factor of a gap that is worth a look."""
+    """Return the largest factor of a gap that is worth a look."""
     largest = max(gap.factors, key=lambda factor: factor.factor, default=None) if gap else None
     if largest is None or largest.factor < _MATTERS:
         return ""
@@ -155,7 +155,7 @@ def _measured(measurement: Measurement, verdict: Verdict) -> Text:
 
 
 def _launch_rows(kernels: Sequence[KernelAnalysis], device: Device) -> Iterator[Row]:
-    """The heaviest launches, a line each, below how many they are."""
+    """Yield the heaviest launches, a line each, below how many they are."""
     shown = kernels[:_LAUNCHES]
     if len(kernels) > 1:
         yield "launches", Text(launches.shown_words(shown, kernels))
@@ -213,7 +213,7 @@ def disagreements(result: Result) -> Iterator[str]:
 
 
 def advice_words(advice: Advice) -> Text:
-    """A piece of advice in full, after what it saves."""
+    """Return a piece of advice in full, after what it saves."""
     return Text.assemble(*_saving(advice), advice.text)
 
 

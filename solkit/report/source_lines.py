@@ -110,7 +110,7 @@ class Line:
 
 
 def lines(source: SourceJson, report: ReportJson) -> list[Line]:
-    """The source line by line."""
+    """Return the source line by line."""
     tables = [
         _costs(i, result, source.path, _times(result, report.sources, source.path))
         for i, result in enumerate(report.results)
@@ -122,7 +122,7 @@ def lines(source: SourceJson, report: ReportJson) -> list[Line]:
 
 
 def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[str, float]:
-    """The modelled time of a call, in ms, by place.
+    """Return the modelled time of a call, in ms, by place.
 
     In a launch's time the longest term and the launch itself count in full; the others share the
     rest in proportion (`solkit.roofline.kernel.model`). A term's part is divided among lines: DRAM
@@ -175,7 +175,7 @@ def _weights(term: str, launch: LaunchJson, products: set[str]) -> Mapping[str, 
 
 
 def _times(result: ResultJson, sources: Sequence[SourceJson], path: str) -> dict[int, float]:
-    """The modelled times of a file's lines."""
+    """Return the modelled times of a file's lines."""
     line_times: dict[int, float] = defaultdict(float)
     for place, time_ms in modelled_times(result, sources).items():
         number = line_number(place, path)
@@ -268,7 +268,7 @@ def _taken(result: ResultJson, path: str) -> dict[int, tuple[Taken, ...]]:
 
 
 def line_number(place: str, path: str) -> int | None:
-    """The line's number if ``file:line`` lies in this file, by any part of its path."""
+    """Return the line's number if ``file:line`` lies in this file, by any part of its path."""
     file, _, number = place.rpartition(":")
     one, other = (PurePath(name).parts[::-1] for name in (file, path))
     same = bool(one) and all(mine == its for mine, its in zip(one, other) if its != "..")

@@ -134,7 +134,7 @@ def _rows(result: ResultJson) -> Iterator[Row]:
 
 
 def _advised(result: ResultJson) -> list[Advice]:
-    """The advice; a report of an older SolKit does not say what it saves."""
+    """Return the advice; a report of an older SolKit does not say what it saves."""
     if result.advised:
         return [Advice(advice.text, advice.saves_ms, advice.speedup) for advice in result.advised]
     return [Advice(text) for text in result.advice]

@@ -12,7 +12,7 @@ __all__ = ["columns"]
 def columns(
     words: Sequence[str], numbers: Sequence[str], more: Sequence[str] = (), *, style: str = ""
 ) -> Table:
-    """A table without lines: columns of words, of numbers aligned right, and of words again.
+    """Return a table without lines: columns of words, of numbers aligned right, and of words again.
 
     Args:
         words: headings of the first columns.

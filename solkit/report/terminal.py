@@ -91,7 +91,7 @@ def _page(report: Report, width: int, details: bool, explained: bool) -> Iterato
 
 
 def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
-    """The ops behind each resource, and its rate."""
+    """Yield the ops behind each resource, and its rate."""
     yield Text()
     yield explain.contributors(result.bound, report.kernel.problem.path)
     yield Text()
@@ -102,7 +102,7 @@ def _explanation(report: Report, result: Result) -> Iterator[RenderableType]:
 
 
 def _overview(results: Sequence[Result]) -> Table:
-    """A row per shape, named by the sizes that differ."""
+    """Return a row per shape, named by the sizes that differ."""
     names = differing_sizes(results)
     measured = any(r.measurement for r in results) or not any(map(short.expected_ms, results))
     numbers = ["measured", "gap", "score"] if measured else ["expected", "gap"]

@@ -46,12 +46,12 @@ def stopped_words(stopped: Stopped) -> str:
 
 
 def dumps(tuned: Tuned) -> str:
-    """The result as JSON; times in ms and s, shares as fractions."""
+    """Return the result as JSON; times in ms and s, shares as fractions."""
     return json.dumps(as_json(tuned), indent=2, allow_nan=False)
 
 
 def as_json(tuned: Tuned) -> dict[str, Any]:
-    """The result as ``solkit.tune/1``."""
+    """Return the result as ``solkit.tune/1``."""
     return {
         "schema": SCHEMA,
         "kernel": tuned.kernel,
@@ -102,7 +102,7 @@ def speedup_json(final: Final | None) -> dict[str, Any] | None:
 
 
 def final_json(final: Final | None) -> dict[str, Any] | None:
-    """A head-to-head; ``None`` if there was none."""
+    """Return a head-to-head; ``None`` if there was none."""
     if final is None:
         return None
     return {
@@ -189,7 +189,7 @@ def line(status: TuneStatus) -> str:
 
 
 def plot(tuned: Tuned) -> str:
-    """An HTML page of its own: the best time against GPU seconds.
+    """Return an HTML page of its own: the best time against GPU seconds.
 
     Raises:
         UnsupportedError: plotly is not installed.

@@ -28,14 +28,14 @@ TELLING = 0.005
 
 
 def signed_duration(time_ms: float) -> str:
-    """A time that is added or saved, e.g. ``"+12.0 µs"``; less than 5 ps is 0."""
+    """Return a time that is added or saved, e.g. ``"+12.0 µs"``; less than 5 ps is 0."""
     if abs(time_ms) < 5e-9:
         return "0"
     return f"{'−' if time_ms < 0 else '+'}{duration(abs(time_ms))}"
 
 
 def round_amount(value: float, unit: str) -> str:
-    """A round number for an axis, e.g. ``"200 TFLOP/s"``, ``"1 PFLOP/s"``."""
+    """Return a round number for an axis, e.g. ``"200 TFLOP/s"``, ``"1 PFLOP/s"``."""
     size, prefix = next((s, p) for s, p in PREFIXES if value >= s or not p)
     return f"{value / size:g} {prefix}{unit}"
 
@@ -46,7 +46,7 @@ def rate(value: float, unit: str) -> str:
 
 
 def ratio(value: float) -> str:
-    """A factor with three digits, e.g. ``"1.50×"``."""
+    """Return a factor with three digits, e.g. ``"1.50×"``."""
     return f"{significant(value)}×"
 
 
@@ -62,5 +62,5 @@ def settings(values: Mapping[str, Value]) -> str:
 
 
 def shape_words(values: Mapping[str, Value]) -> str:
-    """A shape in words, e.g. ``"M=4096 N=1000"``."""
+    """Return a shape in words, e.g. ``"M=4096 N=1000"``."""
     return settings(values).replace(",", " ") or "the file's own inputs"

@@ -134,7 +134,7 @@ def _lines(report: ReportJson, before: ReportJson | None) -> Iterator[Renderable
 
 
 def _code(place: str, report: ReportJson) -> str:
-    """The source line at a place, if the report has it."""
+    """Return the source line at a place, if the report has it."""
     for source in report.sources:
         number, lines = line_number(place, source.path), (source.text or "").splitlines()
         if number is not None and 0 < number <= len(lines):

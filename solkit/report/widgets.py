@@ -70,7 +70,7 @@ def print_plainly(page: RenderableType, console: Console) -> None:
 
 
 def header(report: Report) -> Iterator[RenderableType]:
-    """The kernel, the device, and the shapes that failed."""
+    """Yield the kernel, the device, and the shapes that failed."""
     kernel, device = report.kernel, report.device
     source = "this machine (NVML)" if device.source == "nvml" else "from the catalogue"
     clock = f"{device.clock_mhz:.0f} MHz ({device.clock_kind.value} clock)"
@@ -84,19 +84,19 @@ def header(report: Report) -> Iterator[RenderableType]:
 
 
 def differing_sizes(results: Sequence[Result]) -> list[str]:
-    """The sizes that differ between shapes; all if none does."""
+    """Return the sizes that differ between shapes; all if none does."""
     names = dict.fromkeys(name for result in results for name in result.shape)
     differing = [n for n in names if len({str(r.shape.get(n)) for r in results}) > 1]
     return differing or list(names)
 
 
 def label_cells(bound: Bound) -> int:
-    """The width of the column of labels."""
+    """Return the width of the column of labels."""
     return max(_LABEL_CELLS, *(len(resource.name) for resource in bound.resources), 0)
 
 
 def title_rule(result: Result) -> Rule:
-    """A line with a shape and the candidate's parameters."""
+    """Return a line with a shape and the candidate's parameters."""
     title = f"{units.shape_words(result.shape)}  {units.settings(result.params)}".rstrip()
     return Rule(Text(title, style="bold"), align="left", characters="─", style="dim")
 
@@ -114,7 +114,7 @@ def labelled(rows: Iterable[Row], label: int) -> Table:
 
 
 def bars(result: Result, label: int, width: int) -> Table:
-    """A bar per resource and one for the measured time; only numbers on a narrow page.
+    """Return a bar per resource and one for the measured time; only numbers on a narrow page.
 
     Resources that take less than 0.1 % of the busiest one's time are left out.
     """
@@ -148,7 +148,7 @@ def _use(resource: Resource, limiter: str) -> str:
 
 
 def _bar(fraction: float, cells: int) -> str:
-    """A bar in eighths of a cell; never empty."""
+    """Return a bar in eighths of a cell; never empty."""
     eighths = max(1, round(8 * cells * fraction))
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(cells)
 
@@ -186,7 +186,7 @@ def chained(result: Result) -> bool:
 
 
 def chain_words(result: Result) -> str:
-    """The latency floor of dependent steps, what it is, and what it is not."""
+    """Return the latency floor of dependent steps, what it is, and what it is not."""
     chain, floor_ms = result.work.chain, result.bound.at.chain_floor_ms
     assert chain is not None
     assert floor_ms is not None
@@ -203,21 +203,21 @@ def chain_words(result: Result) -> str:
 
 
 def factor_rows(factors: Iterable[tuple[str, float, str]]) -> Iterator[Row]:
-    """The factors of a gap that cost something, with their evidence."""
+    """Yield the factors of a gap that cost something, with their evidence."""
     for name, factor, evidence in factors:
         if abs(factor - 1) >= units.TELLING:
             yield "made of", Text.assemble((units.ratio(factor), "bold"), f" {name}: {evidence}")
 
 
 def evidence_label(verdict: Verdict, measured: bool) -> str:
-    """The label of the sentences that explain a verdict."""
+    """Return the label of the sentences that explain a verdict."""
     if verdict in (Verdict.CHEATING, Verdict.UNSTABLE, Verdict.DEGENERATE_PROBLEM):
         return "evidence"
     return "note" if measured and not verdict.is_failure else "error"
 
 
 def verdict_text(verdict: Verdict) -> Text:
-    """A verdict in words, red if the candidate failed."""
+    """Return a verdict in words, red if the candidate failed."""
     red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
     style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
     return Text(verdict.value.replace("_", " "), style=style)

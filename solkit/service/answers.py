@@ -141,7 +141,7 @@ class QueueAnswer(BaseModel):
 
 
 def answer_of(job: Job, with_result: bool = True) -> str:
-    """A job as JSON; its result goes in as it is."""
+    """Return a job as JSON; its result goes in as it is."""
     document: dict[str, Any] = {
         "job": job.id,
         "kind": job.kind,
@@ -158,7 +158,7 @@ def answer_of(job: Job, with_result: bool = True) -> str:
 
 
 def error_of(kind: str, message: str) -> str:
-    """An error as JSON."""
+    """Return an error as JSON."""
     return json.dumps({"error": {"type": kind, "message": message}})
 
 

@@ -82,7 +82,7 @@ _CallOf = Annotated[_Call, Depends(_call)]
 
 
 def make_app(settings: ServiceSettings, tokens: Collection[str]) -> Authenticator:
-    """The service as an ASGI application.
+    """Yield the service as an ASGI application.
 
     Args:
         settings: how it runs.
@@ -132,7 +132,7 @@ def _described(answer: type[Any]) -> dict[str, Any]:
 def _add_kinds(app: FastAPI) -> None:
     @app.post("/v1/bound", **_described(answers.BoundAnswer))
     async def bound(body: requests.Bound, call: _CallOf) -> Response:
-        """The speed of light of a problem."""
+        """Return the speed of light of a problem."""
         return await _asked("bound", body, call)
 
     @app.post("/v1/analyse", **_described(answers.ScoreAnswer))
@@ -172,7 +172,7 @@ def _add_kinds(app: FastAPI) -> None:
 
 
 async def _asked(kind: str, ask: requests.Ask, call: _Call) -> Response:
-    """The answer to a request: its result, if that comes in time."""
+    """Return the answer to a request: its result, if that comes in time."""
     requests.refuse_paths(ask)
     job = await call.desk.submit(kind, ask, call.owner, call.key)
     wait_s = call.wait_s
@@ -185,7 +185,7 @@ async def _asked(kind: str, ask: requests.Ask, call: _Call) -> Response:
 
 
 def _answered(job: Job, fails: bool = False) -> Response:
-    """A job as a response; `fails` if a failed job is a failed request."""
+    """Return a job as a response; `fails` if a failed job is a failed request."""
     code = 200 if job.status.is_over else 202
     if fails and job.status is Status.FAILED and job.error is not None:
         code = STATUS_OF.get(json.loads(job.error)["type"], 500)
@@ -199,7 +199,7 @@ def _answered(job: Job, fails: bool = False) -> Response:
 def _add_jobs(app: FastAPI) -> None:
     @app.get("/v1/jobs/{name}", **_described(answers.Answer[dict[str, Any]]))
     async def job(name: str, call: _CallOf) -> Response:
-        """A job of yours; wait_s waits until it is over."""
+        """Return a job of yours; wait_s waits until it is over."""
         return _answered(await call.desk.wait(name, call.wait_s or 0.0, call.owner))
 
     @app.delete("/v1/jobs/{name}", **_described(answers.Answer[dict[str, Any]]))

@@ -32,7 +32,7 @@ _BURST_S = 10.0
 
 
 def owner_of(token: str) -> str:
-    """The name of a token in the jobs, from which it cannot be found."""
+    """Return the name of a token in the jobs, from which it cannot be found."""
     return hashlib.sha256(token.encode()).hexdigest()[:16]
 
 
@@ -78,7 +78,7 @@ class Authenticator:
             await self._app(scope, _replayed(body, receive), send)
 
     def _token(self, scope: Mapping[str, Any]) -> str | None:
-        """The valid token of a request; ``None`` if it has none."""
+        """Return the valid token of a request; ``None`` if it has none."""
         headers = dict(scope["headers"])
         kind, _, credentials = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
@@ -101,7 +101,7 @@ class Authenticator:
         return 0.0 if is_allowed else (count + 1 - most) / self._rate
 
     async def _body(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> bytes | None:
-        """The whole body; ``None`` if it was refused."""
+        """Return the whole body; ``None`` if it was refused."""
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self._max_body:
             await self._too_large(send)
@@ -117,7 +117,7 @@ class Authenticator:
         return body
 
     async def _received(self, receive: Receive) -> bytes | None:
-        """The body, or its beginning if it is too large; ``None`` if the client left."""
+        """Return the body, or its beginning if it is too large; ``None`` if the client left."""
         body = bytearray()
         while len(body) <= self._max_body:
             message = await receive()
@@ -134,7 +134,7 @@ class Authenticator:
 
 
 def _of_browser(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str:
-    """The token of a page's request: a browser sends a cookie, which only reads may use."""
+    """Return the token of a page's request: a browser sends a cookie, which only reads may use."""
     path = scope["path"]
     if scope["method"] not in ("GET", "HEAD") or not (path == "/" or path.startswith(_PAGES[1])):
         return ""

@@ -17,7 +17,7 @@ _SPARK_WIDTH, _SPARK_HEIGHT = 120.0, 28.0
 
 
 def curve(points: Sequence[Point]) -> str:
-    """A figure of the best time so far, and the speed of light; empty without a time."""
+    """Return a figure of the best time so far, and the speed of light; empty without a time."""
     timed = [point for point in points if point.best_ms is not None]
     if not timed:
         return ""
@@ -42,7 +42,7 @@ def curve(points: Sequence[Point]) -> str:
 
 
 def sparkline(points: Sequence[Point]) -> str:
-    """The same in a table's cell, without words; empty without two times."""
+    """Return the same in a table's cell, without words; empty without two times."""
     timed = [point for point in points if point.best_ms is not None]
     if len(timed) < 2:
         return ""
@@ -91,7 +91,7 @@ def _range(times: Sequence[float]) -> tuple[float, float]:
 
 
 def _steps(frame: _Frame, timed: Sequence[Point], end_s: float) -> str:
-    """A best time holds until there is a better one."""
+    """Return a best time holds until there is a better one."""
     first = timed[0]
     path = [f"M{frame.x(first.gpu_s):.1f} {frame.y(first.best_ms or 0.0):.1f}"]
     for point in timed[1:]:

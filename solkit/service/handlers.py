@@ -141,7 +141,7 @@ class Workshop:
         self._texts.close()
 
     def perform(self, kind: str, request: str, owner: str, tell: Tell) -> Done:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Args:
             kind: of `solkit.service.requests.KINDS`.
@@ -367,7 +367,7 @@ class Workshop:
             return profile_page.dumps(profile(ask.path, ask.arguments, device=ask.device))
 
     def _replayed(self, problem: str) -> RecordedBench | None:
-        """The recording of a problem for one search alone; ``None`` on a GPU.
+        """Return the recording of a problem for one search alone; ``None`` on a GPU.
 
         Raises:
             InputError: it has no rows of it.
@@ -382,7 +382,7 @@ class Workshop:
             return RecordedBench(bench.recording.bench.recording)
 
     def _alone(self, bench: RecordedBench | None) -> contextlib.AbstractContextManager[None]:
-        """A search on a GPU has it to itself."""
+        """Return a search on a GPU has it to itself."""
         return self._labs.without() if bench is None else contextlib.nullcontext()
 
     # ----------------------------------------------------------------------------------- files
@@ -394,7 +394,7 @@ class Workshop:
             return self._surrogate
 
     def _path(self, text: str, name: str, job: _Job) -> str:
-        """The file of a text."""
+        """Return the file of a text."""
         path = self._texts.path(text)
         if path != text:
             job.names.setdefault(path, name)
@@ -461,5 +461,5 @@ def _measured(configuration: Configuration, lab: Lab) -> Result:
 
 
 def _report(report: Report) -> str:
-    """A report without the sources: who asks has them."""
+    """Return a report without the sources: who asks has them."""
     return schema.text_of(schema.to_model(report).model_copy(update={"sources": []}), None)

@@ -26,7 +26,7 @@ _DEFINED = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 
 
 def title(job: Job) -> str:
-    """The kernels of a job and its shape, e.g. ``softmax_kernel M=8192,N=4096``."""
+    """Return the kernels of a job and its shape, e.g. ``softmax_kernel M=8192,N=4096``."""
     return _title(job.kind, job.request)
 
 
@@ -55,7 +55,7 @@ def _texts(ask: Mapping[str, Any]) -> Iterator[str]:
 
 
 def names_of(text: str) -> list[str]:
-    """The kernels of a source, or the file's name if it is a path.
+    """Return the kernels of a source, or the file's name if it is a path.
 
     Functions that a ``jit`` decorates count, less those that others of them call, and
     ``__global__`` functions. A source with neither is called by its docstring or its first
@@ -114,7 +114,7 @@ def _first(tree: ast.Module) -> list[str]:
 
 
 def headline(job: Job) -> str:
-    """The answer of a finished job in a few words; empty if it has none."""
+    """Return the answer of a finished job in a few words; empty if it has none."""
     return "" if job.result is None else _headline(job.kind, job.id, job.result)
 
 

@@ -80,7 +80,7 @@ def overview(
     version: str,
     points: Mapping[str, Sequence[Point]],
 ) -> str:
-    """The first page.
+    """Return the first page.
 
     Args:
         queues: as in `solkit.service.answers.OneQueue`.
@@ -108,7 +108,7 @@ def overview(
 
 
 def job_page(job: Job, points: Sequence[Point]) -> str:
-    """The page of one job.
+    """Return the page of one job.
 
     Args:
         job: to show.
@@ -146,7 +146,7 @@ def job_page(job: Job, points: Sequence[Point]) -> str:
 
 
 def missing_page(message: str) -> str:
-    """A page that says what is missing."""
+    """Return a page that says what is missing."""
     return _page("SolKit", f'<h1>{escape(message)}</h1><p><a href="/">All jobs</a></p>', None)
 
 
@@ -170,7 +170,7 @@ def _table(
     numbers: Container[int] = (),
     wide: Container[int] = (0,),
 ) -> str:
-    """A table of cells that are HTML already; a narrow screen shows a card a row.
+    """Return a table of cells that are HTML already; a narrow screen shows a card a row.
 
     Args:
         heads: of the columns.
@@ -214,7 +214,7 @@ def _row(job: Job, points: Sequence[Point]) -> list[str]:
 
 
 def _answer(job: Job, points: Sequence[Point]) -> str:
-    """The answer in short, or how far a search is, or why there is none."""
+    """Return the answer in short, or how far a search is, or why there is none."""
     note = headline(job) or job.progress
     if job.error:
         note = json.loads(job.error)["message"][:80]
@@ -222,7 +222,7 @@ def _answer(job: Job, points: Sequence[Point]) -> str:
 
 
 def _report_link(job: Job) -> str:
-    """A link to the report of its own, or to the result on the job's page."""
+    """Return a link to the report of its own, or to the result on the job's page."""
     place = "/report" if has_report(job) else "#result"
     return f'<a href="/jobs/{escape(job.id)}{place}">report</a>'
 

@@ -131,7 +131,7 @@ class JobQueue:
         return stored
 
     async def wait(self, name: str, seconds: float, owner: str | None = None) -> Job:
-        """The job, when it is over or so many seconds have passed.
+        """Return the job, when it is over or so many seconds have passed.
 
         Raises:
             InputError: there is no such job.
@@ -158,7 +158,7 @@ class JobQueue:
         return job
 
     def _queue_for(self, kind: str, ask: Ask) -> str:
-        """The queue with the fewest jobs that can do this."""
+        """Return the queue with the fewest jobs that can do this."""
         own = [name for name in self.queues if name != CPU]
         runs = isinstance(ask, Profile) and ask.path.endswith(".py")
         if not own or not (runs or kind in QUEUED_FOR_A_GPU):
@@ -218,7 +218,7 @@ class JobQueue:
 
 @contextlib.asynccontextmanager
 async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A queue's worker."""
+    """Yield a queue's worker."""
     settings = json.dumps(queue.how.as_json())
     temporary = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
     process = await asyncio.create_subprocess_exec(

@@ -31,7 +31,7 @@ def has_report(job: Job) -> bool:
 
 
 def report_of(job: Job, store: JobStore) -> str:
-    """The report as a page of HTML.
+    """Return the report as a page of HTML.
 
     Raises:
         UnsupportedError: Jinja or Plotly is missing, or the job has none.

@@ -50,7 +50,7 @@ class Bench:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def evaluator(self, request: Evaluate, owner: str) -> Evaluator:
-        """The evaluator of a search, which remembers the best so far."""
+        """Return the evaluator of a search, which remembers the best so far."""
         shape = dict(request.shape or {})
         key = (owner, request.search, digest(request.problem), canonical(shape))
         with self._lock:
@@ -88,7 +88,7 @@ class Labs:
 
     @contextlib.contextmanager
     def of(self, problem: str) -> Iterator[Bench]:
-        """The Lab for a problem, given as text or as a path.
+        """Yield the Lab for a problem, given as text or as a path.
 
         Raises:
             InputError: a recording has no rows of it.
@@ -129,7 +129,7 @@ class Labs:
                 self._changed.notify_all()
 
     def _recording(self, problem: str) -> Recording | None:
-        """The recording of a problem; ``None`` on a GPU.
+        """Return the recording of a problem; ``None`` on a GPU.
 
         Raises:
             InputError: it has no rows of it.
@@ -161,7 +161,7 @@ class Labs:
 
 
 def _read(path: str | os.PathLike[str], device: str | None, problem_sha256: str) -> RecordedBench:
-    """The rows of a file; of this problem, if it names problems."""
+    """Return the rows of a file; of this problem, if it names problems."""
     rows = RecordedBench.read(path, device=device).recording
     own = [row for row in rows if row.problem_sha256 in (None, problem_sha256)]
     return RecordedBench(own or rows, device)

@@ -212,7 +212,7 @@ class JobStore:
         return earlier or self.get(job.id)
 
     def get(self, name: str, owner: str | None = None) -> Job:
-        """A job; of this owner, if one is given.
+        """Return a job; of this owner, if one is given.
 
         Raises:
             InputError: there is none.
@@ -223,7 +223,7 @@ class JobStore:
         return rows[0]
 
     def latest(self, most: int = 50, owner: str | None = None) -> list[Job]:
-        """The newest jobs, newest first."""
+        """Return the newest jobs, newest first."""
         where, values = ("", ()) if owner is None else ("WHERE owner = ?", (owner,))
         return self._query(
             f"SELECT {{}} FROM jobs {where} ORDER BY number DESC LIMIT ?", (*values, most)
@@ -257,7 +257,7 @@ class JobStore:
         return [Point(*row) for row in rows]
 
     def page(self, name: str) -> str | None:
-        """The report that a job's worker made; ``None`` if it made none."""
+        """Return the report that a job's worker made; ``None`` if it made none."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT html FROM pages WHERE job = ?", (name,)
@@ -277,7 +277,7 @@ class JobStore:
     # --------------------------------------------------------------------------------- for workers
 
     def claim(self, queue: str) -> Job | None:
-        """The next job of a queue, which is the caller's now; ``None`` if there is none."""
+        """Return the next job of a queue, which is the caller's now; ``None`` if there is none."""
         with self._writing() as connection:
             row = connection.execute(
                 "UPDATE jobs SET status = 'running', attempt = attempt + 1, started_s = ?, "
@@ -453,7 +453,7 @@ class _Transaction:
 
 
 def new_job(owner: str, kind: str, queue: str, digest: str, request: str) -> Job:
-    """A job that is not queued yet."""
+    """Return a job that is not queued yet."""
     name, now_s = secrets.token_hex(8), time.time()
     values = (name, owner, kind, queue, digest, request, Status.QUEUED)
     return Job(*values, 0, 0, "", None, None, now_s, None, None, 0)

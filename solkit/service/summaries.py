@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 def told(kind: str, result: Json) -> str:
-    """A result in words, at most `MOST_CHARACTERS` of them.
+    """Return a result in words, at most `MOST_CHARACTERS` of them.
 
     Args:
         kind: of `solkit.service.requests.KINDS`, or ``"profile"``.
@@ -46,7 +46,7 @@ def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def facts_of(kind: str, result: Json) -> dict[str, Any]:
-    """The few numbers of a result that a program wants."""
+    """Return the few numbers of a result that a program wants."""
     return _FACTS[kind](result)
 
 

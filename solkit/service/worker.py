@@ -83,7 +83,7 @@ class _Worker:
 
 
 def _kind(error: SolkitError) -> str:
-    """The most general name that says who is at fault."""
+    """Return the most general name that says who is at fault."""
     from solkit.errors import GpuBusyError, InputError, UnsupportedError
 
     for kind in (InputError, GpuBusyError, UnsupportedError):

@@ -94,7 +94,7 @@ class OnTrees:
 
 
 def for_fold(forecaster: Forecaster, fold: Fold) -> Forecaster:
-    """A forecaster for the rows that a fold learns from."""
+    """Return a forecaster for the rows that a fold learns from."""
     return forecaster.among(fold.train) if isinstance(forecaster, OnTrees) else forecaster
 
 
@@ -138,7 +138,7 @@ def _transferred(train: Table, test: Table, settings: Settings, seed: int) -> Fo
 
 
 def lookup(train: Table, test: Table) -> Forecasts:
-    """The same configuration's time on another GPU, as it was there."""
+    """Return the same configuration's time on another GPU, as it was there."""
     return Forecasts.of(_there(train, test)[0])
 
 
@@ -180,7 +180,7 @@ def _there(train: Table, test: Table) -> tuple[Array, Array]:
 
 
 def repeated(_: Table, test: Table) -> Forecasts:
-    """The noise ceiling: the times themselves, as far off as repeats of such times were.
+    """Return the noise ceiling: the times themselves, as far off as repeats of such times were.
 
     A row that was timed again has its own deviation, another that of a row of about its time.
     """
@@ -217,19 +217,19 @@ def _unmodelled(table: Table) -> Table:
 
 
 def kernel_model(_: Table, test: Table) -> Forecasts:
-    """The modelled time; nothing is learned."""
+    """Return the modelled time; nothing is learned."""
     return Forecasts.of(np.where(np.isnan(test.modelled_ms), test.sol_ms, test.modelled_ms))
 
 
 def random(train: Table, test: Table) -> Forecasts:
-    """The typical gap, times noise that has nothing to do with the candidate."""
+    """Return the typical gap, times noise that has nothing to do with the candidate."""
     gaps = np.log2(train.time_ms / train.sol_ms)
     drawn = np.random.default_rng(0).normal(np.median(gaps), 1e-6, len(test))
     return Forecasts.of(test.sol_ms * 2.0**drawn)
 
 
 def nearest(train: Table, test: Table) -> Forecasts:
-    """The gap of the nearest row in standardised features; what is unknown is average.
+    """Return the gap of the nearest row in standardised features; what is unknown is average.
 
     Of many known rows it is the nearest of a sample.
     """

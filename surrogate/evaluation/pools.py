@@ -43,7 +43,7 @@ class Pool:
 
 
 def pools_of(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[Pool]:
-    """The pools of a kind among some rows of a table.
+    """Yield the pools of a kind among some rows of a table.
 
     Args:
         table: with the times.

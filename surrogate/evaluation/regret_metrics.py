@@ -188,7 +188,7 @@ def _ranks(values: Array) -> Array:
 
 
 def regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> list[float]:
-    """The regret of a pool for each number that may be measured."""
+    """Return the regret of a pool for each number that may be measured."""
     best_so_far = (
         np.minimum.accumulate(times_ms[np.argsort(scores, kind="stable")]) / times_ms.min()
     )
@@ -196,5 +196,5 @@ def regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> lis
 
 
 def time_error(forecast_ms: Array, time_ms: Array) -> float:
-    """The median relative error, a fraction; both ways alike."""
+    """Return the median relative error, a fraction; both ways alike."""
     return float(np.expm1(np.median(np.abs(np.log(forecast_ms / time_ms)))))

@@ -129,7 +129,7 @@ def _waits(forecaster: Forecaster) -> bool:
 
 
 def _place(label: str) -> tuple[bool, bool]:
-    """The surrogate first, and what it is after an update."""
+    """Return the surrogate first, and what it is after an update."""
     return label != "", label != UPDATED
 
 

@@ -71,7 +71,7 @@ class Fold:
 
 
 def folds_of(table: Table, split: str) -> Iterator[Fold]:
-    """The folds of a split.
+    """Yield the folds of a split.
 
     Raises:
         InputError: there is no such split.
@@ -107,12 +107,12 @@ def _by_kind(table: Table) -> Iterator[Fold]:
 
 
 def configurations_of(table: Table) -> Array:
-    """The configuration of each row, whatever the GPU, (rows,)."""
+    """Return the configuration of each row, whatever the GPU, (rows,)."""
     return _keys(table, ("kernel_id", "problem_id", "params"))
 
 
 def kinds_of(table: Table) -> Array:
-    """The kind of each row; a template of Inductor's is a kind, ``inductor/pointwise``."""
+    """Return the kind of each row; a template of Inductor's is a kind, ``inductor/pointwise``."""
     about = table.about
     templates = np.char.add("inductor/", about["family"].astype(str))
     return np.where(about["kind"] == "inductor", templates, about["kind"])
@@ -140,7 +140,7 @@ def _keys(table: Table, names: tuple[str, ...]) -> Array:
 
 
 def _places(keys: Array) -> Array:
-    """The fold of each key, by its hash."""
+    """Return the fold of each key, by its hash."""
     distinct, where = np.unique(keys, return_inverse=True)
     folds = [int(hashlib.sha256(str(key).encode()).hexdigest(), 16) % FOLDS for key in distinct]
     return np.array(folds)[where]

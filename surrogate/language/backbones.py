@@ -56,7 +56,7 @@ class Backbone:
 
 
 def opened(path: str, *, local_files_only: bool = True) -> Backbone:
-    """A backbone with its weights, in fp32.
+    """Return a backbone with its weights, in fp32.
 
     Args:
         path: a folder as `save_pretrained` writes it, a GGUF file, or a hub id.
@@ -87,7 +87,7 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
 
 
 def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
-    """A backbone of which the right parts learn.
+    """Return a backbone of which the right parts learn.
 
     Of one that learns, each layer keeps its input alone, and computes the rest again for the
     gradients, a third more work. A layer of SmolLM2-135M (576 wide) keeps 2.3 kB of a token in

@@ -156,7 +156,7 @@ class Corpus:
         )
 
     def encoded(self, text: int) -> Encoded:
-        """A text's tokens."""
+        """Return a text's tokens."""
         if text not in self._encoded:
             tokens = encode(self.tokenizer, self.texts[text], self.names[text], self.most)
             self._encoded[text] = tokens
@@ -242,7 +242,7 @@ def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
 
 
 def texts_of(table: Table) -> tuple[list[str], Array]:
-    """The distinct texts of a table's kernels, and which of them each row is of, (rows,)."""
+    """Return the distinct texts of a table's kernels, and which of them each row is of, (rows,)."""
     ids, where = np.unique(table.about["kernel_id"].astype(str), return_inverse=True)
     read = [kernel_text(table.sources.get(kernel_id, "")) for kernel_id in ids]
     places = {text: place for place, text in enumerate(dict.fromkeys(read))}

@@ -29,7 +29,7 @@ _GPU_TOKENS = 32_768  # a layer of 576 takes 4 GB for them while it learns: see 
 
 
 def small_backbone(vocabulary: int, width: int = 192, layers: int = 6) -> PreTrainedModel:
-    """The default backbone: an encoder that is trained here from nothing.
+    """Return the default backbone: an encoder that is trained here from nothing.
 
     ModernBERT's architecture (Warner et al., "Smarter, better, faster, longer", 2024): rotary
     positions, two layers that look 64 tokens around for each that sees all.
@@ -111,7 +111,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     def configured(
         backbone: PretrainedConfig, sizes: Sizes, adapt: str = "full", path: str = ""
     ) -> LanguageConfig:
-        """A configuration."""
+        """Return a configuration."""
         return LanguageConfig(backbone.to_dict(), asdict(sizes), adapt, path)
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -160,7 +160,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         return self.decoder.reading(self.states(texts), texts.mask, texts.names)
 
     def words(self, rows: Rows) -> Tensor:
-        """A vector of each value that is a word: the mean of its tokens' embeddings."""
+        """Return a vector of each value that is a word: the mean of its tokens' embeddings."""
         there = (rows.word > 0).to(self.dtype)[..., None]
         spelled = self.backbone.get_input_embeddings()(rows.word)
         return (spelled * there).sum(-2) / there.sum(-2).clamp(min=1)  # type: ignore[no-any-return]

@@ -378,12 +378,12 @@ class Decoder(nn.Module):
         return self.answer(normed), self.facts(normed)
 
     def expected(self, logits: Tensor) -> Tensor:
-        """The mean of the distribution, (rows,)."""
+        """Return the mean of the distribution, (rows,)."""
         return (logits.float().softmax(-1) * self.bins).sum(-1)
 
 
 def aligned(tokens: int) -> int:
-    """A length of at least so many tokens that attention on a GPU takes without copies."""
+    """Return a length of at least so many tokens that attention on a GPU takes without copies."""
     return -(-max(tokens, 1) // ALIGNED) * ALIGNED
 
 

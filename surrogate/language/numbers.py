@@ -113,7 +113,7 @@ class Named:
 
 @functools.lru_cache(1 << 17)
 def named_of(params: str, shape: str) -> Named:
-    """The named values of parameters and a shape, both as JSON."""
+    """Return the named values of parameters and a shape, both as JSON."""
     items = [*_loaded(params).items()], [*_loaded(shape).items()]
     pairs = [*items[0], *items[1]][:MOST_NAMED]
     sizes = [False] * len(items[0]) + [True] * len(items[1])
@@ -152,5 +152,5 @@ def _encoded(value: Value, kind: str) -> Array:
 
 
 def encoded_value(value: Value) -> Array:
-    """A value as `VALUE_SIZE` numbers."""
+    """Return a value as `VALUE_SIZE` numbers."""
     return _encoded(value, type(value).__name__)

@@ -141,7 +141,7 @@ def write(parts: Parts, folder: Path, card: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]]:
-    """The parts that `write` wrote, and the card.
+    """Return the parts that `write` wrote, and the card.
 
     Raises:
         InputError: the folder is missing, or holds nothing of this format.

@@ -28,7 +28,7 @@ def precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.E
 def attention(
     device: torch.device, *, is_foreign: bool = False
 ) -> contextlib.AbstractContextManager[Any]:
-    """The kernels of attention that a GPU may use.
+    """Return the kernels of attention that a GPU may use.
 
     That of cuDNN is left out: it prepares itself anew for each number and length of texts. Layers
     that are computed again for their gradients must find the kernels that they had before.

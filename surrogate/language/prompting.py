@@ -69,7 +69,7 @@ _CENTRES = np.array([bucket.centre for bucket in BINS])
 
 
 def bin_of(speed_up: float) -> int:
-    """The place in `BINS` of a speed-up of A over B: time of B over time of A."""
+    """Return the place in `BINS` of a speed-up of A over B: time of B over time of A."""
     return max(place for place, bucket in enumerate(BINS) if speed_up >= bucket.least)
 
 
@@ -95,7 +95,7 @@ class Calibration:
 
     @staticmethod
     def fit(probabilities: Array, true: Sequence[int]) -> Calibration:
-        """The temperature at which known outcomes are most likely.
+        """Return the temperature at which known outcomes are most likely.
 
         Args:
             probabilities: probabilities, (pairs, bins).
@@ -119,7 +119,7 @@ class Calibration:
 
 
 def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
-    """An answer's probabilities, (bins,); it raises for no text."""
+    """Return an answer's probabilities, (bins,); it raises for no text."""
     text = without_thought(text).strip()
     if len(text) > _MOST_ANSWER:
         return Unread("oversized", f"the answer has {len(text)} characters")
@@ -269,7 +269,7 @@ class PromptedForecaster:
 
 
 def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> tuple[Message, ...]:
-    """The conversation that asks how two candidates compare.
+    """Return the conversation that asks how two candidates compare.
 
     Raises:
         InputError: there is no such version.

@@ -50,7 +50,7 @@ _KEPT = frozenset(
 
 @functools.lru_cache(4096)
 def kernel_text(source: str) -> str:
-    """The part of a kernel file that says how it runs.
+    """Return the part of a kernel file that says how it runs.
 
     Args:
         source: the file. What is no Python is returned as it is.
@@ -122,7 +122,7 @@ class Writer:
     lifted: float = 0.05
 
     def variant(self, text: str, chance: random.Random) -> tuple[str, Mapping[str, str]]:
-        """A text that means the same, and what each replaced name is called in it.
+        """Return a text that means the same, and what each replaced name is called in it.
 
         Args:
             text: from `kernel_text`.

@@ -36,7 +36,7 @@ class Encoded:
 
 
 def train_tokenizer(texts: Iterable[str], size: int = 4096) -> PreTrainedTokenizerBase:
-    """A byte-level BPE of at most `size` tokens: white space is kept, digits stand alone.
+    """Return a byte-level BPE of at most `size` tokens: white space is kept, digits stand alone.
 
     Nothing is downloaded. The same texts give the same tokenizer.
 
@@ -68,7 +68,7 @@ def train_tokenizer(texts: Iterable[str], size: int = 4096) -> PreTrainedTokeniz
 def encode(
     tokenizer: PreTrainedTokenizerBase, text: str, names: Sequence[str], most: int
 ) -> Encoded:
-    """A text's tokens, `most` at most, and where names stand among them.
+    """Return a text's tokens, `most` at most, and where names stand among them.
 
     Args:
         tokenizer: a fast one: it tells where tokens come from.
@@ -113,7 +113,7 @@ def encode_all(
 def _places(
     text: str, names: Sequence[str], offsets: Sequence[tuple[int, int]]
 ) -> tuple[Array, ...]:
-    """The tokens that each name stands in."""
+    """Return the tokens that each name stands in."""
     starts, ends = [first for first, _ in offsets], [end for _, end in offsets]
     spans = places_of(text, names)
     places = (
@@ -128,7 +128,7 @@ def _places(
 
 
 def transformers() -> Any:
-    """The module.
+    """Return the module.
 
     Raises:
         UnsupportedError: it is not installed.

@@ -206,7 +206,7 @@ def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
 
 
 def scale_of(table: Table) -> Scale:
-    """The scale of the features that the trees would use."""
+    """Return the scale of the features that the trees would use."""
     return Scale.of(table, useful(table, DEFAULTS))
 
 
@@ -270,7 +270,7 @@ def _packed(batch: Batch) -> Batch:
 
 
 def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
-    """A batch whose texts are packed, and its answers, taken apart."""
+    """Return a batch whose texts are packed, and its answers, taken apart."""
     texts, lie = batch.texts, batch.texts.packing
     assert lie is not None
     return [
@@ -393,7 +393,7 @@ class _Learner:
             yield from _filled(joined, self.how.rows)
 
     def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
-        """A variant of each text of some rows, in the order that a batch has them."""
+        """Return a variant of each text of some rows, in the order that a batch has them."""
         texts = np.unique(self.corpus.text_of[rows]).tolist()
         if not self.how.variants:
             return {text: self.corpus.encoded(text) for text in texts}
@@ -412,7 +412,7 @@ class _Learner:
     # ------------------------------------------------------------------------------------- loss
 
     def _taught(self, rows: Array, step: int) -> Tensor:
-        """The loss of a step, whose gradients are left with the network."""
+        """Return the loss of a step, whose gradients are left with the network."""
         torch.manual_seed(1_000_003 * self.how.seed + step)
         if self._graphed is None:
             self.network.zero_grad()
@@ -544,7 +544,7 @@ def _schedule(optimizer: Any, steps: int) -> Any:
 
 
 def _blurred(targets: Tensor, bins: Tensor) -> Tensor:
-    """The true bin and its neighbours, (rows, bins): a normal distribution around it."""
+    """Return the true bin and its neighbours, (rows, bins): a normal distribution around it."""
     half = (bins[1] - bins[0]) / 2
     edges = torch.cat([bins - half, bins[-1:] + half])
     below = torch.special.ndtr((edges - targets[:, None]) / _BLUR)
@@ -553,7 +553,7 @@ def _blurred(targets: Tensor, bins: Tensor) -> Tensor:
 
 
 def _order(expected: Tensor, answers: _Answers) -> Tensor:
-    """The mean loss of pairs of rows of one problem that differ, as times in log2."""
+    """Return the mean loss of pairs of rows of one problem that differ, as times in log2."""
     forecast, truth = expected + answers.base, answers.targets + answers.base
     slower = truth[:, None] - truth[None] > _PAIR_LOG2
     pairs = slower & (answers.problem[:, None] == answers.problem[None])
@@ -582,6 +582,6 @@ def _filled_up(rows: Array, step: int) -> Array:
 
 
 def _numbered(table: Table, names: Sequence[str]) -> Array:
-    """A number for each combination of some columns, (rows,)."""
+    """Return a number for each combination of some columns, (rows,)."""
     keys = ["\n".join(parts) for parts in zip(*(table.about[n].astype(str) for n in names))]
     return np.unique(keys, return_inverse=True)[1].reshape(-1)

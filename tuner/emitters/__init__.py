@@ -58,7 +58,7 @@ class Target:
 
 
 def emitter(form: str) -> Emitter:
-    """A form by its name; ``_`` may stand for ``-``.
+    """Return a form by its name; ``_`` may stand for ``-``.
 
     Raises:
         InputError: there is no such form.
@@ -150,7 +150,7 @@ def _place(out: Path, file: File, files: Sequence[File]) -> Path:
 
 
 def _renamed(out: Path, files: Sequence[File]) -> list[str]:
-    """A sentence if a file has another name than its reader looks for."""
+    """Return a sentence if a file has another name than its reader looks for."""
     name = Path(files[0].path).name
     is_other = name and out.is_file() and out.name != name
     return [f"{out}: its reader looks for the name {name}"] if is_other else []

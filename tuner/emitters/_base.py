@@ -89,18 +89,18 @@ class Emitter:
 
 
 def chosen_of(finding: TuningResult) -> TimedParams:
-    """The parameters to use, which every finding that an emitter gets has."""
+    """Return the parameters to use, which every finding that an emitter gets has."""
     assert finding.chosen is not None
     return finding.chosen
 
 
 def shape_text(finding: TuningResult) -> str:
-    """A shape in words: ``M=4096, dtype=bfloat16``."""
+    """Return a shape in words: ``M=4096, dtype=bfloat16``."""
     return ", ".join(f"{name}={value}" for name, value in finding.shape.items()) or "its only shape"
 
 
 def gpu_name(finding: TuningResult) -> str:
-    """The GPU's name from its driver, if it is recorded, else from the catalogue."""
+    """Return the GPU's name from its driver, if it is recorded, else from the catalogue."""
     if finding.row is not None and finding.row.device_name:
         return finding.row.device_name
     from solkit.roofline.devices import aliases, find
@@ -116,7 +116,7 @@ def gpu_name(finding: TuningResult) -> str:
 def source_of(
     finding: TuningResult, name: str, request: Request, others: Sequence[str] = ()
 ) -> str | None:
-    """The kernel's name for what a format calls `name`; ``None`` if it has none."""
+    """Return the kernel's name for what a format calls `name`; ``None`` if it has none."""
     candidates = (request.names[name],) if name in request.names else (name, *others)
     held = {**finding.shape, **chosen_of(finding).params}
     return next((candidate for candidate in candidates if candidate in held), None)
@@ -125,7 +125,7 @@ def source_of(
 def looked_up(
     form: str, finding: TuningResult, name: str, request: Request, others: Sequence[str] = ()
 ) -> Value:
-    """A size or parameter by the format's name.
+    """Return a size or parameter by the format's name.
 
     Args:
         form: the format, for messages.

@@ -22,7 +22,7 @@ __all__ = ["nearest", "needed", "serves"]
 
 
 def nearest(size: int, sizes: Sequence[int]) -> int:
-    """The batch size that a lookup finds; `sizes` in the file's order."""
+    """Return the batch size that a lookup finds; `sizes` in the file's order."""
     return min(sizes, key=lambda other: abs(other - size))
 
 
@@ -37,7 +37,7 @@ def serves(other: TuningResult, finding: TuningResult) -> bool:
 
 
 def needed(tuned: Mapping[int, TuningResult]) -> list[int]:
-    """The batch sizes to write, ascending.
+    """Return the batch sizes to write, ascending.
 
     Args:
         tuned: what was found for each.

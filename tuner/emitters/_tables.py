@@ -117,7 +117,7 @@ def _by_size(
 
 
 def _config(form: str, finding: TuningResult, request: Request) -> dict[str, int]:
-    """The configuration under the format's names."""
+    """Return the configuration under the format's names."""
     config = {name: _integer(form, finding, name, request) for name in _tuned_files.PARAMS}
     used = {source_of(finding, name, request, _OTHERS.get(name, ())) for name in config}
     unused = [n for n in chosen_of(finding).params if n not in used and n not in request.drop]
@@ -177,17 +177,17 @@ def _notes(
 
 
 def size_text(form: str, finding: TuningResult, name: str, request: Request) -> str:
-    """A size in a file's name."""
+    """Return a size in a file's name."""
     return str(_integer(form, finding, name, request))
 
 
 def device_word(name: str) -> str:
-    """A GPU's name in a file's name."""
+    """Return a GPU's name in a file's name."""
     return name.replace(" ", "_")
 
 
 def dtype_word(form: str, finding: TuningResult, request: Request) -> str | None:
-    """What a file's name says of the dtype; ``None`` for 16-bit floats, which are not named.
+    """Return what a file's name says of the dtype; ``None`` for 16-bit floats, which are not named.
 
     Raises:
         InputError: the dtype has no word there.
@@ -204,7 +204,7 @@ def dtype_word(form: str, finding: TuningResult, request: Request) -> str | None
 
 
 def block_shape(finding: TuningResult, request: Request) -> tuple[int, int] | None:
-    """The block of weights that shares a scale; ``None`` if there is none.
+    """Return the block of weights that shares a scale; ``None`` if there is none.
 
     Raises:
         InputError: it is not two integers.

@@ -82,7 +82,7 @@ def read(
     shapes: Sequence[Mapping[str, Value]] | None = None,
     device: str | None = None,
 ) -> dict[str, Value]:
-    """The parameters that a ``best_config.json`` has for some shapes.
+    """Return the parameters that a ``best_config.json`` has for some shapes.
 
     Args:
         path: the file.

@@ -30,7 +30,7 @@ TUNE_SCHEMA = "solkit.tune/1"
 def read(
     path: str | os.PathLike[str], device: str | None = None, kernel: str | None = None
 ) -> tuple[TuningResult, ...]:
-    """What tuning found, as a file or folder holds it.
+    """Return what tuning found, as a file or folder holds it.
 
     Args:
         path: a database (a folder, or a server's URL) or another store, a log, the JSON of
@@ -66,7 +66,7 @@ def read(
 
 
 def _stored(folder: Path, device: str | None, kernel: str | None) -> Iterator[Outcome]:
-    """The rows of a store: those of a kernel and GPU alone are read."""
+    """Return the rows of a store: those of a kernel and GPU alone are read."""
     from solkit.datasets.store import Store
     from solkit.datasets.tables import polars_module
 
@@ -81,7 +81,7 @@ def _stored(folder: Path, device: str | None, kernel: str | None) -> Iterator[Ou
 
 
 def logged(tuned: Tuned) -> tuple[Outcome, ...]:
-    """The rows of a result's log; none if it has no log, or it is gone."""
+    """Return the rows of a result's log; none if it has no log, or it is gone."""
     from solkit.datasets import outcomelog
 
     if tuned.log is None or not Path(tuned.log).is_file():
@@ -90,7 +90,7 @@ def logged(tuned: Tuned) -> tuple[Outcome, ...]:
 
 
 def tuned_of(document: Mapping[str, Any]) -> Tuned:
-    """The result in the JSON of `solkit tune`.
+    """Return the result in the JSON of `solkit tune`.
 
     Args:
         document: an object whose schema is ``solkit.tune/1``.
@@ -129,7 +129,7 @@ def _timed(document: Mapping[str, Any]) -> TimedParams:
 
 
 def _final(document: Mapping[str, Any], speedup: Mapping[str, Any] | None) -> Final:
-    """The head-to-head; the JSON has the ratio inverted, and not its resolution."""
+    """Return the head-to-head; the JSON has the ratio inverted, and not its resolution."""
     ratio = None
     if speedup is not None and speedup["high"] is not None:
         value, low, high = 1 / speedup["value"], 1 / speedup["high"], 1 / speedup["low"]

@@ -57,7 +57,7 @@ def _files(findings: Sequence[TuningResult], request: Request) -> Files:
 
 
 def _renamed(finding: TuningResult, request: Request) -> dict[str, Value]:
-    """The parameters under the names of the user's `--map NAME=KERNEL'S`."""
+    """Return the parameters under the names of the user's `--map NAME=KERNEL'S`."""
     params = chosen_of(finding).params
     for name, source in request.names.items():
         if source not in params:
@@ -91,7 +91,7 @@ def _word(text: str) -> str:
 
 
 def _key(findings: Sequence[TuningResult]) -> list[str]:
-    """The sizes that differ; all numbers if there is one shape."""
+    """Return the sizes that differ; all numbers if there is one shape."""
     shapes = [finding.shape for finding in findings]
     sizes = [
         name

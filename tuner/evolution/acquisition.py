@@ -167,7 +167,7 @@ class Frontier:
         self._dropped.add(variant)
 
     def left(self) -> list[Point]:
-        """What may be measured, in the order added."""
+        """Return what may be measured, in the order added."""
         return [
             each
             for key, each in self._points.items()
@@ -180,14 +180,14 @@ class Frontier:
         return min(self._times.values(), default=None)
 
     def gain(self) -> float:
-        """What the next measurement is expected to save, as a share of the best time."""
+        """Return what the next measurement is expected to save, as a share of the best time."""
         left = self.left()
         if not left or self.best_ms is None:
             return math.inf if left else 0.0
         return 1.0 - math.pow(2.0, -float(self._improvements(left).max()))
 
     def choose(self) -> Point | None:
-        """What to measure next; ``None`` if nothing is left. It is not given again."""
+        """Return what to measure next; ``None`` if nothing is left. It is not given again."""
         left = self.left()
         if not left:
             return None
@@ -222,7 +222,7 @@ class Frontier:
         return left[int(np.argmax(self._improvements(left)))]
 
     def _unseen(self, left: list[Point]) -> list[Point]:
-        """The best candidate of each variant of which nothing was measured."""
+        """Return the best candidate of each variant of which nothing was measured."""
         seen = {variant for variant, _ in self._asked}
         best: dict[str, Point] = {}
         for each in left:
@@ -242,7 +242,7 @@ class Frontier:
         return np.asarray(works * (ahead * self._ndtr(z) + sd * density))
 
     def _works(self, point: Point) -> float:
-        """The chance that a candidate works: less, the more of its variant failed.
+        """Return the chance that a candidate works: less, the more of its variant failed.
 
         Laplace's rule of succession, with a success and no failure known beforehand.
         """

@@ -90,7 +90,7 @@ class Archive:
         return any(elite.variant.id not in self._dry for elite in self.elites())
 
     def parent(self) -> Bred | None:
-        """The next one to build on; ``None`` if nothing comes of any elite.
+        """Return the next one to build on; ``None`` if nothing comes of any elite.
 
         A cheat, or what is wrong, is no parent: it has no time.
         """
@@ -107,7 +107,7 @@ class Archive:
         self._dry.add(name)
 
     def children(self, name: str) -> list[Bred]:
-        """What was made of a variant, oldest first."""
+        """Return what was made of a variant, oldest first."""
         return [bred for bred in self if bred.variant.parent == name]
 
     def gain(self, bred: Bred) -> float | None:
@@ -129,7 +129,7 @@ def _time_ms(bred: Bred) -> float:
 
 
 def behaviour_of(analysis: Analysis, device: Device, verdict: Verdict) -> tuple[str, ...]:
-    """What the archive keeps variants apart by; empty if nothing is known, or it failed."""
+    """Return what the archive keeps variants apart by; empty if nothing is known, or it failed."""
     kernels = analysis.kernels
     if not kernels or verdict.is_failure:
         return ()

@@ -44,12 +44,12 @@ class Bandit:
         self._paid[kind] += gain is not None and gain >= PAID
 
     def chance(self, kind: str) -> float:
-        """The expected chance that a variant of a kind pays."""
+        """Return the expected chance that a variant of a kind pays."""
         paid, tried = self._paid[kind], self._tried[kind]
         return (_PRIOR[0] + paid) / (sum(_PRIOR) + tried)
 
     def chosen(self, proposals: Sequence[Proposal], number: int) -> list[Proposal]:
-        """The proposals to go on with, at most `number`, in their order.
+        """Return the proposals to go on with, at most `number`, in their order.
 
         A proposer yields what it thinks best first, which counts as well.
         """

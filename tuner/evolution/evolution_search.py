@@ -90,7 +90,7 @@ class VariantEvaluator(Protocol):
     """What ranks and measures."""
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
-        """What is expected of variants; `otherwise_ms` where nothing is known."""
+        """Return what is expected of variants; `otherwise_ms` where nothing is known."""
 
     def measure(self, point: Point, variant: Variant) -> Found:
         """Check a candidate and time it."""
@@ -99,7 +99,7 @@ class VariantEvaluator(Protocol):
         """Variants that may be checked soon, the most promising first, with their briefs."""
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
-        """The variant with what can be found out of its results without a GPU.
+        """Return the variant with what can be found out of its results without a GPU.
 
         Args:
             variant: unchecked so far.
@@ -107,7 +107,7 @@ class VariantEvaluator(Protocol):
         """
 
     def brief(self, bred: Bred, result: Result | None, tried: Sequence[Tried]) -> Brief:
-        """What a proposer is told of a variant."""
+        """Return what a proposer is told of a variant."""
 
     def spent_s(self) -> float:
         """GPU seconds that were spent."""
@@ -253,7 +253,7 @@ class EvolutionSearch:
         self._rank([variant for variant in new if not self._refused(variant)], parent.time_ms)
 
     def _asked(self, brief: Brief, parent: str) -> Iterator[Variant]:
-        """What proposers make of a brief."""
+        """Yield what proposers make of a brief."""
         for proposer in list(self._open):
             try:
                 most = _LOOKED_AT * self._how.proposals
@@ -298,7 +298,7 @@ class EvolutionSearch:
         self._world.expect([(v, b) for v in ranked if (b := self._unchecked(v)) is not None])
 
     def _tried(self, parent: Bred) -> list[Tried]:
-        """What was made of a parent, and what led to it, oldest first."""
+        """Return what was made of a parent, and what led to it, oldest first."""
         children = self.archive.children(parent.variant.id)
         while parent.variant.parent is not None:
             children.insert(0, parent)
@@ -329,7 +329,7 @@ class EvolutionSearch:
         return replace(point, configuration=limited)
 
     def _checked(self, variant: Variant) -> Variant:
-        """The variant with what is known of its results, which is found out once."""
+        """Return the variant with what is known of its results, which is found out once."""
         if (brief := self._unchecked(variant)) is None:
             return variant
         self._looked.add(variant.id)
@@ -339,7 +339,7 @@ class EvolutionSearch:
         return variant
 
     def _unchecked(self, variant: Variant) -> Brief | None:
-        """The brief of a variant that is to be checked; ``None`` if it is not."""
+        """Return the brief of a variant that is to be checked; ``None`` if it is not."""
         if variant.checked is not Checked.UNCHECKED or variant.id in self._looked:
             return None
         return None if variant.parent is None else self._briefs.get(variant.parent)

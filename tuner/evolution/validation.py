@@ -118,7 +118,7 @@ def practise(
 
 
 def _tried(original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measure) -> Finalist:
-    """A finalist at practice shapes, up to the first at which it is slower."""
+    """Return a finalist at practice shapes, up to the first at which it is slower."""
     practised: list[Practised] = []
     for shape in shapes:
         if (outcome := _beside(original, rival, shape, measure)) is None:
@@ -130,7 +130,7 @@ def _tried(original: Bred, rival: Bred, shapes: Sequence[Shape], measure: Measur
 
 
 def _beside(original: Bred, rival: Bred, shape: Shape, measure: Measure) -> Practised | None:
-    """A finalist beside the original at a shape; ``None`` if that says nothing."""
+    """Return a finalist beside the original at a shape; ``None`` if that says nothing."""
     base_ms = measure(original, shape, 0).time_ms
     if base_ms is None:
         return None

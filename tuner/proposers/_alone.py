@@ -61,7 +61,7 @@ def check(
 
 
 def _difference(loaded: LoadedKernel, params: Mapping[str, Value], sized: Sized) -> str:
-    """What is wrong at one size, with inputs in fp32, or as they are if it needs that."""
+    """Return what is wrong at one size, with inputs in fp32, or as they are if it needs that."""
     try:
         return _compared(loaded, params, sized, narrow=False)
     except _UnjudgedError:

@@ -53,7 +53,7 @@ class Sized:
         return math.prod(_sizes(self.shape).values()) <= 2 * _TINY
 
     def describe(self) -> str:
-        """The sizes, in words."""
+        """Return the sizes, in words."""
         listed = ", ".join(f"{name}={value}" for name, value in self.shape.items())
         shifted = f", inputs shifted by {self.offset:g}" if self.offset else ""
         return f"{self.why}: {listed or 'no sizes'}{shifted}"
@@ -62,7 +62,7 @@ class Sized:
 def sizes_to_try(
     shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
 ) -> tuple[Sized, ...]:
-    """The sizes to try for a problem measured at `shape`, no two alike."""
+    """Return the sizes to try for a problem measured at `shape`, no two alike."""
     distinct: dict[tuple[tuple[tuple[str, Value], ...], float], Sized] = {}
     for sized in _all(shape, list(held_out)):
         distinct.setdefault((tuple(sized.shape.items()), sized.offset), sized)
@@ -91,7 +91,7 @@ def even_sizes(
 
 
 def _halved(shape: Mapping[str, Value]) -> dict[str, Value]:
-    """The shape with sizes halved while they are even and above `_EVEN`."""
+    """Return the shape with sizes halved while they are even and above `_EVEN`."""
     sizes = _sizes(shape)
     for name in sizes:
         while sizes[name] > _EVEN and sizes[name] % 2 == 0:
@@ -113,7 +113,7 @@ def _all(shape: Mapping[str, Value], held_out: list[Mapping[str, Value]]) -> Ite
 
 
 def _small(shape: Mapping[str, Value]) -> int:
-    """The product of the sizes of a problem scaled down."""
+    """Return the product of the sizes of a problem scaled down."""
     return int(_SIDE ** min(max(len(_sizes(shape)), 2), _MOST_SIDES))
 
 
@@ -122,7 +122,7 @@ def _sizes(shape: Mapping[str, Value]) -> dict[str, int]:
 
 
 def _scaled(shape: Mapping[str, Value], limit: int, kept: str = "") -> dict[str, Value]:
-    """The shape with its largest sizes halved until their product is within the limit."""
+    """Return the shape with its largest sizes halved until their product is within the limit."""
     sizes = _sizes(shape)
     while math.prod(sizes.values()) > limit:
         open_to = {n: v for n, v in sizes.items() if n != kept and v > _LEAST}

@@ -175,7 +175,7 @@ def _tried(loaded: LoadedKernel, case: _Case) -> tuple[_Ran, bool]:
 
 
 def _difference(ran: _Ran, case: _Case) -> str:
-    """What is wrong with outputs; nothing if they are right."""
+    """Return what is wrong with outputs; nothing if they are right."""
     if len(ran.outputs) != len(case.want):
         return f"{len(ran.outputs)} outputs; the reference has {len(case.want)}"
     for index, (got, want) in enumerate(zip(ran.outputs, case.want, strict=True)):

@@ -78,7 +78,7 @@ class Reader:
         return " or ".join(f"def {name}" for name in sorted(jitted(self._original.tree)))
 
     def read(self, text: str) -> Union[Answer, Refused]:
-        """An answer's file and intent, or why it is refused. It raises for no text."""
+        """Return an answer's file and intent, or why it is refused. It raises for no text."""
         try:
             return self._read(text)
         except RefusedError as error:
@@ -128,7 +128,7 @@ def _checked(text: str) -> str:
 
 
 def _block(text: str) -> tuple[str, list[str]]:
-    """The one block, and the lines outside of it."""
+    """Return the one block, and the lines outside of it."""
     blocks: list[tuple[str, list[str]]] = []
     rest: list[str] = []
     fence = ""

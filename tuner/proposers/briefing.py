@@ -32,7 +32,7 @@ _MOST_SOURCE = 100  # of a ceiling: a name, and its place in a document is left 
 
 
 def messages_for(brief: Brief, entry: str, version: str = PROMPT_VERSION) -> tuple[Message, ...]:
-    """The conversation that asks for a variant.
+    """Return the conversation that asks for a variant.
 
     Args:
         brief: the facts.
@@ -222,7 +222,7 @@ def _listed(sentences: Iterable[str]) -> str:
 
 
 def _short(text: str) -> str:
-    """A text on one line, so that it cannot start a section of its own."""
+    """Return a text on one line, so that it cannot start a section of its own."""
     line = " ".join(text.split())
     return line if len(line) <= _MOST_SENTENCE else f"{line[:_MOST_SENTENCE]}…"
 

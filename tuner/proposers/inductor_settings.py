@@ -106,7 +106,7 @@ class InductorSettings:
                 yield Proposal(text, choice.kind, choice.intent)
 
     def _compiled(self, settings: Mapping[str, Any]) -> str | None:
-        """The file of some settings, made once; ``None`` if there is none."""
+        """Return the file of some settings, made once; ``None`` if there is none."""
         key = repr(sorted(settings.items()))
         if key not in self._texts:
             try:

@@ -80,7 +80,7 @@ class Original:
         self._texts = {ast.dump(statement) for statement in self.tree.body}
 
     def keep(self, source: str) -> Kept:
-        """The answer with what it lacks of the problem.
+        """Return the answer with what it lacks of the problem.
 
         Raises:
             RefusedError: it changes the problem, or cannot be read.
@@ -100,7 +100,7 @@ class Original:
         return sorted(mine) == sorted(map(ast.dump, tree.body))
 
     def _closure(self) -> dict[str, list[str]]:
-        """The protected names with what binds them."""
+        """Return the protected names with what binds them."""
         closure: dict[str, list[str]] = {}
         todo = [name for name in NAMES if name in self._bound]
         for statement in self._actions():
@@ -152,7 +152,7 @@ class Original:
                 raise RefusedError(Reason.PROBLEM, "LAUNCH changes more than constants and grid")
 
     def _spliced(self, source: str, tree: ast.Module) -> str:
-        """The source with the protected statements that it lacks, after its docstring."""
+        """Return the source with the protected statements that it lacks, after its docstring."""
         there = {ast.dump(statement) for statement in tree.body}
         bound = _bindings(tree)
         missing = [
@@ -183,7 +183,7 @@ class Original:
         return [statement for statement in self.tree.body if id(statement) in needed]
 
     def _wanted(self) -> list[ast.stmt]:
-        """The protected statements, in the parent's order."""
+        """Return the protected statements, in the parent's order."""
         needed = {id(s) for name in self._protected for s, _ in self._bound[name]}
         needed |= {id(s) for s in self._actions()}
         return [statement for statement in self.tree.body if id(statement) in needed]
@@ -224,7 +224,7 @@ def _written(node: ast.AST) -> str:
 
 
 def unified(source: str) -> str:
-    """A source with the line ends of Unix, and one at its end."""
+    """Return a source with the line ends of Unix, and one at its end."""
     return source.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") + "\n"
 
 
@@ -242,7 +242,7 @@ def _bindings(tree: ast.Module) -> _Bindings:
 
 
 def _texts(bindings: list[tuple[ast.stmt, str]]) -> list[str]:
-    """What a name is bound to, one after the other; the same again counts once."""
+    """Return what a name is bound to, one after the other; the same again counts once."""
     return [text for text, _ in itertools.groupby(text for _, text in bindings)]
 
 
@@ -257,7 +257,7 @@ def _is_there(statement: ast.stmt, there: set[str], bound: _Bindings) -> bool:
 
 
 def _launch(statement: ast.stmt) -> dict[str, str] | None:
-    """The problem's part of LAUNCH; ``None`` if it is not a plain dict."""
+    """Return the problem's part of LAUNCH; ``None`` if it is not a plain dict."""
     value = getattr(statement, "value", None)
     if not isinstance(statement, ast.Assign) or not isinstance(value, ast.Dict):
         return None
@@ -269,13 +269,13 @@ def _launch(statement: ast.stmt) -> dict[str, str] | None:
 
 
 def _start(statement: ast.stmt) -> int:
-    """The first line of a statement, its decorators included."""
+    """Return the first line of a statement, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _after_header(tree: ast.Module) -> int:
-    """The line after a file's docstring and its imports from ``__future__``."""
+    """Return the line after a file's docstring and its imports from ``__future__``."""
     line = 0
     for position, statement in enumerate(tree.body):
         is_doc = position == 0 and ast.get_docstring(tree, clean=False) is not None
@@ -287,7 +287,7 @@ def _after_header(tree: ast.Module) -> int:
 
 
 def _without_main_guard(source: str) -> tuple[str, ast.Module]:
-    """A source without the part that only a script runs, and its tree."""
+    """Return a source without the part that only a script runs, and its tree."""
     tree = read(source)
     guards = [statement for statement in tree.body if is_main_guard(statement)]
     if not guards:

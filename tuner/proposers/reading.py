@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 
 def read(source: str) -> ast.Module:
-    """The tree of a source.
+    """Return the tree of a source.
 
     Raises:
         RefusedError: it is too large, too deep, hides something, or is not Python.
@@ -134,7 +134,7 @@ def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def parsed(source: str) -> ast.Module:
-    """The tree of a source whose size and nesting are known to be harmless.
+    """Return the tree of a source whose size and nesting are known to be harmless.
 
     Raises:
         RefusedError: it is not Python.

@@ -117,7 +117,7 @@ def _refuse(node: ast.AST, problem: str) -> None:
 
 
 def _at_import(statement: ast.stmt) -> Iterator[str]:
-    """A file only defines things when it is imported."""
+    """Yield a file only defines things when it is imported."""
     is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     defines = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.AnnAssign, ast.Assign)
     if isinstance(statement, (ast.Try, ast.If)):
@@ -140,7 +140,7 @@ def _nodes(statement: ast.stmt, seen: _Seen) -> Iterator[ast.AST]:
 
 
 def _quoted(text: str, seen: _Seen) -> Iterator[ast.AST]:
-    """The nodes of code in quotes; none if it is not code, e.g. in ``Literal["one two"]``."""
+    """Yield the nodes of code in quotes; none if it is not code, e.g. in ``Literal["one two"]``."""
     try:
         tree = read(text.strip())
     except RefusedError as error:
@@ -221,7 +221,7 @@ def _of_attribute(node: ast.Attribute, seen: _Seen) -> Iterator[str]:
 
 
 def _of_full(full: str) -> Iterator[str]:
-    """A full name within an allowed module."""
+    """Yield a full name within an allowed module."""
     parts = full.split(".")[1:]
     if any(part in _FORBIDDEN_ATTRIBUTES or part == "numpy" for part in parts):
         yield f"uses {full}"

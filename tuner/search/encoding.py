@@ -65,7 +65,7 @@ class Encoding:
         ) | np.uint64(1)
 
     def places(self, points: Sequence[Params]) -> Places:
-        """The places of points, (points, parameters).
+        """Return the places of points, (points, parameters).
 
         Raises:
             ParamsError: a value is not one of the space's.
@@ -74,7 +74,7 @@ class Encoding:
         return np.array(rows, np.int64).reshape(len(points), self.parameters)
 
     def point(self, places: Places) -> Params:
-        """The point with these places."""
+        """Return the point with these places."""
         return {name: v[int(at)] for (name, v), at in zip(self._space.values.items(), places)}
 
     def features(self, places: Places) -> Array:
@@ -83,7 +83,7 @@ class Encoding:
         return np.hstack(blocks) if blocks else np.zeros((len(places), 0))
 
     def keys(self, places: Places) -> NDArray[np.uint64]:
-        """A number for each point: other places have the same once in 2⁶⁴."""
+        """Return a number for each point: other places have the same once in 2⁶⁴."""
         with np.errstate(over="ignore"):
             mixed = (places.astype(np.uint64) + np.uint64(1)) * self._weights
             mixed ^= mixed >> np.uint64(29)

@@ -67,12 +67,12 @@ class PriorFeatures:
         return 2 + self.views if self.scale is not None else 0
 
     def log2_ms(self, places: Places) -> tuple[Array, Array]:
-        """The prior's mean and sd of log2 ms; NaN without one."""
+        """Return the prior's mean and sd of log2 ms; NaN without one."""
         found = self._believed(places)
         return found[:, 0], found[:, 1]
 
     def fails(self, places: Places) -> Array:
-        """The chance that each fails, as the prior has it."""
+        """Return the chance that each fails, as the prior has it."""
         return np.nan_to_num(self._believed(places)[:, 2])
 
     def inputs(self, places: Places) -> tuple[Inputs, Array]:
@@ -90,7 +90,7 @@ class PriorFeatures:
         return Inputs(np.hstack([x, expected[:, None] / 4]), u), expected
 
     def _believed(self, places: Places) -> Array:
-        """The prior's mean, sd, chance of failing and views of points: (points, 3 + views).
+        """Return the prior's mean, sd, chance of failing and views of points: (points, 3 + views).
 
         A point is asked about once: a prior may be slow.
         """

@@ -34,7 +34,7 @@ class Prior(Protocol):
         ...
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """The chance that each fails, (points,)."""
+        """Return the chance that each fails, (points,)."""
         ...
 
 
@@ -111,5 +111,5 @@ PointKey = frozenset[tuple[str, type, Value]]
 
 
 def point_key(params: Params) -> PointKey:
-    """A point's identity: 1, 1.0 and True are three values."""
+    """Return a point's identity: 1, 1.0 and True are three values."""
     return frozenset((name, type(value), value) for name, value in params.items())

@@ -108,7 +108,7 @@ class Search:
     # ----------------------------------------------------------------------------------- public
 
     def ask(self, number: int = 1) -> list[Params]:
-        """What to measure next: no point twice, and fewer only if no more are left."""
+        """Return what to measure next: no point twice, and fewer only if no more are left."""
         answers: list[Params] = []
         while len(answers) < number and (places := self._next()) is not None:
             self._row(places)
@@ -160,7 +160,7 @@ class Search:
         return self._candidates.exhausted
 
     def expected_gain(self) -> float:
-        """The share of the best time that the next measurement is expected to save, 0 to 1.
+        """Return the share of the best time that the next measurement is expected to save, 0 to 1.
 
         NaN before anything was told that did not fail; 0 if no point is left.
         """
@@ -252,7 +252,7 @@ class Search:
         return considered[int(np.argmax(apart))]
 
     def _row(self, places: Places) -> int:
-        """The number of a point's row, made if there is none."""
+        """Return the number of a point's row, made if there is none."""
         key = int(self._encoding.keys(places[None])[0])
         if key not in self._at:
             self._at[key] = len(self._rows)

@@ -32,7 +32,7 @@ class TargetTransform:
 
     @classmethod
     def of(cls, log2_ms: Array, slow: float) -> TargetTransform:
-        """The scale that standardises times, with their median as the middle."""
+        """Return the scale that standardises times, with their median as the middle."""
         known = log2_ms[np.isfinite(log2_ms)]
         rough = cls(float(np.median(known)), slow)
         targets = rough.targets(known)
@@ -48,7 +48,7 @@ class TargetTransform:
         return (log2_ms - (1 - self.slow) * above - self.mean) / self.sd
 
     def log2_ms(self, targets: Array) -> Array:
-        """The logarithms of times with these targets."""
+        """Return the logarithms of times with these targets."""
         warped = targets * self.sd + self.mean
         above = np.maximum(warped - self.middle, 0.0)
         return warped + (1 / self.slow - 1) * above

@@ -40,7 +40,7 @@ FREE = Cost({})
 
 
 def cost_of(op: TracedOp) -> Cost | None:
-    """The cost of an op; ``None`` if SolKit has no model for it."""
+    """Return the cost of an op; ``None`` if SolKit has no model for it."""
     if op.operator.cost:
         return _RULES[op.operator.cost](op)
     if torch.Tag.pointwise in op.tags:  # at least one operation per element
@@ -68,7 +68,7 @@ _PACKED = {torch.float16: "fp16", torch.bfloat16: "bf16"}
 
 
 def scalar_pipe(dtype: torch.dtype) -> str:
-    """The pipe of a dtype's elementwise operations."""
+    """Return the pipe of a dtype's elementwise operations."""
     if dtype in (torch.float64, torch.complex128):
         return "fp64"
     if dtype in _PACKED:
@@ -100,7 +100,7 @@ _FLOATS = ("fp4", "fp8")  # a wider one holds a narrower one's values
 
 
 def contraction_dtype(dtype: torch.dtype) -> str:
-    """The dtype part of ``contraction.<dtype>``."""
+    """Return the dtype part of ``contraction.<dtype>``."""
     return _CONTRACTION_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
 
 
@@ -116,7 +116,7 @@ def common_dtype(lhs: TensorUse, rhs: TensorUse) -> str:
 
 
 def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: str = "") -> Cost:
-    """A matrix product; `extra` counts elementwise operations on its result.
+    """Return a matrix product; `extra` counts elementwise operations on its result.
 
     Args:
         operand: a factor; its dtype is the product's unless `dtype` says another.

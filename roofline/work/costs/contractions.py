@@ -19,7 +19,7 @@ def _product(op: TracedOp) -> Cost:
 
 @rule("product summed over a batch")
 def _addbmm(op: TracedOp) -> Cost:
-    """A batch that is summed lengthens K."""
+    """Return a batch that is summed lengthens K."""
     lhs = op.arguments["batch1"]
     return contraction(lhs, op.result.numel * lhs.shape[-1] * lhs.shape[0])
 

@@ -31,7 +31,7 @@ def _grouped_mm(op: TracedOp) -> Cost:
 
 
 def _used(op: TracedOp, size: int) -> int:
-    """The group's part of the divided dimension; all of it if unknown."""
+    """Return the group's part of the divided dimension; all of it if unknown."""
     ends = op.arguments.get("offs")
     if isinstance(ends, TensorUse) and ends.value is not None and ends.value.size:
         return min(int(ends.value[-1]), size)
@@ -55,6 +55,6 @@ def _trilinear(op: TracedOp) -> Cost:
 
 
 def _sizes(use: TensorUse, expanded: list[int], axes: int) -> list[int]:
-    """A tensor's shape with dimensions of size 1 where it is expanded."""
+    """Return a tensor's shape with dimensions of size 1 where it is expanded."""
     sizes = iter(use.shape)
     return [1 if d in expanded else next(sizes) for d in range(axes)]

@@ -76,7 +76,7 @@ def _factorisation(op: TracedOp) -> Cost:
 
 @rule("solve")
 def _solve(op: TracedOp) -> Cost:
-    """An LU factorisation, then two triangular solves of n² k each."""
+    """Return an LU factorisation, then two triangular solves of n² k each."""
     a, n = op.arguments["A"], op.arguments["A"].shape[-1]
     return _per_matrix(a, _lu_of(n, n)) + contraction(a, op.result.numel * n)
 
@@ -167,5 +167,5 @@ def _pseudoinverse(op: TracedOp) -> Cost:
 
 @rule("linear combination")
 def _linear_combination(op: TracedOp) -> Cost:
-    """A multiply-add per term."""
+    """Return a multiply-add per term."""
     return scalar(op.result, 2 * op.result.distinct * op.inputs[1].shape[-1])

@@ -42,7 +42,7 @@ def _ctc(op: TracedOp) -> Cost:
 
 
 def _lengths(lengths: object) -> list[int]:
-    """The lengths as numbers; none where they are not known."""
+    """Return the lengths as numbers; none where they are not known."""
     if isinstance(lengths, TensorUse):
         return [] if lengths.value is None else [int(n) for n in lengths.value.ravel()]
     return [int(n) for n in lengths] if isinstance(lengths, (list, tuple)) else []

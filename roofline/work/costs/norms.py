@@ -143,6 +143,6 @@ def _weight_norm_backward(op: TracedOp) -> Cost:
 
 @rule("rescale")
 def _rescale(op: TracedOp) -> Cost:
-    """A bias for each, a scale for the queries."""
+    """Return a bias for each, a scale for the queries."""
     qkv: TensorUse = op.inputs[0]
     return scalar(qkv, qkv.distinct)

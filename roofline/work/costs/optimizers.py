@@ -11,7 +11,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 
 @rule("foreach")
 def _foreach(op: TracedOp) -> Cost:
-    """The sum over the list of what the op of the same name costs on one tensor."""
+    """Return the sum over the list of what the op of the same name costs on one tensor."""
     total = FREE
     for index, output in enumerate(op.outputs or op.written):
         total += cost_of(_one_of(op, index, output)) or FREE
@@ -19,7 +19,7 @@ def _foreach(op: TracedOp) -> Cost:
 
 
 def _one_of(op: TracedOp, index: int, output: TensorUse) -> TracedOp:
-    """The op on the tensors at one position of its lists."""
+    """Return the op on the tensors at one position of its lists."""
     names = {"tensor1": "tensor1", "tensors1": "end", "scalar": "value", "scalars": "value"}
     lists = op.name.removeprefix("aten._foreach_").startswith(("addc", "lerp"))
     arguments = {
@@ -62,7 +62,7 @@ def _step(op: TracedOp) -> Cost:
 
 @rule("unscale")
 def _unscale(op: TracedOp) -> Cost:
-    """A test and a product per gradient."""
+    """Return a test and a product per gradient."""
     grads = op.arguments["self"]
     return scalar(grads[0], 2 * sum(use.distinct for use in grads))
 

@@ -47,19 +47,19 @@ def _of_integers(op: TracedOp, like: TensorUse, operations: int) -> Cost:
 
 @rule("sum")
 def _add(op: TracedOp) -> Cost:
-    """An addition, or a multiply-add where a factor is given."""
+    """Return an addition, or a multiply-add where a factor is given."""
     return _per_element(op, 1 if op.arguments.get("alpha", 1) in (1, -1) else 2, 0)
 
 
 @rule("sum of products")
 def _addcmul(op: TracedOp) -> Cost:
-    """A multiply-add, and a product where a factor is given."""
+    """Return a multiply-add, and a product where a factor is given."""
     return _per_element(op, 2 if op.arguments.get("value", 1) in (1, -1) else 3, 0)
 
 
 @rule("sum of quotients")
 def _addcdiv(op: TracedOp) -> Cost:
-    """A reciprocal per distinct divisor, a product and a multiply-add."""
+    """Return a reciprocal per distinct divisor, a product and a multiply-add."""
     return scalar(op.result, 3 * op.result.distinct, sfu=op.inputs[-1].distinct)
 
 
@@ -120,5 +120,5 @@ def _cross(op: TracedOp) -> Cost:
 
 @rule("rank one")
 def _addr(op: TracedOp) -> Cost:
-    """A multiply-add per element: beta M + alpha a bᵀ."""
+    """Return a multiply-add per element: beta M + alpha a bᵀ."""
     return _per_element(op, 2, 0)

@@ -73,7 +73,7 @@ def _adaptive(size: int, windows: int) -> _Axis:
 
 
 def _joins(axes: Sequence[_Axis], planes: int) -> int:
-    """The least operations over all planes."""
+    """Return the least operations over all planes."""
     elements = math.prod(a.covered for a in axes) - math.prod(a.groups for a in axes)
     return planes * max(_many(axes), elements)
 

@@ -26,7 +26,7 @@ def _fake_quantize(op: TracedOp) -> Cost:
 
 @rule("fake quantise backward")
 def _fake_quantize_backward(op: TracedOp) -> Cost:
-    """A product per element of the incoming gradient."""
+    """Return a product per element of the incoming gradient."""
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 
@@ -53,6 +53,6 @@ def _semi_structured(op: TracedOp) -> Cost:
 
 @rule("semi structured linear")
 def _semi_structured_linear(op: TracedOp) -> Cost:
-    """The same, once per row."""
+    """Return the same, once per row."""
     dense = op.inputs[0]
     return contraction(dense, op.result.numel * dense.shape[-1] // 2)

@@ -143,7 +143,7 @@ def _steps(op: TracedOp, run: int) -> int:
 
 
 def _live_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
-    """The first and the last wanted step of the output."""
+    """Return the first and the last wanted step of the output."""
     out, arguments = op.result, op.arguments
     axis = 1 if arguments["batch_first"] else 0
     width = arguments["state"][0].shape[-1] * directions
@@ -156,21 +156,21 @@ def _live_steps(op: TracedOp, directions: int, steps: int) -> tuple[int, int]:
 
 @rule("lstm cell")
 def _lstm_cell(op: TracedOp) -> Cost:
-    """The pointwise part of one step; adding the two products starts an accumulator."""
+    """Return the pointwise part of one step; adding the two products starts an accumulator."""
     units = op.result.distinct
     return scalar(op.result, _CELLS["lstm"].operations * units, _CELLS["lstm"].sfu * units)
 
 
 @rule("gru cell")
 def _gru_cell(op: TracedOp) -> Cost:
-    """The pointwise part of one step."""
+    """Return the pointwise part of one step."""
     units = op.result.distinct
     return scalar(op.result, _CELLS["gru"].operations * units, _CELLS["gru"].sfu * units)
 
 
 @rule("cell backward")
 def _cell_backward(op: TracedOp) -> Cost:
-    """A product per gate's gradient and one for its nonlinearity."""
+    """Return a product per gate's gradient and one for its nonlinearity."""
     return scalar(op.result, 2 * op.result.distinct)
 
 

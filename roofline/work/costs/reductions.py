@@ -60,7 +60,7 @@ def _lines(op: TracedOp, source: TensorUse) -> int:
 
 @rule("mean")
 def _mean(op: TracedOp) -> Cost:
-    """A sum and a product per result."""
+    """Return a sum and a product per result."""
     return scalar(op.result, op.inputs[0].distinct)
 
 
@@ -106,7 +106,7 @@ def _powers(order: float, read: int, results: int) -> tuple[int, int]:
 
 @rule("renorm")
 def _renorm(op: TracedOp) -> Cost:
-    """A norm of each slice; slices within the limit need no more."""
+    """Return a norm of each slice; slices within the limit need no more."""
     read = op.inputs[0].distinct
     operations, _ = _powers(float(op.arguments.get("p", op.arguments.get("norm_type", 2))), read, 0)
     return scalar(op.inputs[0], operations)
@@ -126,5 +126,5 @@ def _search(op: TracedOp) -> Cost:
 
 @rule("trace")
 def _trace(op: TracedOp) -> Cost:
-    """The sum of the diagonal."""
+    """Return the sum of the diagonal."""
     return scalar(_like(op), max(min(op.inputs[0].shape) - 1, 0))

@@ -22,7 +22,7 @@ _LINEAR_TAPS, _CUBIC_TAPS = 2, 7  # a multiply-add; a product and three multiply
 
 @rule("linear")
 def _upsample_linear(op: TracedOp) -> Cost:
-    """A multiply-add for each result between two elements."""
+    """Return a multiply-add for each result between two elements."""
     return scalar(op.result, _LINEAR_TAPS * _between(op, op.inputs[0].shape, op.result))
 
 
@@ -34,7 +34,7 @@ def _upsample_cubic(op: TracedOp) -> Cost:
 
 @rule("antialiased")
 def _upsample_antialiased(op: TracedOp) -> Cost:
-    """A multiply-add per result where a size changes: wider filters are no cheaper."""
+    """Return a multiply-add per result where a size changes: wider filters are no cheaper."""
     changed = op.inputs[0].shape[2:] != op.result.shape[2:]
     return scalar(op.result, _LINEAR_TAPS * op.result.distinct if changed else 0)
 
@@ -73,12 +73,12 @@ def _kind(op: TracedOp) -> tuple[int, Any]:
 
 @rule("grid sample backward")
 def _grid_sample_backward(op: TracedOp) -> Cost:
-    """The taps again for each of the gradients asked for."""
+    """Return the taps again for each of the gradients asked for."""
     gradients = sum(map(bool, op.arguments["output_mask"]))
     return scalar(op.result, gradients * _TAPS[_kind(op)] * op.inputs[0].distinct)
 
 
 @rule("affine grid")
 def _affine_grid(op: TracedOp) -> Cost:
-    """A multiply-add per coordinate: the rest is shared along rows and columns."""
+    """Return a multiply-add per coordinate: the rest is shared along rows and columns."""
     return scalar(op.result, 2 * op.result.distinct)

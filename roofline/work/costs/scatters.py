@@ -38,13 +38,13 @@ def _scatter(op: TracedOp) -> Cost:
 
 @rule("scatter")
 def _scatter_with_reduce(op: TracedOp) -> Cost:
-    """A plain scatter only moves."""
+    """Return a plain scatter only moves."""
     return _scatter(op) if op.arguments.get("reduce") else FREE
 
 
 @rule("index add")
 def _index_add(op: TracedOp) -> Cost:
-    """A slice per index."""
+    """Return a slice per index."""
     return _added(op, op.arguments["source"].distinct)
 
 
@@ -90,7 +90,7 @@ def _embedding_bag(op: TracedOp) -> Cost:
 
 @rule("bag weights backward")
 def _bag_weights_backward(op: TracedOp) -> Cost:
-    """A dot product per index."""
+    """Return a dot product per index."""
     width = op.inputs[0].shape[-1]
     return scalar(op.result, (2 * width - 1) * op.result.distinct)
 

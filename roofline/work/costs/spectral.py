@@ -45,7 +45,7 @@ def _transforms(shape: Sequence[int], dims: Sequence[int]) -> float:
 
 @rule("complex transform")
 def _complex_to_complex(op: TracedOp) -> Cost:
-    """A complex transform along each dimension."""
+    """Return a complex transform along each dimension."""
     return _share_of(op, op.inputs[0], _transforms(op.inputs[0].shape, op.arguments["dim"]))
 
 
@@ -58,7 +58,7 @@ def _real_to_complex(op: TracedOp) -> Cost:
 
 @rule("inverse real transform")
 def _complex_to_real(op: TracedOp) -> Cost:
-    """The inverse: as many operations as the real result's transform."""
+    """Return the inverse: as many operations as the real result's transform."""
     return _share_of(op, op.result, _real(op.result.shape, op.arguments["dim"]))
 
 

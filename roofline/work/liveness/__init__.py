@@ -42,7 +42,7 @@ __all__ = ["live_ops"]
 
 
 def live_ops(program: Program) -> list[TracedOp]:
-    """The ops that the results depend on, in program order, narrowed to what is wanted."""
+    """Return the ops that the results depend on, in program order, narrowed to what is wanted."""
     live_uses: dict[int, list[TensorUse]] = defaultdict(list)
     for use in program.results:
         live_uses[use.storage].append(use)
@@ -64,7 +64,7 @@ def live_ops(program: Program) -> list[TracedOp]:
 
 
 def _with_live_gradients(op: TracedOp, live_uses: Mapping[int, list[TensorUse]]) -> TracedOp:
-    """A backward op with an `output_mask` of the gradients that anything looks at."""
+    """Return a backward op with an `output_mask` of the gradients that anything looks at."""
     requested = op.arguments.get("output_mask", ())
     if not requested or sum(requested) != len(op.outputs):  # there is none of one not asked for
         return op
@@ -95,7 +95,7 @@ def _overwritten(written: TensorUse, live_uses: dict[int, list[TensorUse]]) -> N
 
 
 def _narrowed(op: TracedOp, live_uses: dict[int, list[TensorUse]]) -> TracedOp:
-    """The op with what is wanted of its output, and what that needs of its operands."""
+    """Return the op with what is wanted of its output, and what that needs of its operands."""
     rule = rule_of(op)
     if rule is None:
         return op

@@ -54,6 +54,6 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
 
 
 def rule_of(op: TracedOp) -> Rule | None:
-    """The rule of an op that makes its output; ``None`` if it needs its operands whole."""
+    """Return the rule of an op that makes its output; ``None`` if it needs its operands whole."""
     needs = op.operator.needs or ("aligned" if op.is_elementwise else "")
     return _RULES[needs] if needs else None

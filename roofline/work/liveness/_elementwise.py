@@ -22,7 +22,7 @@ def _aligned(op: TracedOp, region: Region) -> Needs:
 
 @rule("reshaped")
 def _reshaped(op: TracedOp, region: Region) -> Needs:
-    """The same, where the shape stays."""
+    """Return the same, where the shape stays."""
     if op.inputs[0].shape != op.outputs[0].shape:
         return {id(op.outputs[0]): op.outputs[0]}
     return _aligned(op, region)
@@ -92,7 +92,7 @@ def _chosen(op: TracedOp, region: Region, kept: dict[str, Mask]) -> Needs:
 
 
 def _as_result(op: TracedOp, mask: Mask) -> TensorUse:
-    """The result's use with a mask over it."""
+    """Return the result's use with a mask over it."""
     result = op.outputs[0]
     return TensorUse(
         result.storage, result.shape, result.stride, result.offset, result.dtype, mask=mask

@@ -38,7 +38,7 @@ def whole(use: TensorUse) -> Box:
 
 
 def sliced(use: TensorUse, box: Sequence[range | None], needed: Mask | None = None) -> TensorUse:
-    """A use narrowed to a box, and to a mask over it.
+    """Return a use narrowed to a box, and to a mask over it.
 
     Args:
         use: what is narrowed.
@@ -59,7 +59,7 @@ def sliced(use: TensorUse, box: Sequence[range | None], needed: Mask | None = No
 
 
 def nothing_of(use: TensorUse) -> TensorUse:
-    """A use that needs no element."""
+    """Return a use that needs no element."""
     return sliced(use, [range(0)] * len(use.shape))
 
 
@@ -72,7 +72,7 @@ def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:
 
 
 def broadcast(use: TensorUse, region: Region) -> TensorUse:
-    """A use narrowed to what the wanted part of the broadcast result needs."""
+    """Return a use narrowed to what the wanted part of the broadcast result needs."""
     tail = region.box[len(region.box) - len(use.shape) :] if use.shape else []
     part = sliced(use, [None if n == 1 else r for n, r in zip(use.shape, tail)])
     if region.mask is None or use.value is not None:  # known data has to be read to be known
@@ -110,7 +110,7 @@ def _tightened(box: Box, mask: Mask | None) -> Region:
 
 
 def live_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
-    """The elements of a view that some of `uses` see; ``None`` for all, or if unknown."""
+    """Return the elements of a view that some of `uses` see; ``None`` for all, or if unknown."""
     uses = [use for use in uses if use.numel]
     if not uses or any(use.dtype != target.dtype for use in uses):
         return None
@@ -122,7 +122,7 @@ def live_mask(target: TensorUse, uses: Sequence[TensorUse]) -> Mask | None:
 
 
 def without(use: TensorUse, taken: TensorUse) -> TensorUse:
-    """A use without the elements that another use of its storage covers, as far as known."""
+    """Return a use without the elements that another use of its storage covers, as far as known."""
     if use.dtype != taken.dtype or not use.numel:
         return use
     seen = _seen(use, taken)
@@ -133,7 +133,7 @@ _MAX_SEEN = 1 << 22  # elements without a repeat beyond which only boxes are tak
 
 
 def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
-    """The elements of a view that another use covers; ``None`` if unknown."""
+    """Return the elements of a view that another use covers; ``None`` if unknown."""
     box = _box(view, other) if other.mask is None else None
     if box is not None and all(view.stride[d] for d in range(len(box))):
         return _box_mask(box, view.shape)
@@ -144,7 +144,7 @@ def _seen(view: TensorUse, other: TensorUse) -> Mask | None:
 
 
 def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
-    """A box as a mask: dimensions that it spans whole have size 1."""
+    """Return a box as a mask: dimensions that it spans whole have size 1."""
     mask = everything(len(shape))
     for d, (indices, n) in enumerate(zip(box, shape)):
         if len(indices) < n:
@@ -155,7 +155,7 @@ def _box_mask(box: Box, shape: Sequence[int]) -> Mask:
 
 
 def _last(use: TensorUse) -> int:
-    """The furthest element of a storage that a use sees."""
+    """Return the furthest element of a storage that a use sees."""
     return use.offset + sum((n - 1) * step for n, step in zip(use.shape, use.stride))
 
 
@@ -183,7 +183,7 @@ def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | Non
 
 
 def _box(output: TensorUse, use: TensorUse) -> Box | None:
-    """A strided region of a storage as a box of the tensor that the storage was made for."""
+    """Return a strided region of a storage as a box of the tensor that the storage was made for."""
     if use.dtype != output.dtype:
         return None
     order = sorted(range(len(output.shape)), key=lambda d: -output.stride[d])

@@ -51,7 +51,7 @@ _Rule = Callable[[TracedOp], Write]
 
 
 def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | None:
-    """The rule of an in-place op; ``None`` if it reads and writes its target whole.
+    """Return the rule of an in-place op; ``None`` if it reads and writes its target whole.
 
     Besides the op it takes which elements of the target matter later.
     """
@@ -62,7 +62,7 @@ def writing_rule_of(op: TracedOp) -> Callable[[TracedOp, Mask | None], Write] | 
 
 
 def _applied(write: Write, live: Mask | None) -> Write:
-    """The wanted part narrows a write of the target's shape."""
+    """Return the wanted part narrows a write of the target's shape."""
     if not write.overwrites.sure or live is None:
         return write
     reads = write.reads if write.reads is None else _masked(write.reads, live)
@@ -95,7 +95,7 @@ def _by_position(op: TracedOp) -> TensorUse:
 
 
 def _source(op: TracedOp) -> Needs:
-    """A scatter reads as much of its source as the index has places."""
+    """Return a scatter reads as much of its source as the index has places."""
     source, index = op.arguments.get("src"), op.arguments["index"]
     if not isinstance(source, TensorUse):
         return {}
@@ -151,7 +151,7 @@ _RULES: dict[str, _Rule] = {
 
 @rule("into a copy")
 def _into_a_copy(op: TracedOp, region: Region) -> Needs:
-    """The part of the original that is not overwritten."""
+    """Return the part of the original that is not overwritten."""
     del region
     write = _RULES[op.operator.writes](op)
     target, output = op.arguments["self"], op.outputs[0]

@@ -122,7 +122,7 @@ def _masked_select(op: TracedOp, region: Region) -> Needs:
 
 
 def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None) -> TensorUse:
-    """The rows of a table that an index names along `dim`.
+    """Return the rows of a table that an index names along `dim`.
 
     Args:
         table: the table.
@@ -148,7 +148,7 @@ def along(table: TensorUse, dim: int, index: TensorUse, part: Mask | None = None
 def _moved(
     part: Mask, dim: int, named: Sequence[int], places: npt.NDArray[np.int64], count: int
 ) -> Mask:
-    """A mask over looked-up rows as one over the table that they come from."""
+    """Return a mask over looked-up rows as one over the table that they come from."""
     before, after = part.shape[:dim], part.shape[dim + len(named) :]
     rows = np.broadcast_to(part, (*before, *named, *after)).reshape(*before, -1, *after)
     moved = np.zeros((*before, count, *after), dtype=bool)
@@ -159,7 +159,7 @@ def _moved(
 
 
 def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
-    """The part of an index that names something that matters."""
+    """Return the part of an index that names something that matters."""
     if part is None:
         return index
     inner = range(dim, dim + len(index.shape))
@@ -181,7 +181,7 @@ def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
 
 
 def at_indices(table: TensorUse, indices: Sequence[TensorUse | None]) -> TensorUse:
-    """The elements that several index tensors, or boolean masks, name together."""
+    """Return the elements that several index tensors, or boolean masks, name together."""
     tensors = [use for use in indices if use is not None]
     if any(use.value is None for use in tensors):
         dims = [d for d, use in enumerate(indices) if use is not None]

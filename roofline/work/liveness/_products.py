@@ -38,7 +38,7 @@ def _added(op: TracedOp, region: Region) -> Needs:
 
 
 def _factor(use: TensorUse, rows: Mask | None, columns: Mask | None) -> TensorUse:
-    """A factor without the elements that meet only zeros.
+    """Return a factor without the elements that meet only zeros.
 
     An element [i, j] is multiplied where some n has rows[i, n] and columns[n, j]: for the left
     factor that is the wanted output and the right factor's transpose, for the right one the left
@@ -133,7 +133,7 @@ def _attention(op: TracedOp, region: Region) -> Needs:
 
 
 def _seen(key: TensorUse, value: TensorUse, mask: TensorUse) -> Needs:
-    """The keys and values that a mask shows to any query."""
+    """Return the keys and values that a mask shows to any query."""
     shown = shown_pairs(mask)
     if shown is None:
         return {}

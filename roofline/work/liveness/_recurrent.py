@@ -13,7 +13,7 @@ _GRU = 3  # gates
 
 @rule("recurrent")
 def _recurrent(op: TracedOp, region: Region) -> Needs:
-    """The wanted steps of the output. In one direction, the input after them is not needed.
+    """Return the wanted steps of the output. In one direction, the input after them is not needed.
 
     A layer that takes its only step from a state of zeros does not use its recurrent weights, nor
     the gate that looks at the state alone.

@@ -14,7 +14,7 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 @rule("line")
 def _along_a_dimension(op: TracedOp, region: Region) -> Needs:
-    """A wanted element needs its whole line."""
+    """Return a wanted element needs its whole line."""
     output, dim = op.outputs[0], op.arguments["dim"]
     if not output.shape:
         return {}
@@ -29,7 +29,7 @@ def _along_a_dimension(op: TracedOp, region: Region) -> Needs:
 
 @rule("scan")
 def _scan(op: TracedOp, region: Region) -> Needs:
-    """A wanted element needs its line up to itself."""
+    """Return a wanted element needs its line up to itself."""
     x, output = op.inputs[0], op.outputs[0]
     if not output.shape or not all(len(r) for r in region.box):
         return {}
@@ -50,14 +50,14 @@ def _before(mask: Mask, dim: int, places: range) -> Mask | None:
 
 @rule("layer norm")
 def _layer_norm(op: TracedOp, region: Region) -> Needs:
-    """A wanted element needs its whole row; the statistics follow the rows."""
+    """Return a wanted element needs its whole row; the statistics follow the rows."""
     output, x = op.outputs[0], op.arguments["input"]
     kept = len(output.shape) - len(op.arguments["normalized_shape"])
     return _leading_part(region, [x, *op.outputs], kept)
 
 
 def _leading_part(region: Region, uses: list[TensorUse], count: int) -> Needs:
-    """The wanted part of the first dimensions, and all of the others."""
+    """Return the wanted part of the first dimensions, and all of the others."""
     return {
         id(use): sliced(use, [*region.box[:count], *[None] * (len(use.shape) - count)])
         for use in uses
@@ -66,7 +66,7 @@ def _leading_part(region: Region, uses: list[TensorUse], count: int) -> Needs:
 
 
 def _leading(count: int) -> Rule:
-    """The output's first dimensions are the input's; the others stay whole."""
+    """Return the output's first dimensions are the input's; the others stay whole."""
 
     def narrow(op: TracedOp, region: Region) -> Needs:
         return _leading_part(region, [op.inputs[0], op.outputs[0]], count)
@@ -94,7 +94,7 @@ def _batch_norm(op: TracedOp, region: Region) -> Needs:
 
 @rule("norm backward")
 def _norm_backward(op: TracedOp, region: Region) -> Needs:
-    """A bias has a gradient, but is not read."""
+    """Return a bias has a gradient, but is not read."""
     del region
     bias = op.arguments.get("bias")
     needs: Needs = {id(op.outputs[0]): op.outputs[0]}
@@ -105,7 +105,7 @@ def _norm_backward(op: TracedOp, region: Region) -> Needs:
 
 @rule("reduction")
 def _reduction(op: TracedOp, region: Region) -> Needs:
-    """A wanted element needs all of the dimensions that are reduced."""
+    """Return a wanted element needs all of the dimensions that are reduced."""
     x, dims = op.inputs[0], op.arguments.get("dim")
     if dims is None or dims == []:
         return {id(op.outputs[0]): op.outputs[0]}
@@ -121,13 +121,13 @@ def _reduction(op: TracedOp, region: Region) -> Needs:
 
 
 def _over(mask: Mask | None, reduced: set[int], keepdim: bool | None) -> Mask | None:
-    """A mask over a reduction's output as one over its input."""
+    """Return a mask over a reduction's output as one over its input."""
     return mask if mask is None or keepdim else np.expand_dims(mask, tuple(sorted(reduced)))
 
 
 @rule("diagonal")
 def _trace(op: TracedOp, region: Region) -> Needs:
-    """The diagonal."""
+    """Return the diagonal."""
     del region
     x = op.inputs[0]
     return {id(x): sliced(x, whole(x), np.eye(x.shape[0], x.shape[1], dtype=np.bool_))}

@@ -44,7 +44,7 @@ def _stack(op: TracedOp, region: Region) -> Needs:
 
 @rule("pad")
 def _pad(op: TracedOp, region: Region) -> Needs:
-    """The part of the box that lies inside; a margin may be negative."""
+    """Return the part of the box that lies inside; a margin may be negative."""
     x, pad = op.inputs[0], op.arguments["pad"]
     box, mask = list(region.box), region.mask
     for axis, before in enumerate(pad[::2]):
@@ -56,7 +56,7 @@ def _pad(op: TracedOp, region: Region) -> Needs:
 
 @rule("flip")
 def _flip(op: TracedOp, region: Region) -> Needs:
-    """The mirrored box."""
+    """Return the mirrored box."""
     x, box, mask = op.inputs[0], list(region.box), region.mask
     for dim in (d % len(box) for d in op.arguments["dims"]):
         r, n = box[dim], x.shape[dim]
@@ -85,7 +85,7 @@ def _repeat(op: TracedOp, region: Region) -> Needs:
 
 @rule("roll")
 def _roll(op: TracedOp, region: Region) -> Needs:
-    """The wanted part, moved back."""
+    """Return the wanted part, moved back."""
     x, dims = op.inputs[0], op.arguments.get("dims") or []
     if not dims or region.is_all_of(op.outputs[0]):
         return {}
@@ -97,7 +97,7 @@ def _roll(op: TracedOp, region: Region) -> Needs:
 
 
 def _overlap(indices: range, start: int, stop: int) -> tuple[range, slice]:
-    """The part of `indices` in [start, stop), counted from `start`; and its positions."""
+    """Return the part of `indices` in [start, stop), counted from `start`; and its positions."""
     first, last = _position(indices, start), _position(indices, stop)
     inside = indices[first:last]
     return range(inside.start - start, inside.stop - start, inside.step), slice(first, last)
@@ -113,7 +113,7 @@ def _with(box: Box, dim: int, part: range) -> Box:
 
 
 def _taken(mask: Mask | None, dim: int, places: slice) -> Mask | None:
-    """The part of a mask along one dimension."""
+    """Return the part of a mask along one dimension."""
     if mask is None or mask.shape[dim] == 1:
         return mask
     return mask[tuple(places if d == dim % mask.ndim else slice(None) for d in range(mask.ndim))]

@@ -46,7 +46,7 @@ def _convolution(op: TracedOp, region: Region) -> Needs:
 
 @rule("convolution backward")
 def _convolution_backward(op: TracedOp, region: Region) -> Needs:
-    """The input's gradient needs no input, the weight's no weight, the bias's neither.
+    """Return the input's gradient needs no input, the weight's no weight, the bias's neither.
 
     Of an input, the weight's gradient needs what some window touches.
     """
@@ -79,7 +79,7 @@ def _channels(channels: range, out: int, into: int, groups: int) -> tuple[range,
 
 
 def _spatial(region: Region, output: TensorUse) -> Mask | None:
-    """The wanted part as a mask, its spatial box included."""
+    """Return the wanted part as a mask, its spatial box included."""
     offset = 2
     lines = []
     for axis in range(offset, len(output.shape)):
@@ -90,7 +90,7 @@ def _spatial(region: Region, output: TensorUse) -> Mask | None:
 
 
 def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
-    """The product of one line per axis, behind dimensions that stay whole."""
+    """Return the product of one line per axis, behind dimensions that stay whole."""
     if all(line.all() for line in lines):
         return None
     outer = np.ones((1,) * (leading + len(lines)), dtype=bool)

@@ -209,7 +209,7 @@ _NESTED = ("nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged")
 
 
 def _no_nested(name: str) -> Callable[..., None]:
-    """A new function for each name: torch._dynamo refuses to list one object twice."""
+    """Return a new function for each name: torch._dynamo refuses to list one object twice."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise UnsupportedError(f"torch.nested.{name} on a fake GPU: pad, or pack with offsets")

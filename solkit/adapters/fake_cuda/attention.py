@@ -86,7 +86,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        """The gradients of queries, keys, values and, if needed, the mask."""
+        """Return the gradients of queries, keys, values and, if needed, the mask."""
         gradients = torch.ops.solkit.attention_backward(
             *grads, *ctx.saved_tensors, ctx.is_causal, ctx.needs_input_grad[3]
         )
@@ -132,7 +132,7 @@ def flex_attention_of(module: Any) -> Callable[..., Any]:
 def _dense_mask(
     module: Any, block_mask: Any, query: torch.Tensor, key: torch.Tensor
 ) -> torch.Tensor | None:
-    """The pairs that a block mask leaves, computed outside the program.
+    """Return the pairs that a block mask leaves, computed outside the program.
 
     A ``mask_mod`` that reads tensors of the program is evaluated as part of it.
     """

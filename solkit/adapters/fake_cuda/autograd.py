@@ -54,7 +54,7 @@ def _edge(tensor: torch.Tensor) -> Any:
 
 
 def _dependencies(roots: list[Any]) -> Counter[Any]:
-    """The number of edges into each node reachable from `roots`."""
+    """Return the number of edges into each node reachable from `roots`."""
     counts: Counter[Any] = Counter()
     seen, stack = set(roots), list(roots)
     while stack:
@@ -93,13 +93,13 @@ def _run_node(node: Any, arrived: dict[int, torch.Tensor]) -> tuple[Any, ...]:
 
 
 def _of_tensors(node: Any, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A custom function's results for each edge; only tensor arguments have edges."""
+    """Return a custom function's results for each edge; only tensor arguments have edges."""
     needed_grads = iter([grad for grad, needed in zip(outputs, node.needs_input_grad) if needed])
     return tuple(None if edge is None else next(needed_grads) for edge, _ in node.next_functions)
 
 
 def _fitted(grad: torch.Tensor, meta: Any) -> torch.Tensor:
-    """A gradient summed over broadcast dimensions: `validate_outputs` in the C++ engine."""
+    """Return a gradient summed over broadcast dimensions: `validate_outputs` in the C++ engine."""
     if tuple(grad.shape) != tuple(meta.shape):
         grad = grad.sum_to_size(tuple(meta.shape))
     return grad if grad.dtype == meta.dtype else grad.to(meta.dtype)
@@ -191,7 +191,7 @@ def grad_of(
 def _arrived_at(
     tensor: torch.Tensor, arrived: dict[Any, dict[int, torch.Tensor]], leaves: dict[int, Any]
 ) -> torch.Tensor | None:
-    """The gradient of a tensor; `leaves` are the graph's leaves by their tensors' `id`."""
+    """Return the gradient of a tensor; `leaves` are the graph's leaves by their tensors' `id`."""
     if tensor.grad_fn is None:
         return arrived.get(leaves.get(id(tensor)), {}).get(0)
     edge = _edge(tensor)
@@ -254,7 +254,7 @@ def _retain_grad(self: torch.Tensor) -> None:
 
 
 def _hooked(node: Any, arrived: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-    """The gradients at a node after the hooks of its tensors."""
+    """Return the gradients at a node after the hooks of its tensors."""
     for index in arrived:
         for hook in _tensor_hooks.get((node, index), {}).values():
             changed = hook(arrived[index])

@@ -23,7 +23,7 @@ __all__ = ["taken_apart"]
 def taken_apart(
     mode: TorchDispatchMode, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The result of an operator that is made of others, which `mode` sees.
+    """Return the result of an operator that is made of others, which `mode` sees.
 
     Args:
         mode: that got the operator.

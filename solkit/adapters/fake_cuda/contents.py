@@ -118,7 +118,7 @@ class Contents:
         return self.flat.expand(self.elements) if self.constant else self.flat
 
     def seen_by(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The elements of a tensor on this storage."""
+        """Return the elements of a tensor on this storage."""
         if self.flat is None or self.flat.dtype != tensor.dtype:
             return None
         if self.constant:
@@ -143,7 +143,7 @@ contents_of_storage: WeakValueDictionary[int, Contents] = (
 
 
 def known_value(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
-    """The contents of a tensor, if they follow from the program without guesses.
+    """Return the contents of a tensor, if they follow from the program without guesses.
 
     Returns:
         A read-only array of the tensor's shape, float32 for dtypes that numpy lacks; ``None`` if
@@ -219,7 +219,7 @@ def remember(tensor: FakeTensor, fact: KnownContents) -> None:
 
 
 def _laid_out(value: torch.Tensor, like: torch.Tensor, elements: int) -> torch.Tensor:
-    """The elements of a storage in order, where `like` is the view with `value`."""
+    """Return the elements of a storage in order, where `like` is the view with `value`."""
     if elements == value.numel() > 0 and value.stride() == like.stride():
         return value.as_strided((elements,), (1,))
     flat = value.new_zeros(elements)
@@ -234,7 +234,7 @@ def attach(tensor: torch.Tensor, contents: Contents) -> None:
 
 
 def recall(tensor: torch.Tensor) -> KnownContents | None:
-    """The contents of a tensor, known or guessed; ``None`` if there are none."""
+    """Return the contents of a tensor, known or guessed; ``None`` if there are none."""
     if not isinstance(tensor, FakeTensor):
         return KnownContents(tensor) if tensor.numel() <= limit_of(tensor) else None
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
@@ -262,7 +262,7 @@ def _bytes(flat: torch.Tensor | None) -> int:
 
 
 def limit_of(like: torch.Tensor) -> int:
-    """The most elements of a dtype that are computed."""
+    """Return the most elements of a dtype that are computed."""
     floating = like.dtype.is_floating_point or like.dtype.is_complex
     return _KNOWN_FLOATS if floating else _KNOWN_INTEGERS
 
@@ -273,6 +273,6 @@ def room_for(elements: int, like: torch.Tensor) -> bool:
 
 
 def share_of(tensor: torch.Tensor) -> float | None:
-    """The share of a tensor's nonzero elements, if only that is known."""
+    """Return the share of a tensor's nonzero elements, if only that is known."""
     contents = contents_of_storage.get(tensor.untyped_storage()._cdata)
     return None if contents is None else contents.share

@@ -43,14 +43,14 @@ class _PackageFirst(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports `torch._dynamo` before its submodules, which would import it midway."""
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """A spec of the module, if importing the package imported it too."""
+        """Return a spec of the module, if importing the package imported it too."""
         if not fullname.startswith("torch._dynamo.") or fullname == "torch._dynamo.config":
             return None  # every fake tensor mode reads the settings, which need no package
         _import_dynamo()
         return importlib.util.spec_from_loader(fullname, self) if fullname in sys.modules else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """The imported module."""
+        """Return the imported module."""
         module = sys.modules[spec.name]
         self.spec = module.__spec__
         return module

@@ -230,7 +230,7 @@ def _with_headers(texts: _Texts, folders: Sequence[Path]) -> _Texts:
 def _included(
     text: tuple[str, str, int], folders: Sequence[Path], seen: set[Path]
 ) -> Iterator[tuple[str, str, int]]:
-    """The parts of a text before, between and after the headers that are found."""
+    """Yield the parts of a text before, between and after the headers that are found."""
     whole, file, first = text
     done = 0
     for include in _INCLUDE.finditer(whole):
@@ -254,7 +254,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _place_of(text: str) -> tuple[str, int]:
-    """The user's file, and the line where a string starts; 1 if it is not found there."""
+    """Return the user's file, and the line where a string starts; 1 if it is not found there."""
     file = user_line().rpartition(":")[0]
     path = Path(file)
     whole = path.read_text(errors="replace") if path.is_file() else ""
@@ -278,7 +278,7 @@ class WhenImported(importlib.abc.MetaPathFinder):
             self.waiting.pop(name)(sys.modules[name])
 
     def find_spec(self, fullname: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
-        """The module's own spec, with a loader that makes the change after it has run."""
+        """Return the module's own spec, with a loader that makes the change after it has run."""
         change = self.waiting.pop(fullname, None)
         if change is None:
             return None

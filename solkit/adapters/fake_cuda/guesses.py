@@ -32,7 +32,7 @@ _always: dict[str, None] = {}  # what every one of them starts with
 
 
 def guesses() -> tuple[str, ...]:
-    """The guesses so far in this process."""
+    """Return the guesses so far in this process."""
     return tuple(_guessed[0])
 
 
@@ -58,7 +58,7 @@ def guess(sentence: str) -> None:
 
 
 def located(sentence: str) -> str:
-    """A sentence with the user's current line."""
+    """Return a sentence with the user's current line."""
     return f"{user_line()}: {sentence}"
 
 
@@ -70,7 +70,7 @@ def tell(*sentences: str) -> None:
 
 
 def _folders_of_others() -> tuple[str, ...]:
-    """The folders of torch, Triton, SolKit and Python, whose code is not the user's."""
+    """Return the folders of torch, Triton, SolKit and Python, whose code is not the user's."""
     triton = importlib.util.find_spec("triton")
     files = (torch.__file__, __file__, contextlib.__file__, triton and triton.origin)
     torch_, package, python, *triton_ = (Path(file).parent for file in files if file)

@@ -117,7 +117,7 @@ def call_of(
 
 
 def computed(later: Later) -> torch.Tensor | None:
-    """The elements of its storage; ``None`` if the CPU cannot compute them."""
+    """Return the elements of its storage; ``None`` if the CPU cannot compute them."""
     state = torch.default_generator.get_state()
     try:
         return _elements(later, {})

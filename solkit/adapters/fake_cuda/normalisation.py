@@ -29,7 +29,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The result, the means and the inverse deviations, as in Normalization.cu.
+    """Return the result, the means and the inverse deviations, as in Normalization.cu.
 
     Raises:
         RuntimeError: a tensor with one element per channel has another size.

@@ -48,7 +48,7 @@ def fake_recurrent(own: torch.library.Library, aten: torch.library.Library) -> N
 def _gru_cell(
     _gates: torch.Tensor, _hidden_gates: torch.Tensor, state: torch.Tensor, *_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The new state, and a workspace of 5 values per element (ATen/native/cuda/RNN.cu)."""
+    """Return the new state, and a workspace of 5 values per element (ATen/native/cuda/RNN.cu)."""
     return torch.empty_like(state), state.new_empty((state.shape[0], 5 * state.shape[1]))
 
 
@@ -61,7 +61,7 @@ _Tensors = Sequence[torch.Tensor]
 def _shapes(
     x: torch.Tensor, state: _Tensors, _weights: _Tensors, bidirectional: bool, *_: Any
 ) -> list[torch.Tensor]:
-    """The outputs of all steps, and the last states."""
+    """Return the outputs of all steps, and the last states."""
     width = state[0].shape[-1] * (2 if bidirectional else 1)
     out = x.new_empty((*x.shape[:-1], width))
     return [out, *(last.new_empty(last.shape) for last in state)]
@@ -96,7 +96,7 @@ def _whole(
     weights: Sequence[torch.Tensor],
     options: tuple[bool, bool, int],
 ) -> tuple[torch.Tensor, ...]:
-    """A layer as one op: `options` are the last arguments of ``solkit::<kind>``."""
+    """Return a layer as one op: `options` are the last arguments of ``solkit::<kind>``."""
     state = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     outputs: Sequence[torch.Tensor] = _Layer.apply(kind, len(state), options, x, *state, *weights)
     return tuple(outputs)
@@ -136,7 +136,7 @@ class _Layer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        """The gradients of the input, the states and the weights."""
+        """Return the gradients of the input, the states and the weights."""
         x, *tensors = ctx.saved_tensors
         op = getattr(torch.ops.solkit, f"{ctx.kind}_backward")
         gradients = op(list(grads), x, tensors[: ctx.states], tensors[ctx.states :], *ctx.options)
@@ -191,7 +191,7 @@ def _pad(
 
 
 def _places(like: torch.Tensor, sizes: KnownContents) -> tuple[torch.Tensor, torch.Tensor]:
-    """The step and the sequence of each packed row."""
+    """Return the step and the sequence of each packed row."""
     with really():
         step = torch.arange(len(sizes.value), device="cpu").repeat_interleave(sizes.value)
         starts = sizes.value.cumsum(0) - sizes.value

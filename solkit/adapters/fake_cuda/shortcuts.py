@@ -34,7 +34,7 @@ _KEEPING = {
 
 
 def at_once(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The result of an op on fake tensors of known sizes; ``None`` if torch must compute it.
+    """Return the result of an op on fake tensors of known sizes; ``None`` if torch must compute it.
 
     A failure is left to torch too, which explains it.
     """

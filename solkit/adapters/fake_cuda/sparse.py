@@ -81,11 +81,11 @@ class SparseMatrix:
         return self.data.device
 
     def values(self) -> torch.Tensor:
-        """The values."""
+        """Return the values."""
         return self.data
 
     def indices(self) -> torch.Tensor:
-        """The indices of COO."""
+        """Return the indices of COO."""
         return self.parts[0]
 
     def crow_indices(self) -> torch.Tensor:
@@ -93,7 +93,7 @@ class SparseMatrix:
         return self.parts[0]
 
     def col_indices(self) -> torch.Tensor:
-        """The column of each value."""
+        """Return the column of each value."""
         return self.parts[1]
 
     ccol_indices, row_indices = crow_indices, col_indices
@@ -132,7 +132,7 @@ class SparseMatrix:
         return self.to("cuda")
 
     def t(self) -> SparseMatrix:
-        """The transpose: the same parts, read as the other compressed layout."""
+        """Return the transpose: the same parts, read as the other compressed layout."""
         layout = _TRANSPOSED.get(self.layout, self.layout)
         parts, data = self.parts, self.data.transpose(1, 2) if self.data.dim() == 3 else self.data
         if self.layout is torch.sparse_coo:
@@ -140,11 +140,11 @@ class SparseMatrix:
         return SparseMatrix(layout, parts, data, torch.Size(self.shape[::-1]))
 
     def transpose(self, *_: int) -> SparseMatrix:
-        """The transpose."""
+        """Return the transpose."""
         return self.t()
 
     def places(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The row and the column of each value or block."""
+        """Return the row and the column of each value or block."""
         if self.layout is torch.sparse_coo:
             rows, columns = self.parts[0].unbind(0)
             return rows, columns
@@ -155,7 +155,7 @@ class SparseMatrix:
         return (outer, plain) if by_row else (plain, outer)
 
     def to_dense(self, *_: Any, **__: Any) -> torch.Tensor:
-        """The matrix with its zeros."""
+        """Return the matrix with its zeros."""
         height, width = self.data.shape[1:] or (1, 1)
         grid = (self.shape[0] // height, self.shape[1] // width)
         dense = self.data.new_zeros((*grid, *self.data.shape[1:]))
@@ -176,7 +176,7 @@ class SparseMatrix:
         return (self.t() @ dense.t()).t()
 
     def _gathered(self, dense: torch.Tensor) -> torch.Tensor:
-        """The product out of ops that autograd can follow."""
+        """Return the product out of ops that autograd can follow."""
         rows, columns = self.places()
         tall = dense if dense.dim() == 2 else dense.unsqueeze(1)
         height, width = self.data.shape[1:] or (1, 1)
@@ -201,7 +201,7 @@ class SparseMatrix:
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The functions of torch that take a sparse matrix."""
+        """Return the functions of torch that take a sparse matrix."""
         name = func.__name__
         if name in ("matmul", "mm", "mv", "_sparse_mm", "__matmul__", "spmm"):
             return args[0] @ args[1] if isinstance(args[0], cls) else args[1].__rmatmul__(args[0])
@@ -253,7 +253,7 @@ def _compressed(layout: str) -> Callable[..., SparseMatrix]:
 
 
 def _ends(indices: torch.Tensor) -> list[int]:
-    """The smallest sizes that the indices fit in, as torch infers them."""
+    """Return the smallest sizes that the indices fit in, as torch infers them."""
     fact = recall(indices)
     if fact is None:
         raise UnsupportedError("a sparse matrix without a size has unknown indices")

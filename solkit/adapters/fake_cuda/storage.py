@@ -20,7 +20,7 @@ _asked: list[set[int]] = []  # a stack; the innermost is told
 
 
 def data_ptr(tensor: torch.Tensor) -> int:
-    """The storage's own address plus the offset; addresses are 4 GiB apart, so well aligned.
+    """Return the storage's own address plus the offset; addresses are 4 GiB apart, so well aligned.
 
     The storage is kept alive, so that no other storage gets its handle.
     """

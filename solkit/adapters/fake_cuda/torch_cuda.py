@@ -48,7 +48,7 @@ class Nothing(contextlib.AbstractContextManager["Nothing"]):
         return 1.0  # milliseconds; never 0, which callers divide by
 
     def record_event(self, *_: Any) -> Nothing:
-        """An event."""
+        """Return an event."""
         return Nothing()
 
 
@@ -88,7 +88,7 @@ def _memory_clock_khz(device: Device) -> int:
 
 
 def memory_bus_bits(device: Device) -> int:
-    """The memory bus width, from the bandwidth at two transfers a clock.
+    """Return the memory bus width, from the bandwidth at two transfers a clock.
 
     Source: CUDA C++ Best Practices Guide, "Theoretical Bandwidth".
     """
@@ -184,7 +184,7 @@ def fake_torch_cuda(device: Device) -> None:
 
 
 def _doing_nothing(name: str) -> type[Nothing]:
-    """A class of its own; torch._dynamo lists the function that a decorated one wraps."""
+    """Return a class of its own; torch._dynamo lists the function that a decorated one wraps."""
     wrapped = getattr(getattr(torch.cuda, name, None), "__wrapped__", None)
     members = {} if wrapped is None else {"__wrapped__": wrapped}
     return type(name, (Nothing,), members)
@@ -205,7 +205,7 @@ def replace_in_torch(name: str, fake: Any) -> None:
 
 
 def _constant_function(name: str, value: Any) -> Callable[..., Any]:
-    """A new function for each name: torch._dynamo refuses to list one object twice."""
+    """Return a new function for each name: torch._dynamo refuses to list one object twice."""
 
     def constant(*_: Any, **__: Any) -> Any:
         return value

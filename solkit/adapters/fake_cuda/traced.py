@@ -32,7 +32,7 @@ def _trace_module(mod: torch.nn.Module, inputs: Mapping[str, Any], *_: Any, **__
 
 
 def _unless_scripted(original: Any) -> Any:
-    """A function of TorchScript that leaves alone what was never traced."""
+    """Return a function of TorchScript that leaves alone what was never traced."""
 
     def function(mod: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(mod, torch.jit.ScriptModule):

@@ -71,7 +71,7 @@ _MEETING_REAL = (_aten.lift_fresh.default, _aten._to_copy.default)
 
 
 def _lifted(tensor: torch.Tensor) -> torch.Tensor:
-    """A fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
+    """Return a fake of a real tensor; torch's own way imports its compiler, which takes 1 s."""
     lifted = torch.empty_strided(
         tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=tensor.device
     )
@@ -84,7 +84,7 @@ def _lifted(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op on fake tensors, or on known values if its shape depends on data."""
+    """Return an op on fake tensors, or on known values if its shape depends on data."""
     out = at_once(func, args, kwargs)
     if out is not None:
         return out
@@ -111,7 +111,7 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op without a kernel for fake tensors: the shapes that the CPU gives for zeros.
+    """Return an op without a kernel for fake tensors: the shapes that the CPU gives for zeros.
 
     `torch._subclasses.fake_tensor.run_fallback_kernel` does so on the GPU.
     """
@@ -145,7 +145,7 @@ def _shaped_by_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def holding(like: torch.Tensor, fact: KnownContents) -> torch.Tensor:
-    """A fake tensor on the device of `like` with a known value."""
+    """Return a fake tensor on the device of `like` with a known value."""
     tensor = like.new_empty(tuple(fact.value.shape), dtype=fact.value.dtype)
     remember(cast(FakeTensor, tensor), fact)
     return tensor
@@ -302,7 +302,7 @@ _BALANCED = "routing was guessed balanced"
 
 
 def _all_set(count: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
-    """A mask that selects everything: the usual case, and the largest count."""
+    """Return a mask that selects everything: the usual case, and the largest count."""
     mask: torch.Tensor = arguments["self"]
     if mask.dtype != torch.bool or not count.numel():
         return None
@@ -371,7 +371,7 @@ def _repeat_interleave(repeats: torch.Tensor, *, output_size: int | None = None)
 def _ctc_loss(
     log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """A loss per sequence, and a workspace: aten/src/ATen/native/cuda/LossCTC.cu."""
+    """Return a loss per sequence, and a workspace: aten/src/ATen/native/cuda/LossCTC.cu."""
     steps, count, _classes = log_probs.shape
     states = 2 * targets.shape[-1] + 1
     return log_probs.new_empty((count,)), log_probs.new_empty((count, steps, states))

@@ -130,7 +130,7 @@ def _later_write(
     kwargs: dict[str, Any],
     written: Sequence[torch.Tensor],
 ) -> Later | None:
-    """The same for a tensor that an op writes to."""
+    """Return the same for a tensor that an op writes to."""
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     draws = torch.Tag.nondeterministic_seeded in func.tags
     overwrites = draws or func.overloadpacket is _aten.copy_
@@ -239,7 +239,7 @@ def _recall_all(tensors: Sequence[torch.Tensor]) -> list[KnownContents] | None:
 def _run(
     func: torch._ops.OpOverload, args: Any, kwargs: Any, alike: bool = False
 ) -> list[torch.Tensor]:
-    """The results of an op on real values; none if the CPU has no such kernel."""
+    """Return the results of an op on real values; none if the CPU has no such kernel."""
 
     def real(argument: Any) -> Any:
         if isinstance(argument, torch.Tensor):

@@ -67,7 +67,7 @@ class Program:
 
 
 def rewritten(module: Generated, names: Sequence[str]) -> Program:
-    """The program of a generated module.
+    """Return the program of a generated module.
 
     Args:
         module: the module.
@@ -154,7 +154,7 @@ class _Writer(ast.NodeTransformer):
             self._add(f"del {', '.join(own)}")
 
     def _named(self, name: str) -> str:
-        """The launcher's name of an input or a buffer."""
+        """Return the launcher's name of an input or a buffer."""
         return self._inputs.get(name, self._reused.get(name, name))
 
     def _call(self, statement: ast.Expr) -> None:
@@ -243,7 +243,7 @@ class _Writer(ast.NodeTransformer):
         )
 
     def _place(self) -> str:
-        """The device of the first input."""
+        """Return the device of the first input."""
         if not self._inputs:
             return '"cuda"'  # nothing tells of another
         return f"{next(iter(self._inputs.values()))}.device"
@@ -277,7 +277,7 @@ class _Writer(ast.NodeTransformer):
         return _expression(f"{called}({', '.join([*tensors, *named])})")
 
     def _operator(self, node: ast.Call, called: str) -> ast.expr:
-        """An operator of PyTorch's, or a method of a tensor."""
+        """Return an operator of PyTorch's, or a method of a tensor."""
         is_operator = called.startswith(("torch.ops.aten.", "aten.", "torch.ops.prims."))
         is_method = isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
         if not (is_operator or is_method or called == "float"):

@@ -47,7 +47,7 @@ class Written:
 
 
 def program_of(reference: Reference, settings: Mapping[str, Any] | None = None) -> Written:
-    """The program that Inductor makes of a reference, as a kernel file.
+    """Return the program that Inductor makes of a reference, as a kernel file.
 
     The reference and its arguments are on fake tensors of the ``FakeTensorMode`` that is on.
 
@@ -123,7 +123,7 @@ class _File:
     names: dict[str, str]
 
     def text(self) -> str:
-        """The whole file."""
+        """Return the whole file."""
         imports, model = self._model()
         parts = [self._head(imports)]
         parts += [part for kernel in self.program.kernels for part in self._kernel(kernel)]
@@ -162,7 +162,7 @@ class _File:
         )
 
     def _tuned(self) -> list[str]:
-        """The parameters of each kernel with Inductor's choice."""
+        """Return the parameters of each kernel with Inductor's choice."""
         return [
             ", ".join(f"{name}{k.suffix}={k.defaults[name]}" for name in k.tuned)
             for k in self.program.kernels
@@ -186,7 +186,7 @@ class _File:
         return f'{text[:-1]}, device="cuda")'
 
     def _given(self) -> list[str]:
-        """The inputs that the launcher of a model takes: those that are used."""
+        """Return the inputs that the launcher of a model takes: those that are used."""
         used = {*self.program.inputs, *self._returned_inputs()}
         return [name for name in self.names if name in used]
 
@@ -204,7 +204,7 @@ class _File:
         return [] if returned == "None" else [f"return {returned}"]
 
     def _model(self) -> tuple[str, str]:
-        """The imports and the text of ``ModelNew``, if there is a model."""
+        """Return the imports and the text of ``ModelNew``, if there is a model."""
         if self.reference.model is None:
             return "", ""
         taken = _parameter_texts(self.reference.parameters)
@@ -225,7 +225,7 @@ _IMPORTS = (
 
 
 def _joined(taken: Sequence[str], tuned: Sequence[str]) -> str:
-    """A launcher's parameters, those of each kernel on a line."""
+    """Return a launcher's parameters, those of each kernel on a line."""
     inline = ", ".join(taken)
     if not tuned:
         return inline
@@ -265,7 +265,7 @@ def _leaves(results: Any) -> Iterator[Result]:
 
 
 def _nested(results: Any, text: Any) -> str:
-    """An expression for results.
+    """Return an expression for results.
 
     Raises:
         InputError: they hold something that has no simple one.

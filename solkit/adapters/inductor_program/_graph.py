@@ -124,7 +124,7 @@ def traced(function: Callable[..., Any], arguments: Tensors) -> Traced:
 
 
 def _told(result: Any, inputs: Sequence[torch.Tensor], computed: list[torch.Tensor]) -> Any:
-    """A result, or where its tensor is; a new one joins `computed`."""
+    """Return a result, or where its tensor is; a new one joins `computed`."""
     if not isinstance(result, torch.Tensor):
         return result
     for place, tensor in enumerate(inputs):

@@ -43,7 +43,7 @@ class ProgramKernel:
 
     @staticmethod
     def read(name: str, text: str, sizes: Sequence[object]) -> ProgramKernel:
-        """A kernel of a generated module.
+        """Return a kernel of a generated module.
 
         Args:
             name: its name.
@@ -111,7 +111,7 @@ class ProgramKernel:
         return self.caught.configs[0]
 
     def renamed(self, text: str) -> str:
-        """An expression of the block sizes with the launcher's names."""
+        """Return an expression of the block sizes with the launcher's names."""
         return re.sub(r"\b([A-Z]\w*)\b", rf"\1{self.suffix}", text)
 
 
@@ -154,7 +154,7 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
-    """The values of all parameters, by the launcher's names."""
+    """Return the values of all parameters, by the launcher's names."""
     values_by_name: dict[str, tuple[int, ...]] = {}
     for kernel in kernels:
         free = space(kernel.caught)
@@ -205,7 +205,7 @@ def _test(kernel: ProgramKernel, suffix: str) -> str:
 
 
 def valid_lines(kernels: Sequence[ProgramKernel]) -> str:
-    """The functions ``valid`` and ``_fits`` of a kernel file."""
+    """Return the functions ``valid`` and ``_fits`` of a kernel file."""
     tests = "".join(f"            {_test(kernel, kernel.suffix)},\n" for kernel in kernels)
     return (
         "def _fits(values, warps):\n"

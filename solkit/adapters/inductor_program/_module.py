@@ -52,7 +52,7 @@ def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
-    """The names in ``a, b = args``."""
+    """Return the names in ``a, b = args``."""
     match first:
         case ast.Assign(targets=[ast.Tuple(elts=elements)], value=ast.Name(id="args")):
             return tuple(ast.unparse(element) for element in elements)
@@ -60,7 +60,7 @@ def _inputs(first: ast.stmt) -> tuple[str, ...] | None:
 
 
 def _kernel(node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """The name and source in ``name = async_compile.triton("name", source)``."""
+    """Yield the name and source in ``name = async_compile.triton("name", source)``."""
     match node:
         case ast.Assign(
             targets=[ast.Name(id=name)],

@@ -59,7 +59,7 @@ class Reference:
         return Tensors(self.args, self.kwargs, self.state)
 
     def call(self, state: Mapping[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
-        """The reference with other parameters and buffers."""
+        """Return the reference with other parameters and buffers."""
         if self.model is None:
             return self.function(*args, **kwargs)
         return torch.func.functional_call(self.model, dict(state), args, kwargs)
@@ -93,11 +93,11 @@ class Reference:
         )
 
     def state_texts(self) -> list[str]:
-        """An expression of ``self`` for each parameter and buffer."""
+        """Return an expression of ``self`` for each parameter and buffer."""
         return [f"self{_attributes(name)}" for name in self.state]
 
     def held_text(self, held: Held) -> str:
-        """An expression for a tensor that it holds: of ``self``, or with its value.
+        """Return an expression for a tensor that it holds: of ``self``, or with its value.
 
         Raises:
             InputError: it is a global, say.
@@ -163,7 +163,7 @@ def _is_import(node: ast.stmt) -> bool:
 
 
 def _class_text(source: str, model: ast.ClassDef, forward: str) -> str:
-    """The class's lines without ``forward``, named ``ModelNew``."""
+    """Return the class's lines without ``forward``, named ``ModelNew``."""
     lines = source.splitlines()
     start = min([model.lineno, *(decorator.lineno for decorator in model.decorator_list)])
     kept: list[str] = []
@@ -187,7 +187,7 @@ def _within(number: int, node: ast.stmt) -> bool:
 
 
 def _reached(tree: ast.Module, own: Iterable[ast.stmt], model: ast.ClassDef) -> set[ast.stmt]:
-    """The top-level statements whose names the model needs, one through another."""
+    """Return the top-level statements whose names the model needs, one through another."""
     by_name: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for name in _defined(node):
@@ -218,7 +218,7 @@ def _defined(node: ast.stmt) -> Iterator[str]:
 
 
 def _used(node: ast.AST) -> set[str]:
-    """The names in a node but for parameters of functions."""
+    """Return the names in a node but for parameters of functions."""
     if isinstance(node, ast.Name):
         return {node.id}
     inside = set[str]().union(*map(_used, ast.iter_child_nodes(node)))

@@ -112,19 +112,19 @@ class _Word(_StandIn):
 
 
 def stand_in(steps: Steps, index: int, value: Any) -> Any:
-    """A stand-in for the result of a call."""
+    """Return a stand-in for the result of a call."""
     return (_Word if isinstance(value, str) else _Number)(steps, index, value)
 
 
 def _pinned_as(kind: type, value: _StandIn) -> Any:
-    """The value as `kind`; only that is pinned."""
+    """Return the value as `kind`; only that is pinned."""
     if type(value.solkit_value) is kind:
         return value.solkit_steps.pin(value)
     return value.solkit_steps.pin(value.solkit_steps.apply(kind, (value,)))
 
 
 def _computed(function: Callable[..., Any], *operands: Any) -> Any:
-    """An operation with at least one stand-in."""
+    """Return an operation with at least one stand-in."""
     ours = [issubclass(type(operand), _StandIn) for operand in operands]  # `isinstance` believes it
     steps = operands[ours.index(True)].solkit_steps
     if not all(own or _is_followed(operand) for own, operand in zip(ours, operands)):

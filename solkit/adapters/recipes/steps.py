@@ -148,7 +148,7 @@ class Steps:
         args: Sequence[Any],
         kwargs: Mapping[str, Any] = _NOTHING,
     ) -> Any:
-        """The same, but returns the bare result."""
+        """Return the same, but returns the bare result."""
         return self._call(function, args, kwargs)[1]
 
     def pin(self, tree: Any) -> Any:
@@ -191,7 +191,7 @@ class Steps:
         return len(self._seen) - 1, result
 
     def _followed(self, index: int, result: Any) -> Any:
-        """The result as the rest of the run sees it."""
+        """Return the result as the rest of the run sees it."""
         if type(result) in PLAIN:
             return self._stand_in(self, index, result)
         if isinstance(result, (tuple, list)):
@@ -244,7 +244,7 @@ class Steps:
         return bare(tree, self)
 
     def _template(self, tree: Any) -> Any:
-        """The tree with references to values that depend on parameters."""
+        """Return the tree with references to values that depend on parameters."""
         index = self._index(tree)
         if index is not None:
             return _Ref(index)
@@ -295,7 +295,7 @@ def bare(tree: Any, steps: Steps | None = None) -> Any:
 
 
 def _of_type(params: Mapping[str, Any], name: str, kind: type) -> Any:
-    """A parameter; raises TypeError if its type is not the recorded one."""
+    """Return a parameter; raises TypeError if its type is not the recorded one."""
     value = params[name]
     if type(value) is not kind:
         raise TypeError(f"{name} is of another type")

@@ -65,7 +65,7 @@ def _replaced(owner: Any, name: str, steps: Steps) -> Iterator[None]:
 
 
 def at_line(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which keeps the user's current line when it is called again."""
+    """Return the function, which keeps the user's current line when it is called again."""
     return functools.partial(_placed, function, fake_cuda.user_line())
 
 

@@ -59,7 +59,7 @@ def spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
 
 
 def ends_of(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
-    """The last program along each axis, and along several, and the first."""
+    """Return the last program along each axis, and along several, and the first."""
     sides = [(0, size - 1) for size in grid]
     numbers = {x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*sides)}
     return np.array(sorted(numbers))

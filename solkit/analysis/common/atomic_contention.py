@@ -96,7 +96,7 @@ def contention_of(
     followed: int,
     blocks: int,
 ) -> Contention:
-    """The contention of an access.
+    """Return the contention of an access.
 
     Args:
         meetings: of the followed blocks; ``None`` or empty if no address is known.

@@ -111,7 +111,7 @@ class Round:
 
 
 def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> Iterator[Round]:
-    """The rounds of a launch, in order.
+    """Yield the rounds of a launch, in order.
 
     Args:
         regions: of all accesses, of the same programs.
@@ -130,7 +130,7 @@ def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> It
 
 
 def step_shares(regions: Sequence[Region], sizes: Array) -> Array:
-    """The share of each region that one execution touches."""
+    """Return the share of each region that one execution touches."""
     once = np.array([region.once for region in regions])[:, None]
     shares: Array = np.where(once > 0, once, sizes) / np.maximum(sizes, 1.0)
     return np.minimum(shares, 1.0)
@@ -160,7 +160,7 @@ def l1_misses(
     occupancy: Occupancy,
     device: Device,
 ) -> list[Misses]:
-    """The shares of each region's bytes that L1 does not have.
+    """Return the shares of each region's bytes that L1 does not have.
 
     Args:
         regions: of plain loads and stores, of the same programs; stores stay in L1, too.

@@ -128,7 +128,7 @@ _Part = tuple[str, str, tuple[str, ...]]  # guard, opcode and operands
 
 
 def _parts(line: str) -> Iterator[_Part]:
-    """The statements of a line; inline assembly may have several."""
+    """Yield the statements of a line; inline assembly may have several."""
     for part in line.split(";"):
         statement = _STATEMENT.match(part.lstrip("{} \t")) if part else None
         if statement:

@@ -172,7 +172,7 @@ def keys_of(regions: Sequence[Region]) -> Array:
 
 
 def numbers_of(regions: Sequence[Region]) -> Array:
-    """A number for each region of each program, in their order; equal for equal regions."""
+    """Return a number for each region of each program, in their order; equal for equal regions."""
     low = np.concatenate([region.low for region in regions])
     high = np.concatenate([region.high for region in regions])
     unknown = low < 0

@@ -75,7 +75,7 @@ _RESULT = re.compile(r"U?[PR](?:[TZ]|\d+)")
 
 
 def paces_of(code: Code) -> tuple[Pace, ...]:
-    """A warp's pace at each loop depth."""
+    """Return a warp's pace at each loop depth."""
     warp, aside = _Warp(), _aside(code)
     _walk([block for i, block in enumerate(code.blocks) if i not in aside], 0, warp, counts=True)
     return tuple(
@@ -85,7 +85,7 @@ def paces_of(code: Code) -> tuple[Pace, ...]:
 
 
 def _aside(code: Code) -> set[int]:
-    """The blocks of called functions: mostly the slow path of a division."""
+    """Return the blocks of called functions: mostly the slow path of a division."""
     places: set[int] = set()
     for block in code.blocks:
         if block.instructions[-1].name != "CALL" or len(block.successors) < 2:
@@ -208,7 +208,7 @@ def _left(instruction: Instruction) -> int:
 
 
 def _registers(instruction: Instruction) -> tuple[list[str], list[str]]:
-    """The registers that an instruction reads, and those that it writes."""
+    """Return the registers that an instruction reads, and those that it writes."""
     if instruction.name.endswith("GMMA"):  # awaited by WARPGROUP.DEPBAR
         return [], []
     results = _results(instruction)
@@ -239,7 +239,7 @@ def _results(instruction: Instruction) -> int:
 
 
 def _named(operand: str) -> list[str]:
-    """The registers in an operand."""
+    """Return the registers in an operand."""
     registers = []
     for kind, number, wide in _REGISTER.findall(operand):
         registers += [f"{kind}{int(number) + offset}" for offset in range(2 if wide else 1)]

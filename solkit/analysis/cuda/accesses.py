@@ -84,7 +84,7 @@ _MATRIX = re.compile(r"\.x(\d)")
 
 
 def sites_of(kernel: Kernel) -> dict[int, Site]:
-    """The site of each statement that may access global memory, by the statement's id."""
+    """Return the site of each statement that may access global memory, by the statement's id."""
     sites: dict[int, Site] = {}
     for block in kernel.blocks:
         for statement in block.statements:

@@ -30,7 +30,7 @@ _LEVELS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
 
 
 def holds(tokens: Sequence[str]) -> bool:
-    """The value of a condition; false if it cannot be read.
+    """Return the value of a condition; false if it cannot be read.
 
     Args:
         tokens: without ``defined``; a name that is left has no definition, and counts as 0.

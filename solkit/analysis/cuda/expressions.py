@@ -60,7 +60,7 @@ class Expressions(Launching):
     """Evaluates tokens; subclasses implement `run` for statements."""
 
     def type_of(self, tokens: Sequence[Token]) -> Type:
-        """A type with aliases and template parameters replaced."""
+        """Return a type with aliases and template parameters replaced."""
         texts: list[str] = []
         for token in tokens:
             value = self.scope.get(token.text)
@@ -157,7 +157,7 @@ class Expressions(Launching):
         return self.postfix(self.primary())
 
     def _pointed(self, kind: Sequence[Token], value: Any) -> Pointer | Kernel:
-        """A value cast to a pointer."""
+        """Return a value cast to a pointer."""
         if isinstance(value, Kernel):
             return value
         bare = [token for token in kind if token.text not in ("*", "const")]
@@ -179,7 +179,7 @@ class Expressions(Launching):
         return end if is_type or stands else None
 
     def primary(self) -> Any:
-        """A literal, a name, a bracket, a lambda."""
+        """Return a literal, a name, a bracket, a lambda."""
         kind, text = self.kind(), self.text()
         if kind == "string":
             self.at += 1
@@ -206,7 +206,7 @@ class Expressions(Launching):
         return Lambda(tuple(self.inside()), tuple(parameters))
 
     def arguments(self) -> list[Any]:
-        """The values between the brackets here."""
+        """Return the values between the brackets here."""
         walk = self.within(self.inside())
         values: list[Any] = []
         while walk.at < len(walk.tokens):
@@ -216,7 +216,7 @@ class Expressions(Launching):
         return values
 
     def named(self) -> Any:
-        """A variable, a constant, a call or a launch."""
+        """Return a variable, a constant, a call or a launch."""
         start = self.at
         path = [self.text()]
         self.at += 1
@@ -272,7 +272,7 @@ class Expressions(Launching):
         return None
 
     def constant(self, path: Sequence[str]) -> Any:
-        """A global constant, a macro, torch's and C++'s own names."""
+        """Return a global constant, a macro, torch's and C++'s own names."""
         name = path[-1]
         if name in self.machine.globals:
             return self.machine.globals[name]
@@ -295,7 +295,7 @@ class Expressions(Launching):
     # --------------------------------------------------------------------- calls
 
     def called(self, path: Sequence[str], template: Sequence[Token]) -> Any:
-        """The result of a call of a function."""
+        """Return the result of a call of a function."""
         name, source, at = path[-1], self.machine.source, self.tokens[self.at - 1]
         if name.startswith("AT_DISPATCH"):
             return self.dispatch()
@@ -321,7 +321,7 @@ class Expressions(Launching):
         return result
 
     def library_call(
-        self, path: Sequence[str], args: Sequence[Any], held: Sequence[Token], at: Token
+        self, path: Sequence[str], args: list[Any], held: Sequence[Token], at: Token
     ) -> Any:
         """Return the result of a library's function; `_UNSEEN` if none is known by that name.
 
@@ -349,11 +349,11 @@ class Expressions(Launching):
         return _UNSEEN
 
     def closed(self) -> Sequence[Token]:
-        """The tokens between the bracket here and its partner, which stay ahead."""
+        """Return the tokens between the bracket here and its partner, which stay ahead."""
         return self.tokens[self.at + 1 : closing(self.tokens, self.at)]
 
     def runtime(self, name: str, args: Sequence[Any], held: Sequence[Token], at: Token) -> Any:
-        """A function of CUDA's runtime, which succeeds.
+        """Return a function of CUDA's runtime, which succeeds.
 
         Args:
             name: of the function.
@@ -374,7 +374,7 @@ class Expressions(Launching):
         return SUCCESS
 
     def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
-        """The values of a host function's template parameters."""
+        """Return the values of a host function's template parameters."""
         names = [part[-1].text for part in split_arguments(function.template)]
         arguments = split_arguments(template, angles=True)
         return {name: self.template_argument(part) for name, part in zip(names, arguments)}
@@ -397,7 +397,7 @@ class Expressions(Launching):
     def invoke(
         self, function: Lambda, args: Sequence[Any], types: Mapping[str, Any] = MappingProxyType({})
     ) -> Any:
-        """A call of a lambda, which may assign to its caller's variables."""
+        """Return a call of a lambda, which may assign to its caller's variables."""
         names = [part[-1].text for part in function.parameters]
         own = {**types, **dict(zip(names, args))}
         scope = {**self.scope, **own}
@@ -428,7 +428,7 @@ class Expressions(Launching):
     def run_torch(
         self, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
-        """The result of torch's own function.
+        """Return the result of torch's own function.
 
         Raises:
             HostError: torch refuses the arguments.
@@ -503,7 +503,7 @@ class Expressions(Launching):
     def tensor_method(
         self, tensor: torch.Tensor, name: str, template: Sequence[Token], args: list[Any]
     ) -> Any:
-        """A method of a tensor: C++'s own, or Python's of the same name."""
+        """Return a method of a tensor: C++'s own, or Python's of the same name."""
         if name in _POINTERS or name.startswith("packed_accessor"):
             bare = [token for token in template if token.text != "const"]
             kind = self.type_of(bare).name if bare else CPP_TYPES.get(tensor.dtype, "")

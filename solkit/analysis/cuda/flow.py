@@ -114,7 +114,7 @@ class Kernel:
             yield from block.statements
 
     def phase(self, block: BasicBlock) -> int:
-        """The number of the outermost loop around it, or of the gap between loops."""
+        """Return the number of the outermost loop around it, or of the gap between loops."""
         outer = [loop for loop in self.loops if not self.blocks[loop.header].loops[:-1]]
         before = sum(loop.header <= block.number for loop in outer)
         return 2 * before - 1 if block.loops else 2 * before
@@ -304,7 +304,7 @@ _ADDRESSING = ("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma")
 
 
 def registers_of(statement: Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The registers that a statement writes and reads; it reads its guard."""
+    """Return the registers that a statement writes and reads; it reads its guard."""
     guard = (statement.guard.lstrip("!"),) if statement.guard else ()
     operands = statement.operands
     no_result = statement.name in _NO_RESULT or statement.opcode.startswith(

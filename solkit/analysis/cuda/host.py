@@ -178,7 +178,7 @@ class _Walk(Expressions):
                 self.statement()
 
     def condition(self, tokens: Sequence[Token], otherwise: bool | None = None) -> bool:
-        """The value of a condition; `otherwise` if it is not known.
+        """Return the value of a condition; `otherwise` if it is not known.
 
         Raises:
             HostError: it is not known, and nothing stands in for it.
@@ -249,7 +249,7 @@ class _Walk(Expressions):
         self.accept(";")
 
     def declared(self) -> Any:
-        """The value of a condition, which may declare a variable."""
+        """Return the value of a condition, which may declare a variable."""
         ahead = self._declarator()
         if ahead is None or self.text(ahead + 1) != "=":
             return self.expression()
@@ -345,7 +345,7 @@ class _Walk(Expressions):
         self.accept(";")
 
     def initial(self, kind: Sequence[Token]) -> Any:
-        """The value that a variable starts with."""
+        """Return the value that a variable starts with."""
         names = {token.text for token in kind}
         if self.text() == "[":
             while self.text() == "[":
@@ -374,7 +374,7 @@ class _Walk(Expressions):
         return self.fitting(names, [] if "vector" in names else UNKNOWN)
 
     def fitting(self, names: set[str], value: Any) -> Any:
-        """A structure made of its fields, in a variable of the type with these names."""
+        """Return a structure made of its fields, in a variable of the type with these names."""
         if "*" in names or names & (VECTORS | {"dim3", "auto", "tuple", "pair"}):
             return value
         declared = next((self.machine.source.fields[n] for n in names & self._structures), None)
@@ -391,7 +391,7 @@ class _Walk(Expressions):
 
 
 def _three(head: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], Sequence[Token]]:
-    """The parts of ``for (first; check; step)``."""
+    """Return the parts of ``for (first; check; step)``."""
     ends = [i for i, token in enumerate(head) if token.text == ";"]
     if len(ends) != 2:
         return (), (), ()

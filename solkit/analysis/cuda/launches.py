@@ -194,7 +194,7 @@ _BOUND = r"""\.(?:def|impl)\(\s*"{name}(?:\([^"]*)?"\s*,\s*
 
 
 def _bound_to(source: Source, name: str) -> str:
-    """The C++ function behind a name of pybind11; the name itself by default."""
+    """Return the C++ function behind a name of pybind11; the name itself by default."""
     pattern = _BOUND.replace("{name}", re.escape(name))
     bound = re.search(pattern, source.host_text, re.VERBOSE)
     return bound[1] if bound else name

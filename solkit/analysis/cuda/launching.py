@@ -35,19 +35,19 @@ class Launching(Walk):
     """A walk that records launches; subclasses evaluate expressions."""
 
     def arguments(self) -> list[Any]:
-        """The values between the brackets here."""
+        """Return the values between the brackets here."""
         raise NotImplementedError
 
     def assignment(self) -> Any:
-        """The value of an expression without a comma."""
+        """Return the value of an expression without a comma."""
         raise NotImplementedError
 
     def expression(self) -> Any:
-        """The value of an expression."""
+        """Return the value of an expression."""
         raise NotImplementedError
 
     def type_of(self, tokens: Sequence[Token]) -> Type:
-        """A type with aliases and template parameters replaced."""
+        """Return a type with aliases and template parameters replaced."""
         raise NotImplementedError
 
     def launch(self, kernel: Kernel, start: int) -> Any:
@@ -138,18 +138,18 @@ class Launching(Walk):
         return f"{name}<{', '.join(template_arguments)}>" if template_arguments else name
 
     def kernel(self, name: str, template: Sequence[Token]) -> Kernel:
-        """A kernel with the template arguments that are spelled out."""
+        """Return a kernel with the template arguments that are spelled out."""
         return Kernel(name, tuple(map(self.spelled, split_arguments(template, angles=True))))
 
     def spelled(self, tokens: Sequence[Token]) -> str:
-        """A template argument in C++ notation."""
+        """Return a template argument in C++ notation."""
         value = self.template_argument(tokens)
         if isinstance(value, bool):
             return str(value).lower()
         return value.name if isinstance(value, Type) else str(value)
 
     def template_argument(self, tokens: Sequence[Token]) -> Any:
-        """A number, or else a type."""
+        """Return a number, or else a type."""
         before = dict(self.machine.seen.undeclared)
         value = self.within(tokens).expression()
         self.machine.seen.undeclared = before  # a type is none
@@ -174,7 +174,7 @@ def _is_memory(value: Any) -> bool:
 
 
 def _argument(value: Any) -> Argument:
-    """A launch's argument, as in `solkit.adapters.fake_triton`."""
+    """Return a launch's argument, as in `solkit.adapters.fake_triton`."""
     if not isinstance(value, Pointer):
         return value if isinstance(value, bool | int | float) else None
     if value.tensor is None:
@@ -196,7 +196,7 @@ def _argument(value: Any) -> Argument:
 
 
 def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
-    """A template's type parameter, deduced from a pointer to it."""
+    """Return a template's type parameter, deduced from a pointer to it."""
     for parameter, arg in zip(function.parameters if function else (), args):
         texts = [token.text for token in parameter]
         if name in texts and "*" in texts and isinstance(arg, Pointer) and arg.type:

@@ -53,7 +53,7 @@ class Tables:
         self.values[row] += amount
 
     def of(self, key: Any) -> Array:
-        """A key's numbers; zeros by default."""
+        """Return a key's numbers; zeros by default."""
         row = self.rows.get(key)
         row_values: Array = np.zeros(self.blocks) if row is None else self.values[row]
         return row_values
@@ -305,7 +305,7 @@ def _same_steps(
 
 
 def _first_change(old: Comparison, new: Comparison) -> Array:
-    """The first period, with the last one as 0, in which a comparison changes."""
+    """Return the first period, with the last one as 0, in which a comparison changes."""
     if new.kind == _SEGMENT:
         return _end_of_segment(old, new)
     apart = new.a - new.b
@@ -391,7 +391,7 @@ def _is_product(statement: Statement, varying: frozenset[str]) -> bool:
 
 
 def _modulus(statement: Statement, values: Sequence[Array]) -> int:
-    """The period of a statement's result in its first operand, up to a step."""
+    """Return the period of a statement's result in its first operand, up to a step."""
     if statement.name in ("rem", "div"):
         numbers = np.unique(values[1])
         return max(int(numbers[0]), 1) if len(numbers) == 1 else 1 << 30

@@ -35,7 +35,7 @@ _EVENT = re.compile(
 
 
 def stages_of(ptx: str, entry: str) -> int:
-    """The buffers of a kernel's pipeline; 1 if it has none.
+    """Return the buffers of a kernel's pipeline; 1 if it has none.
 
     ``cp.async.wait_group N`` leaves N groups in flight. A step that uses the tile between its own
     copy and the next wait has one more under way, as Triton's pipelines do.

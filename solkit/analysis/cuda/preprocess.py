@@ -80,7 +80,7 @@ def definitions_of(flags: Sequence[str]) -> dict[str, Macro]:
 
 
 def preprocessed(text: str, macros: Mapping[str, Macro]) -> str:
-    """The text that a compiler reads, line for line.
+    """Return the text that a compiler reads, line for line.
 
     Args:
         text: C++.
@@ -99,7 +99,7 @@ def _spaced(piece: _Piece) -> _Piece:
 
 
 def _active(text: str) -> Iterator[_Piece]:
-    """The pieces of a text; a line with a directive is one piece."""
+    """Yield the pieces of a text; a line with a directive is one piece."""
     at = 0
     while at < len(text):
         line_starts = at == 0 or text[at - 1] == "\n"
@@ -122,7 +122,7 @@ def _active(text: str) -> Iterator[_Piece]:
 
 
 def _end_of_space(text: str, start: int, end: int) -> int:
-    """The end of white space before the next directive, if one follows within it."""
+    """Return the end of white space before the next directive, if one follows within it."""
     last = text.rfind("\n", start, end)
     return last + 1 if last >= 0 and text[last + 1 : end].strip() == "" else end
 
@@ -132,7 +132,7 @@ def _newlines(comment: re.Match[str]) -> str:
 
 
 def _defined(directive: str) -> dict[str, Macro]:
-    """The macro of ``define NAME(a, b) body``."""
+    """Return the macro of ``define NAME(a, b) body``."""
     match = _DEFINE.match(directive.replace("\\\n", " "))
     if match is None:
         return {}
@@ -209,7 +209,7 @@ class _Expansion:
                 yield piece
 
     def next(self) -> _Piece | None:
-        """The next piece that is compiled; directives are obeyed on the way."""
+        """Return the next piece that is compiled; directives are obeyed on the way."""
         while True:
             piece = self.pending.popleft() if self.pending else next(self.source, None)
             if piece is None:
@@ -315,7 +315,7 @@ class _Expansion:
     def filled(
         self, macro: Macro, arguments: Mapping[str, list[_Piece]], hidden: frozenset[str]
     ) -> list[_Piece]:
-        """A macro's body with its arguments."""
+        """Return a macro's body with its arguments."""
         body = _optional(macro, arguments)
         filled: list[_Piece] = []
         index = 0
@@ -342,7 +342,7 @@ class _Expansion:
         return [replace(piece, hidden=piece.hidden | hidden) for piece in filled if piece.text]
 
     def alone(self, pieces: Sequence[_Piece]) -> list[_Piece]:
-        """An argument, expanded by itself."""
+        """Return an argument, expanded by itself."""
         return list(_Expansion(self.macros, iter(pieces)).expanded())
 
     def paste(self, output: list[_Piece], right: Sequence[_Piece], is_rest: bool) -> None:
@@ -357,7 +357,7 @@ class _Expansion:
 
 
 def _inner(piece: _Piece) -> _Piece:
-    """A piece within an argument: a line's end is white space, a pragma an operator."""
+    """Return a piece within an argument: a line's end is white space, a pragma an operator."""
     if piece.kind == "pragma":
         words = piece.text.strip().removeprefix("#").strip().removeprefix("pragma").strip()
         return _Piece("name", f"_Pragma({_quoted([_Piece('name', words)])}) ")
@@ -367,7 +367,7 @@ def _inner(piece: _Piece) -> _Piece:
 
 
 def _bound(macro: Macro, arguments: list[list[_Piece]]) -> dict[str, list[_Piece]]:
-    """The arguments by their parameters' names."""
+    """Return the arguments by their parameters' names."""
     names = macro.parameters or ()
     bound = {name: arguments[i] if i < len(arguments) else [] for i, name in enumerate(names)}
     if macro.rest:
@@ -378,7 +378,7 @@ def _bound(macro: Macro, arguments: list[list[_Piece]]) -> dict[str, list[_Piece
 
 
 def _optional(macro: Macro, arguments: Mapping[str, list[_Piece]]) -> list[_Piece]:
-    """A body with its ``__VA_OPT__(...)`` decided."""
+    """Return a body with its ``__VA_OPT__(...)`` decided."""
     body = list(macro.body)
     while (at := next((i for i, p in enumerate(body) if p.text == "__VA_OPT__"), None)) is not None:
         depth, end = 0, at + 1

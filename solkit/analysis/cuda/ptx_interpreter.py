@@ -218,7 +218,7 @@ class PTXInterpreter:
         return _UNSEEN.get(key, "")
 
     def _compiled(self, statement: Statement) -> _Compiled:
-        """A statement with its operands looked up."""
+        """Return a statement with its operands looked up."""
         written, _ = registers_of(statement)
         relevant = tuple(name for name in written if name in self.kernel.relevant)
         compiled = _Compiled(statement, relevant, unseen=self._unseen(statement))
@@ -245,7 +245,7 @@ class PTXInterpreter:
         return compiled
 
     def _operand(self, text: str) -> str | Array | None:
-        """A register's name, or the value itself."""
+        """Return a register's name, or the value itself."""
         special = _SPECIAL.fullmatch(text)
         if special:
             return self._special(*special.groups())
@@ -377,7 +377,7 @@ class PTXInterpreter:
         return compiled.compute(*operands)
 
     def _decided(self, statement: Statement, values: Sequence[Value]) -> Value:
-        """A result despite an unknown operand: ``false and x``, ``true or x``."""
+        """Return a result despite an unknown operand: ``false and x``, ``true or x``."""
         operands = [value for value in values if value is not None]
         if statement.name in ("and", "or") and "pred" in statement.modifiers and operands:
             decided = 0 if statement.name == "and" else 1
@@ -449,7 +449,7 @@ class PTXInterpreter:
         return as_bits(_one(self.parameters[key]), bits, signed=False)
 
     def _addresses(self, statement: Statement) -> list[Value]:
-        """A statement's address; for ``cp.async`` the target, then the source."""
+        """Return a statement's address; for ``cp.async`` the target, then the source."""
         listed: list[Value] = []
         for memory in map(ADDRESS.search, statement.operands):
             if memory:
@@ -498,7 +498,7 @@ class PTXInterpreter:
             self.outside[id(statement)] = farthest
 
     def _rows(self, statement: Statement, base: Array) -> Iterator[Array]:
-        """The requests of ``wmma.load`` and ``store``: 8 rows, each held by 4 adjacent lanes.
+        """Yield the requests of ``wmma.load`` and ``store``: 8 rows, each held by 4 adjacent lanes.
 
         Source: PTX ISA, the fragments of mma; and the LDG.E and STG.E.64 that ptxas makes of 16-bit
         factors and fp32 sums on sm_90, their lanes' addresses.
@@ -566,7 +566,7 @@ def _leaves(block: BasicBlock, loop: Loop) -> bool:
 
 
 def _space(statement: Statement, addresses: Value) -> str:
-    """The memory that an instruction accesses; by default its address's."""
+    """Return the memory that an instruction accesses; by default its address's."""
     if statement.name == "cp":
         return "global"  # from there
     for modifier in statement.modifiers:
@@ -581,7 +581,7 @@ def _one(value: int) -> Array:
 
 
 def _placed(follower: PTXInterpreter) -> Mapping[str, int]:
-    """The address of each variable: in its memory, or a storage of its own."""
+    """Return the address of each variable: in its memory, or a storage of its own."""
     places: dict[str, int] = {}
     for number, symbol in enumerate(follower.kernel.symbols.values()):
         if symbol.space == "shared":

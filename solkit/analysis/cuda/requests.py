@@ -346,7 +346,7 @@ def _reached(site: Site, followed: _Followed) -> int:
 
 
 def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
-    """The C++ name of the argument that it points into, and the size of its storage."""
+    """Return the C++ name of the argument that it points into, and the size of its storage."""
     follower = followed.many.follower
     place = int(low.max()) >> ADDRESS_BITS if low.max() >= 0 else 0
     named = list(site.parameters)

@@ -108,7 +108,7 @@ _HOST_HEADERS = re.compile(
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of C++ without comments; a preprocessor line is one token.
+    """Return the tokens of C++ without comments; a preprocessor line is one token.
 
     A launch may be written ``<< <``, as formatters for C++ leave it.
     """
@@ -126,7 +126,7 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
-    """The index of the bracket that closes the one at `at`, or past the end."""
+    """Return the index of the bracket that closes the one at `at`, or past the end."""
     depth = 0
     for index in range(at, len(tokens)):
         token = tokens[index]
@@ -160,7 +160,7 @@ def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple
 
 
 def declared_name(parameter: Sequence[Token]) -> str:
-    """The name that a parameter declares; empty if it has none."""
+    """Return the name that a parameter declares; empty if it has none."""
     names = _before(parameter, ("=", "["))
     return names[-1].text if names else ""
 
@@ -196,7 +196,7 @@ class Source:
         return self._preprocessed([])
 
     def device_text(self, architecture: int) -> str:
-        """The text as the device's compiler reads it, with all else blanked, line for line.
+        """Return the text as the device's compiler reads it, with all else blanked, line for line.
 
         Args:
             architecture: ``__CUDA_ARCH__``: 900 for compute capability 9.0.
@@ -336,7 +336,7 @@ class _Item:
 
 
 def _included(item: _Item) -> str:
-    """The header that a directive includes; empty if it is another one."""
+    """Return the header that a directive includes; empty if it is another one."""
     match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)', item.tokens[0].text)
     return match[1] if match else ""
 
@@ -358,7 +358,7 @@ def _items(tokens: Sequence[Token]) -> Iterator[_Item]:
 
 
 def _transparent(tokens: Sequence[Token], at: int) -> int | None:
-    """The brace of a namespace or ``extern "C"``, whose contents are items themselves."""
+    """Return the brace of a namespace or ``extern "C"``, whose contents are items themselves."""
     first = at + (tokens[at].text == "inline")
     if first >= len(tokens) or tokens[first].text not in ("namespace", "extern"):
         return None
@@ -397,7 +397,7 @@ def _is_function(header: Sequence[Token]) -> bool:
 
 
 def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
-    """The place of ``name (``, except for attributes such as ``__launch_bounds__(256)``."""
+    """Yield the place of ``name (``, except for attributes such as ``__launch_bounds__(256)``."""
     index = 1
     while index < len(header):
         token = header[index]
@@ -413,7 +413,7 @@ def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
 
 
 def _closing_angle(tokens: Sequence[Token], at: int) -> int:
-    """The index of the ``>`` that closes the ``<`` at `at`."""
+    """Return the index of the ``>`` that closes the ``<`` at `at`."""
     depth = 0
     index = at
     while index < len(tokens):
@@ -428,7 +428,7 @@ def _closing_angle(tokens: Sequence[Token], at: int) -> int:
 
 
 def _structure(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]] | None:
-    """The name of a structure and what is between its braces, if it has a body."""
+    """Return the name of a structure and what is between its braces, if it has a body."""
     if tokens[0].text == "template":
         tokens = tokens[_closing_angle(tokens, 1) + 1 :]
     if not tokens or tokens[0].text not in ("struct", "class"):
@@ -443,7 +443,7 @@ def _structure(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]] | None:
 
 
 def _fields(body: Sequence[Token]) -> Iterator[str]:
-    """The names of a structure's own variables."""
+    """Yield the names of a structure's own variables."""
     for item in _items(body):
         texts = [token.text for token in item.tokens]
         if item.function is not None or "(" in texts or texts[0] in _TYPES | {"using", "static"}:
@@ -457,6 +457,6 @@ def _fields(body: Sequence[Token]) -> Iterator[str]:
 
 
 def _before(tokens: Sequence[Token], marks: Sequence[str]) -> list[Token]:
-    """The names before the first of some marks."""
+    """Return the names before the first of some marks."""
     end = next((i for i, token in enumerate(tokens) if token.text in marks), len(tokens))
     return [token for token in tokens[:end] if token.kind == "name"]

@@ -91,14 +91,14 @@ class Walk:
         """What the last field or element that was read is part of, and its name there."""
 
     def text(self, ahead: int = 0) -> str:
-        """The token's text; empty past the end and for strings."""
+        """Return the token's text; empty past the end and for strings."""
         index = self.at + ahead
         if index >= len(self.tokens) or self.tokens[index].kind == "string":
             return ""
         return self.tokens[index].text
 
     def kind(self, ahead: int = 0) -> str:
-        """The token's kind; empty past the end."""
+        """Return the token's kind; empty past the end."""
         index = self.at + ahead
         return self.tokens[index].kind if index < len(self.tokens) else ""
 
@@ -119,21 +119,21 @@ class Walk:
             raise self.error(f"expected {text!r}, found {self.text()!r}")
 
     def inside(self) -> Sequence[Token]:
-        """The tokens between the bracket here and its partner; skips them."""
+        """Return the tokens between the bracket here and its partner; skips them."""
         end = closing(self.tokens, self.at)
         tokens = self.tokens[self.at + 1 : end]
         self.at = end + 1
         return tokens
 
     def error(self, message: str) -> HostError:
-        """An error that names the line here."""
+        """Return an error that names the line here."""
         token = self.tokens[min(self.at, len(self.tokens) - 1)] if self.tokens else None
         source = self.machine.source
         place = f"{source.place(token.start)}: " if token else ""
         return HostError(f"{place}{message}")
 
     def within(self, tokens: Sequence[Token], scope: dict[str, Any] | None = None) -> Self:
-        """A walk over other tokens, in the same scope by default."""
+        """Return a walk over other tokens, in the same scope by default."""
         return type(self)(self.machine, tokens, self.scope if scope is None else scope)
 
     def run(self) -> None:

@@ -209,7 +209,7 @@ TENSOR_METHODS: Mapping[str, Callable[..., Any]] = {
 
 
 def number(text: str) -> int | float:
-    """A literal."""
+    """Return a literal."""
     bare = text.replace("'", "")
     if bare.lower().startswith("0x"):
         return int(bare.rstrip("uUlL"), 16)
@@ -219,7 +219,7 @@ def number(text: str) -> int | float:
 
 
 def converted(value: Any, names: set[str]) -> Any:
-    """A value in a variable of the type with these names."""
+    """Return a value in a variable of the type with these names."""
     if "*" in names:
         return value  # nullptr is no float
     if isinstance(value, Pointer) and names & INTEGERS:
@@ -294,7 +294,7 @@ def binary_of(operator: str, lhs: Any, rhs: Any) -> Any:
 
 
 def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """The function's result; unknown if the arguments do not fit."""
+    """Return the function's result; unknown if the arguments do not fit."""
     if any(arg is UNKNOWN for arg in args):
         return UNKNOWN
     try:
@@ -304,7 +304,7 @@ def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A value as an assignment passes it on: structures are copied."""
+    """Return a value as an assignment passes it on: structures are copied."""
     return (
         copy.copy(value)
         if isinstance(value, Dim3)
@@ -322,7 +322,7 @@ def dim3_of(args: Sequence[Any]) -> Any:
 
 
 def extent_of(value: Any) -> tuple[int, int, int] | None:
-    """A grid or block in three dimensions."""
+    """Return a grid or block in three dimensions."""
     if isinstance(value, Dim3):
         is_known = all(isinstance(size, int) for size in (value.x, value.y, value.z))
         return (value.x, value.y, value.z) if is_known else None
@@ -362,7 +362,7 @@ def option_of(options: dict[str, Any], name: str, args: Sequence[Any]) -> Any:
 
 
 def sequence_method(value: Any, name: str, args: Sequence[Any]) -> Any:
-    """A method of a ``std::vector`` or an ``IntArrayRef``."""
+    """Return a method of a ``std::vector`` or an ``IntArrayRef``."""
     if name in ("size", "numel"):
         return len(value)
     if name in ("push_back", "emplace_back") and isinstance(value, list):

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def library_facts(launch: LibraryLaunch, device: Device, depth: Depth) -> Facts:
-    """The facts of an operator's launch.
+    """Return the facts of an operator's launch.
 
     Args:
         launch: as recorded.
@@ -65,7 +65,7 @@ def with_operators(
     depth: Depth,
     convert: Callable[[Facts], T],
 ) -> list[T]:
-    """A candidate's own launches with PyTorch's operators among them, in order.
+    """Return a candidate's own launches with PyTorch's operators among them, in order.
 
     Args:
         own: its own launches, in order.

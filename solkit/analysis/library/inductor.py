@@ -56,7 +56,7 @@ def _called(
 
 
 def _place(function: Callable[..., Any]) -> str:
-    """The user's line that calls a function, else that of its definition."""
+    """Return the user's line that calls a function, else that of its definition."""
     line = fake_cuda.user_line()
     owner = getattr(function, "__self__", None)
     if isinstance(owner, torch.nn.Module):

@@ -26,7 +26,7 @@ _GIVEN = ("values", "source", "src", "index", "indices")
 
 
 def accesses(op: TracedOp, line: str, on_gpu: frozenset[int]) -> tuple[Access, ...]:
-    """The loads and stores of an operator, one for each tensor in the GPU's memory.
+    """Return the loads and stores of an operator, one for each tensor in the GPU's memory.
 
     Args:
         op: with its arguments.
@@ -67,7 +67,7 @@ def _scatters(op: TracedOp) -> bool:
 
 
 def _changed(op: TracedOp) -> float:
-    """The elements that a scatter changes, at most; no limit for other operators."""
+    """Return the elements that a scatter changes, at most; no limit for other operators."""
     tensors = [op.arguments.get(name) for name in _GIVEN] if _scatters(op) else []
     sizes = [
         tensor.numel for tensor in tensors if isinstance(tensor, TensorUse) and tensor.numel > 1
@@ -76,7 +76,7 @@ def _changed(op: TracedOp) -> float:
 
 
 def _names(arguments: Mapping[str, Any]) -> dict[int, str]:
-    """The argument of each tensor, by identity."""
+    """Return the argument of each tensor, by identity."""
     names: dict[int, str] = {}
     for name, value in arguments.items():
         if isinstance(value, TensorUse):

@@ -144,7 +144,7 @@ def inside(launched: Callable[[], int]) -> Iterator[LibraryRecording]:
 
 
 def current() -> LibraryRecording | None:
-    """The innermost recording."""
+    """Return the innermost recording."""
     return _recordings[-1] if _recordings else None
 
 
@@ -211,7 +211,7 @@ class _Watch(Recorder):
         _recordings[-1].read.update(self._handles[use.storage] for use in uses)
 
     def use(self, tensor: torch.Tensor) -> TensorUse:
-        """The region of its storage that a tensor covers; notes where the storage is."""
+        """Return the region of its storage that a tensor covers; notes where the storage is."""
         tensor_use = super().use(tensor)
         self._handles[tensor_use.storage] = tensor.untyped_storage()._cdata
         if tensor.is_cuda:
@@ -250,7 +250,7 @@ _FP32 = "contraction.fp32"
 
 
 def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
-    """The launch that an op makes; ``None`` if it touches nothing on the GPU."""
+    """Return the launch that an op makes; ``None`` if it touches nothing on the GPU."""
     line = _place(op.line)
     touched = accesses(op, line, on_gpu)
     if not touched:

@@ -284,7 +284,7 @@ class _Lanes:
         return width
 
     def pick(self, values: Array) -> Array:
-        """The lanes' elements of values that broadcast to [programs, *shape]."""
+        """Return the lanes' elements of values that broadcast to [programs, *shape]."""
         values = values.reshape(values.shape + (1,) * (1 + len(self.indices) - values.ndim))
         along = zip(self.indices, values.shape[1:], strict=True)
         where = (slice(None), *(index if size > 1 else 0 for index, size in along))
@@ -449,7 +449,7 @@ def count_distinct(values: Array) -> Array:
 def _clipped(
     operation: Operation, at: Descriptor, corner: Sequence[Array]
 ) -> tuple[list[Array], Array]:
-    """The sizes of a box within its tensor, and the address of its first element."""
+    """Return the sizes of a box within its tensor, and the address of its first element."""
     block = next(kind.shape for kind in operation.all_types if kind.shape)
     block = (1,) * (len(corner) - len(block)) + block[-len(corner) :]
     sizes, first = [], at.base

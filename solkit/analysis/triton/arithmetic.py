@@ -39,7 +39,7 @@ _PROBES = 3
 
 
 def scalar(number: int) -> Array:
-    """A number that all programs have in common."""
+    """Return a number that all programs have in common."""
     return np.array([number], np.int64)
 
 
@@ -87,7 +87,7 @@ def make_range(operation: Operation, corners: bool) -> Array:
 
 
 def cornered(value: Array) -> Array:
-    """The corners of a whole tensor."""
+    """Return the corners of a whole tensor."""
     for axis, size in enumerate(value.shape[1:], start=1):
         if size > _PROBES:
             value = value.take([0, size // 2, size - 1], axis)
@@ -173,7 +173,7 @@ def integer(operation: Operation) -> Callable[..., Array]:
 
 
 def _wrapped(value: Array, bits: int) -> Array:
-    """A number in so many bits; one of 64 stays unchanged."""
+    """Return a number in so many bits; one of 64 stays unchanged."""
     if bits >= 64 or value.dtype == bool:
         return value
     half = 1 << (bits - 1)

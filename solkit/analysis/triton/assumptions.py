@@ -45,7 +45,7 @@ def _work(blocks: Sequence[Block]) -> int:
 
 
 def reachable(function: Function, label: str) -> list[Block]:
-    """The blocks that may run after a branch to a label."""
+    """Return the blocks that may run after a branch to a label."""
     by_label = {block.label: block for block in function.blocks}
     reached: dict[str, Block] = {}
     waiting = [label]

@@ -60,7 +60,7 @@ class SharedTraffic:
 
 
 def wavefronts(addresses: Array, width_bytes: int) -> tuple[int, int, int]:
-    """The cost of one instruction, run by all warps of a block.
+    """Return the cost of one instruction, run by all warps of a block.
 
     Args:
         addresses: of each thread, in bytes; -1 for one that does not take part.
@@ -190,7 +190,7 @@ class _Runs:
 
 
 def user_line(places: Sequence[Location]) -> str:
-    """The innermost of an operation's places that is not in Triton's own library."""
+    """Return the innermost of an operation's places that is not in Triton's own library."""
     return next((str(at) for at in places if _TRITON not in at.file), "")
 
 

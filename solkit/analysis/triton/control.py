@@ -111,7 +111,7 @@ class Control:
         raise NotImplementedError
 
     def would_compare(self, block: Block, values: Mapping[str, Value]) -> Compared:
-        """The comparisons that a block would make with some values; nothing is counted."""
+        """Return the comparisons that a block would make with some values; nothing is counted."""
         kept = self.counts, self.watcher, self.compared, self.active
         shared = self.shared.copy()
         comparisons: Compared = {}
@@ -187,7 +187,7 @@ class Control:
             self.env[result] = choose(taken, new, old, both=all(map(bool, yielded)))
 
     def _yields(self, block: Block, targets: Sequence[str]) -> list[Value]:
-        """The values that a block yields to others of these names."""
+        """Return the values that a block yields to others of these names."""
         last = block.operations[-1] if block.operations else None
         if last is None or last.name != "scf.yield":  # none is printed where nothing is yielded
             return []
@@ -203,7 +203,7 @@ class Control:
         return [self._value(name, target in self.whole) for name, target in pairs if name]
 
     def _value(self, name: str, whole: bool) -> Value:
-        """A value, whole or for a use that keeps corners."""
+        """Return a value, whole or for a use that keeps corners."""
         value = self.env.get(name)
         if whole or name not in self.whole or not isinstance(value, np.ndarray):
             return value

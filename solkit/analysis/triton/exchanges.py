@@ -111,7 +111,7 @@ def _combining(operation: Operation) -> float:
 
 
 def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
-    """A reduction or scan: within threads, between lanes, between warps."""
+    """Yield a reduction or scan: within threads, between lanes, between warps."""
     kind = operation.all_types[0]
     axis = operation.attribute("axis") or 0
     values = max(len(operation.results), 1)

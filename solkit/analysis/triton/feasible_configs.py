@@ -14,7 +14,7 @@ __all__ = ["passed_over"]
 def passed_over(
     launches: Sequence[CapturedLaunch], compiled: Mapping[int, Compiled]
 ) -> frozenset[Choice]:
-    """The choices behind launches of autotuned kernels that do not compile or do not fit.
+    """Return the choices behind launches of autotuned kernels that do not compile or do not fit.
 
     Args:
         launches: of one run.

@@ -116,7 +116,7 @@ def _spread(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
-    """The layout before it is fitted to the shape."""
+    """Return the layout before it is fitted to the shape."""
     if layout.kind == "blocked":
         return _blocked(layout, shape)
     if layout.kind == "nvidia_mma":
@@ -169,7 +169,7 @@ def _blocked(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
-    """The accumulators of ``mma.sync`` and ``wgmma``.
+    """Return the accumulators of ``mma.sync`` and ``wgmma``.
 
     Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
     wgmma.mma_async.m64nNk16": lane / 4 is the row and lane % 4 a pair of columns of 16 x 8.
@@ -193,7 +193,7 @@ def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
-    """An operand of ``mma.sync``, or the first one of ``wgmma``, in registers.
+    """Return an operand of ``mma.sync``, or the first one of ``wgmma``, in registers.
 
     A thread holds `kWidth` neighbours along the dimension that is summed over. Warps along that
     dimension of the result hold the same elements.
@@ -220,7 +220,7 @@ def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
-    """The parent's layout without a dimension, which has size 1 there."""
+    """Return the parent's layout without a dimension, which has size 1 there."""
     (dim,) = layout.ints("dim")
     whole = (*shape[:dim], 1, *shape[dim:])
     assert layout.parent is not None

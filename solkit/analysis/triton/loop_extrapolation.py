@@ -43,7 +43,7 @@ class Counts:
             self.by_key[key] = total + amount  # not in place: a copy may share the array
 
     def copy(self) -> dict[Any, Array]:
-        """The present numbers."""
+        """Return the present numbers."""
         return dict(self.by_key)
 
     def since(self, earlier: Mapping[Any, Array]) -> dict[Any, Array]:

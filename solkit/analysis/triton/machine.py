@@ -238,7 +238,7 @@ def _by_level(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def estimated_mix(function: Function, spills: int = 0) -> InstructionMix:
-    """The instruction mix of a kernel that was not compiled.
+    """Return the instruction mix of a kernel that was not compiled.
 
     Args:
         function: the kernel.

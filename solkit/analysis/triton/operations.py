@@ -157,7 +157,7 @@ def _extern(operation: Operation) -> Cost | None:
 
 
 def _reduction(operation: Operation) -> Cost:
-    """The combining function, once for each element of the input; twice for a scan."""
+    """Return the combining function, once for each element of the input; twice for a scan."""
     kind = operation.all_types[0]
     once: dict[str, float] = {}
     for block in operation.blocks:
@@ -169,7 +169,7 @@ def _reduction(operation: Operation) -> Cost:
 
 
 def _dot(operation: Operation) -> Cost:
-    """A matrix product: 2 M N K operations on the tensor cores, or on the scalar pipe."""
+    """Return a matrix product: 2 M N K operations on the tensor cores, or on the scalar pipe."""
     tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
     a, b = tensors[:2]
     flops = 2.0 * math.prod(a.shape) * b.shape[-1]
@@ -184,7 +184,7 @@ def _dot(operation: Operation) -> Cost:
 
 
 def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
-    """A product of operands with scales; a byte holds two numbers of 4 bits.
+    """Return a product of operands with scales; a byte holds two numbers of 4 bits.
 
     Source: PTX ISA, tcgen05.mma, "Kinds": if one side has more than 4 bits, the kind is
     ``mxf8f6f4``, at the rate of 8 bits.

@@ -244,7 +244,7 @@ def _elements(function: Function) -> Mapping[Block, int]:
 
 
 def _ways(counts: Counts, work: Array) -> Numbers:
-    """A number for each program, from 0 on, equal for those that do about the same."""
+    """Return a number for each program, from 0 on, equal for those that do about the same."""
     size = np.floor(2 * np.log2(np.maximum(work, 1.0))).astype(np.int64)
     _, keys = np.unique(size, return_inverse=True)
     for executions in counts.by_key.values():

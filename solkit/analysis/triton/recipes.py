@@ -103,7 +103,7 @@ class Recipes:
         return captured
 
     def replay(self, params: Params) -> Captured | None:
-        """The answer of a recorded run, without a comparison; ``None`` if none holds."""
+        """Return the answer of a recorded run, without a comparison; ``None`` if none holds."""
         return self._replayed(params)[1]
 
     def _replayed(self, params: Params) -> tuple[_Recipe | None, Captured | None]:
@@ -123,7 +123,7 @@ class Recipes:
         return self._make(params).with_destinations()
 
     def _trusted(self, recipe: _Recipe, captured: Captured, params: Params) -> Captured:
-        """A recipe's answer, unless a comparison is due and a run differs."""
+        """Return a recipe's answer, unless a comparison is due and a run differs."""
         recipe.uses += 1
         if recipe.uses & (recipe.uses - 1):
             return captured
@@ -153,7 +153,7 @@ class Recipes:
         self._recipes.append(recipe)
 
     def _first_recipe(self, params: Params) -> _Recipe | None:
-        """A recorded run with as few parameters fixed as it takes."""
+        """Return a recorded run with as few parameters fixed as it takes."""
         tried: set[frozenset[str]] = set()
         waiting = [self._fixed, *_guesses_at_culprits(params)]
         while waiting:
@@ -217,7 +217,7 @@ class Recipes:
         self._outputs = described(outputs)
 
     def _again(self, recipe: _Recipe, params: Params) -> Captured | None:
-        """A recipe's answer; ``None`` if it does not hold."""
+        """Return a recipe's answer; ``None`` if it does not hold."""
         if params.keys() != recipe.names:
             return None
         makes = recipe.steps.makes_objects
@@ -276,7 +276,7 @@ def _look_at_a_value(node: ast.AST) -> str:
 
 
 def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
-    """The definitions of a file that one uses, without kernels, which are compiled."""
+    """Return the definitions of a file that one uses, without kernels, which are compiled."""
     defined = {
         definition.name: definition
         for definition in tree.body
@@ -320,7 +320,7 @@ def _alike(
 
 
 def _exact(launch: Any) -> tuple[Any, ...]:
-    """A launch with the types of its constants: 1 and True differ."""
+    """Return a launch with the types of its constants: 1 and True differ."""
     return launch, {name: type(value) for name, value in launch.constants.items()}
 
 

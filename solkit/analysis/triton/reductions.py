@@ -24,7 +24,7 @@ FOLDS = {"tt.reduce", "tt.scan"}
 
 
 def fold(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
-    """The results of a reduction or a scan; ``None`` if its region is not understood.
+    """Return the results of a reduction or a scan; ``None`` if its region is not understood.
 
     Args:
         operation: the reduction or scan.
@@ -81,7 +81,7 @@ def _part(value: Array, axis: int, start: int, end: int) -> Array:
 
 
 def _combining(block: Block, count: int) -> Combine | None:
-    """The region as a function of two elements, each of so many values."""
+    """Return the region as a function of two elements, each of so many values."""
     steps = [(operation, _computing(operation)) for operation in block.operations[:-1]]
     if any(compute is None for _, compute in steps) or len(block.arguments) != 2 * count:
         return None

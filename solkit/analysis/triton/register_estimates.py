@@ -77,7 +77,7 @@ class _Lives:
         self._walk(function.blocks)
 
     def most(self) -> float:
-        """The most registers that values hold at once."""
+        """Return the most registers that values hold at once."""
         changes: dict[int, float] = defaultdict(float)
         for name, death in self.deaths.items():
             if name in self.births:

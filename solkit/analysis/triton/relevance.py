@@ -67,7 +67,7 @@ def relevant_values(blocks: Sequence[Block]) -> RelevantValues:
 
 
 def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
-    """The values that addresses, masks, loop bounds and branches derive from."""
+    """Return the values that addresses, masks, loop bounds and branches derive from."""
     steering: set[str] = set()
     operations = [operation for block in blocks for operation in block.walk()]
     for operation in operations:
@@ -132,13 +132,13 @@ def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozense
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
-    """The values that are computed from loaded ones."""
+    """Return the values that are computed from loaded ones."""
     loads = (operation for block in blocks for operation in block.walk() if operation.name in LOADS)
     return _computed_from(blocks, (name for load in loads for name in load.results))
 
 
 def scattered_values(function: Function, distinct: Container[str] = frozenset()) -> frozenset[str]:
-    """The values with which an access goes to several places that memory names.
+    """Return the values with which an access goes to several places that memory names.
 
     A number that is loaded once names one place for a whole program, such as an expert's weights:
     two programs with equal ends touch the same there. Several numbers, or a new one in each
@@ -236,7 +236,7 @@ def _written(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
 def _roots(
     operations: Sequence[Operation], feeds: Mapping[str, Sequence[str]]
 ) -> Callable[[str], frozenset[str]]:
-    """A function that gives the allocations behind a view of shared memory."""
+    """Return a function that gives the allocations behind a view of shared memory."""
     allocations = {
         operation.results[0] for operation in operations if operation.name == "ttg.local_alloc"
     }
@@ -326,7 +326,7 @@ def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def mask_of(operation: Operation) -> str | None:
-    """The operand that is the mask: the one of type i1."""
+    """Return the operand that is the mask: the one of type i1."""
     if operation.name == _COPY:
         return _named(operation, "mask")
     if operation.name == "tt.load":
@@ -337,7 +337,7 @@ def mask_of(operation: Operation) -> str | None:
 
 
 def other_of(operation: Operation) -> str | None:
-    """The operand that a load gives where its mask is off."""
+    """Return the operand that a load gives where its mask is off."""
     if operation.name == _COPY:
         return _named(operation, "other")
     if operation.name == "tt.load":
@@ -346,6 +346,6 @@ def other_of(operation: Operation) -> str | None:
 
 
 def _named(operation: Operation, word: str) -> str | None:
-    """The operand that stands behind a word."""
+    """Return the operand that stands behind a word."""
     match = re.search(rf"\b{word} (%[\w$.\-]+(?:#\d+)?)", operation.text)
     return match.group(1) if match else None

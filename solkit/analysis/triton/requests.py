@@ -104,13 +104,13 @@ class _Followed:
     outside: Mapping[Operation, int]
 
     def over_launch(self, of_wide: Array) -> float:
-        """The sum over all programs of numbers of the wide."""
+        """Return the sum over all programs of numbers of the wide."""
         if isinstance(self.weights, float):
             return float(of_wide.sum()) * self.weights
         return float(of_wide @ self.weights)
 
     def mean(self, of_wide: Array) -> float:
-        """The mean over all programs of numbers of the wide."""
+        """Return the mean over all programs of numbers of the wide."""
         if isinstance(self.weights, float):
             return float(of_wide.mean())
         return float(np.average(of_wide, weights=self.weights))
@@ -421,7 +421,7 @@ def _is_used(operation: Operation, function: Function) -> bool:
 
 
 def _by_storage(site: AccessCounts, programs: TTGIRInterpreter) -> Iterator[AccessCounts]:
-    """An access whose pointer depends on the program, by the storage that it points into."""
+    """Yield an access whose pointer depends on the program, by the storage that it points into."""
     places = np.where(site.low >= 0, (site.high - 1) >> ADDRESS_BITS, -1)
     places_used = np.unique(places[places >= 0])
     if len(places_used) < 2:

@@ -200,13 +200,13 @@ class _Follower:
 
 
 def _shared_name(opcode: str) -> str:
-    """The start of a shared-memory access's opcode; empty for other opcodes."""
+    """Return the start of a shared-memory access's opcode; empty for other opcodes."""
     match = _SHARED.match(opcode) if ".shared" in opcode else None
     return match.group(1) if match else ""
 
 
 def _written(statement: Statement) -> list[str]:
-    """The registers that a statement may write."""
+    """Return the registers that a statement may write."""
     if not statement.operands or not statement.operands[0].startswith("%"):
         return []
     return [name.strip() for name in statement.operands[0].split("|", 1)]
@@ -289,7 +289,7 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 
 
 def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
-    """An instruction on known numbers, some of which have an unknown common part."""
+    """Return an instruction on known numbers, some of which have an unknown common part."""
     operands, _ = OPERATIONS.get(name, (0, None))
     compute = operation(name, kinds)
     if compute is None or operands != len(values):

@@ -66,7 +66,7 @@ class SharedValues:
         self._is_ordered = True
 
     def copy(self) -> dict[str, dict[int, Stored]]:
-        """The present contents, for `restore`."""
+        """Return the present contents, for `restore`."""
         return {name: dict(slots) for name, slots in self._slots.items()}
 
     def restore(self, contents: dict[str, dict[int, Stored]]) -> None:

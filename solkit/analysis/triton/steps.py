@@ -96,7 +96,7 @@ Spreads = tuple[int, ...]
 
 @functools.lru_cache(maxsize=2)  # as `solkit.adapters.triton_ir.parse`
 def steps_of(function: Function) -> Steps:
-    """The steps of a kernel's operations, once for all who ask."""
+    """Return the steps of a kernel's operations, once for all who ask."""
     return Steps(function)
 
 
@@ -221,7 +221,7 @@ class Steps:
         return name in self.constants
 
     def _varying(self, operation: Operation, rank: int) -> list[bool]:
-        """The dimensions along which a value differs at all."""
+        """Return the dimensions along which a value differs at all."""
         varying = [False] * rank
         for name in operation.operands:
             varied = self._varied(name, rank, 0)

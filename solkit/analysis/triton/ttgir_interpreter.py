@@ -432,7 +432,7 @@ class TTGIRInterpreter(Control):
             self._inherit(operation)
 
     def _given(self, operation: Operation) -> Callable[[], Value] | None:
-        """The first result of an operation without operands."""
+        """Return the first result of an operation without operands."""
         if operation.name == "ttng.reinterpret_tensor_descriptor":
             return lambda: self.maps.get(operation.operands[0])
         value: Value
@@ -475,7 +475,7 @@ class TTGIRInterpreter(Control):
         return on_floats(operation) or (lambda *_: None)
 
     def _noted(self, operation: Operation, compared: Array, result: Array) -> Array:
-        """The result; a loop that asks for comparisons gets this one."""
+        """Return the result; a loop that asks for comparisons gets this one."""
         if self.compared is not None:
             flat = compared.reshape(len(compared), -1)
             weights = np.arange(1, flat.shape[1] + 1) * _ODD
@@ -495,7 +495,7 @@ def _differ(contents: Array | None) -> bool:
 
 
 def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -> list[str] | None:
-    """The parameter of each of a function's arguments; ``None`` if their numbers differ.
+    """Return the parameter of each of a function's arguments; ``None`` if their numbers differ.
 
     The IR may name an argument after a variable that it is assigned to.
     """

@@ -56,7 +56,7 @@ class Started:
 
 
 def start(path: str, out: str, function: str | None = None) -> Started:
-    """The kernel file that a Python file lacks. Nothing of the file runs.
+    """Return the kernel file that a Python file lacks. Nothing of the file runs.
 
     Args:
         path: the file with kernels.
@@ -83,7 +83,7 @@ def start(path: str, out: str, function: str | None = None) -> Started:
 
 
 def _whole(source: Source) -> Started | None:
-    """The answer for a file that lacks nothing."""
+    """Return the answer for a file that lacks nothing."""
     bound = source.bound.keys() - source.kernels.keys()
     path = source.path
     if "LAUNCH" in bound or Path(path).with_suffix(".launch.toml").is_file():
@@ -163,7 +163,7 @@ def _can_be(source: Source, name: str) -> bool:
 
 
 def _written(source: Source, out: Path, parts: _texts.Parts) -> str:
-    """The whole file: what it is, imports, and its body."""
+    """Return the whole file: what it is, imports, and its body."""
     name = Path(source.path).name
     title = f"Kernel file for {name}: fill in each TODO, then run `solkit score {out.name}`."
     own, plain, paths = _imports(source, out, parts)
@@ -179,7 +179,7 @@ _Names = list[str | tuple[str, str]]
 def _imports(
     source: Source, out: Path, parts: _texts.Parts
 ) -> tuple[list[str], set[str], tuple[list[str], list[str]]]:
-    """The imports from the user's file, those of packages, and what finds the file."""
+    """Return the imports from the user's file, those of packages, and what finds the file."""
     mine: _Names = []
     plain: set[str] = set()
     for name in parts.names:
@@ -199,7 +199,7 @@ def _imports(
 
 
 def _of_package(source: Source, name: str) -> str | None:
-    """The import that binds a name, if it is of a package and stands alone."""
+    """Return the import that binds a name, if it is of a package and stands alone."""
     bindings = source.bound.get(name, [])
     if len(bindings) != 1:
         return None

@@ -39,12 +39,12 @@ class Tunable:
     added: Mapping[str, Launch] = field(default_factory=dict)
 
     def space(self) -> dict[str, list[int]]:
-        """The values to try, by parameter."""
+        """Return the values to try, by parameter."""
         return {name: _values(name, value) for name, value in self.defaults.items()}
 
 
 def tunable(source: Source, node: Definition) -> Tunable:
-    """The constants of a function's own launches that may vary."""
+    """Return the constants of a function's own launches that may vary."""
     finder = _Finder(source, node)
     launches = list(source.launches(node))
     for launch in launches:
@@ -149,7 +149,7 @@ def copied(source: Source, node: Definition, knobs: Tunable, name: str) -> tuple
 
 
 def _signature(node: Definition, knobs: Tunable) -> str:
-    """The parameters, with those that may vary by keyword only."""
+    """Return the parameters, with those that may vary by keyword only."""
     positional = [*node.args.posonlyargs, *node.args.args]
     first = len(positional) - len(node.args.defaults)
     parts = []
@@ -175,7 +175,7 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def _edited(source: Source, node: Definition, knobs: Tunable) -> str:
-    """The body's lines, without the locals that became parameters."""
+    """Return the body's lines, without the locals that became parameters."""
     lines = [line.encode() for line in source.text.splitlines(keepends=True)]
     edits = [
         (value.end_lineno or 0, value.end_col_offset or 0, value.col_offset, name)
@@ -221,7 +221,7 @@ def _needs(source: Source, node: Definition, knobs: Tunable) -> set[str]:
 
 
 def _may_vary(launch: Launch, name: str) -> bool:
-    """An option, or a constant that is not merely a switch of the kernel."""
+    """Return an option, or a constant that is not merely a switch of the kernel."""
     if name in _OPTIONS:
         return True
     if launch.jit is None or name not in launch.jit.constants or name in launch.jit.computed:
@@ -241,7 +241,7 @@ def _binds(node: ast.AST, name: str) -> bool:
 
 
 def _number(node: ast.expr) -> int | None:
-    """A power of two from two on: what a tile or an option is."""
+    """Return a power of two from two on: what a tile or an option is."""
     value = node.value if isinstance(node, ast.Constant) else None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         return None

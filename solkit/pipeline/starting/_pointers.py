@@ -103,7 +103,7 @@ class _Reader:
         return pointers
 
     def _root(self, node: ast.expr | None) -> str:
-        """The parameter that an address starts from; empty if none."""
+        """Return the parameter that an address starts from; empty if none."""
         if isinstance(node, ast.Name):
             own = node.id in self._names and node.id not in self._scalars
             return self._roots.get(node.id, node.id if own else "")

@@ -144,7 +144,7 @@ class Source:
         return tuple(name for name in self.kernels if name not in called)
 
     def launches(self, node: ast.AST) -> Iterator[Launch]:
-        """The launches in a piece of code."""
+        """Yield the launches in a piece of code."""
         for part in ast.walk(node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Subscript):
                 name = self._launched(part.func.value)
@@ -200,7 +200,7 @@ class Source:
         return any(isinstance(binding, ast.ImportFrom) for binding in self.bound.get(name, ()))
 
     def _unwrapped(self, value: ast.expr) -> tuple[list[ast.expr], str]:
-        """The calls around a function, outermost first, and its name."""
+        """Return the calls around a function, outermost first, and its name."""
         wrappers: list[ast.expr] = []
         while isinstance(value, ast.Call) and value.args:
             wrappers.append(value.func)
@@ -243,7 +243,7 @@ class Source:
         return any(full.split(".")[-1] == name for full in dotted(call.func, self.imported))
 
     def _keys(self, call: ast.Call) -> set[str]:
-        """The texts that are keys in a call's dicts, and in those of what it names."""
+        """Return the texts that are keys in a call's dicts, and in those of what it names."""
         nodes: list[ast.AST] = [call]
         for name in used_by(call) & self.bound.keys():
             nodes += self.bound[name]
@@ -282,7 +282,7 @@ def read(path: str) -> Source:
 
 
 def parameters(node: Definition) -> list[ast.arg]:
-    """A function's parameters that have names of their own."""
+    """Return a function's parameters that have names of their own."""
     return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 

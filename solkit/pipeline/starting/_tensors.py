@@ -88,7 +88,7 @@ class Sizes:
 def tensors_of(
     source: Source, node: Definition, skip: int = 0, within: tuple[str, ...] = ()
 ) -> dict[str, Tensor]:
-    """A function's tensor parameters, in order: those that it uses as tensors.
+    """Return a function's tensor parameters, in order: those that it uses as tensors.
 
     Args:
         source: the file.
@@ -179,7 +179,7 @@ def _numbered(groups: _Groups, names: dict[object, str], tensors: Mapping[str, T
 
 
 def _typical(rank: int, place: int, most: int) -> int:
-    """A dimension of a tensor, where `most` is the rank of the largest."""
+    """Return a dimension of a tensor, where `most` is the rank of the largest."""
     if most == 1:
         return _VECTOR
     if rank <= 2:
@@ -240,7 +240,7 @@ def _named(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
 
 
 def _shape_of(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
-    """The tensor in ``x.shape`` or ``x.size()``."""
+    """Return the tensor in ``x.shape`` or ``x.size()``."""
     if isinstance(node, ast.Call) and not node.args and not node.keywords:
         node = node.func
         attributes = ("size", "stride")
@@ -252,7 +252,7 @@ def _shape_of(node: ast.expr, tensors: Mapping[str, Tensor]) -> Tensor | None:
 
 
 def _dim(node: ast.expr, tensors: Mapping[str, Tensor], ranks_known: bool = True) -> _Dim | None:
-    """The dimension in ``x.shape[1]``, ``x.size(1)`` or ``x.stride(1)``.
+    """Return the dimension in ``x.shape[1]``, ``x.size(1)`` or ``x.stride(1)``.
 
     Args:
         node: the expression.

@@ -47,7 +47,7 @@ class _Call:
 
 
 def launched(source: Source, name: str) -> Parts:
-    """A file for a function, or an ``autograd.Function``, that launches kernels."""
+    """Return a file for a function, or an ``autograd.Function``, that launches kernels."""
     call = _call_of(source, name)
     tensors = tensors_of(source, call.node, call.skip)
     sizes = named_sizes(call.node, tensors)
@@ -92,7 +92,7 @@ def _required(node: Definition, skip: int) -> list[ast.arg]:
 
 
 def _outputs(node: Definition, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """The arguments that a function writes, if it returns nothing."""
+    """Return the arguments that a function writes, if it returns nothing."""
     returned = [
         statement
         for statement in ast.walk(node)
@@ -220,7 +220,7 @@ def _kernel(source: Source, call: _Call, knobs: Tunable) -> tuple[str, list[str 
 
 
 def module(source: Source, name: str) -> Parts:
-    """A file in KernelBench's form for a class that is a module."""
+    """Return a file in KernelBench's form for a class that is a module."""
     owner = source.classes[name]
     node, skip = source.forward(owner)
     assert node is not None, name  # the chooser asks for classes that have one
@@ -288,7 +288,7 @@ def _listed(
 
 
 def described(source: Source, name: str) -> Parts:
-    """A file with a launch description for a kernel without a launcher."""
+    """Return a file with a launch description for a kernel without a launcher."""
     jit = source.kernels[name]
     launch = _Description(jit)
     lines = ["LAUNCH = {", f'    "kernel": "{name}",']
@@ -341,15 +341,15 @@ class _Description:
         self._is_plain = one and len(self._scalars) == 1
 
     def is_input(self, name: str) -> bool:
-        """An argument that a reference takes."""
+        """Return an argument that a reference takes."""
         return name in self._jit.pointers.every - self.outputs or name in self._scalars
 
     def sizes(self) -> list[str]:
-        """The sizes that the arguments are made of."""
+        """Return the sizes that the arguments are made of."""
         return ['"N": 1048576'] if self._is_plain else ['"M": 4096', '"N": 4096']
 
     def args(self) -> list[str]:
-        """A text for each argument."""
+        """Return a text for each argument."""
         entries = []
         for name in self._jit.parameters:
             if name in self._jit.pointers.every:
@@ -366,7 +366,7 @@ class _Description:
         return entries
 
     def constants(self) -> list[str]:
-        """The constants that nothing else sets, and the options."""
+        """Return the constants that nothing else sets, and the options."""
         entries = []
         for name in self._constants:
             size = 1024 if self._is_plain else 64
@@ -375,7 +375,7 @@ class _Description:
         return entries if self._jit.is_autotuned else [*entries, '"num_warps": 4']
 
     def grid(self) -> list[str]:
-        """The number of programs along each axis."""
+        """Return the number of programs along each axis."""
         if self._is_plain:
             return [f"cdiv(N, {self._tiles[0]})"]
         tile = self._tiles[0] if self._tiles else "64"
@@ -383,7 +383,7 @@ class _Description:
 
 
 def _is_tile(node: ast.AST, name: str) -> bool:
-    """A constant that a range of indices or the shape of a block is made of."""
+    """Return a constant that a range of indices or the shape of a block is made of."""
     calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
     makers = ("arange", "zeros", "full", "make_block_ptr", "make_tensor_descriptor")
     for call in calls:
@@ -404,7 +404,7 @@ def _is_compared(node: ast.AST, name: str) -> bool:
 
 
 def _axes(node: ast.AST) -> int:
-    """The axes of the grid that a kernel asks for."""
+    """Return the axes of the grid that a kernel asks for."""
     axes = 1
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):

@@ -17,12 +17,12 @@ _UNKNOWN = "–"
 
 
 def _known(print_: Callable[..., str]) -> Callable[..., str]:
-    """The same function, with a dash for ``None``."""
+    """Return the same function, with a dash for ``None``."""
     return lambda value, *more: _UNKNOWN if value is None else print_(value, *more)
 
 
 def _count(value: int) -> str:
-    """A count, with thin spaces between thousands from 10 000."""
+    """Return a count, with thin spaces between thousands from 10 000."""
     return f"{value:,}".replace(",", "\u2009") if abs(value) >= 10_000 else str(value)
 
 
@@ -43,7 +43,7 @@ def _verdict_class(verdict: Verdict) -> str:
 
 
 def _instructions(mix: InstructionMixJson) -> str:
-    """The number of instructions and loops, then of each kind, most first."""
+    """Return the number of instructions and loops, then of each kind, most first."""
     kinds: Counter[str] = Counter()
     for kind_count in mix.counts:
         kinds[kind_count.kind.replace("_", " ")] += kind_count.count

@@ -46,7 +46,7 @@ class _Row:
 
 
 def lineage_page(evolved: Evolved, *, written: datetime) -> str:
-    """The page as text; it needs no script and loads nothing.
+    """Return the page as text; it needs no script and loads nothing.
 
     Args:
         evolved: the result.
@@ -76,7 +76,7 @@ def lineage_page(evolved: Evolved, *, written: datetime) -> str:
 
 
 def _rows(evolved: Evolved) -> Iterator[_Row]:
-    """The variants, each after its parent."""
+    """Yield the variants, each after its parent."""
     by_id = {bred.variant.id: bred for bred in evolved.variants}
     slowest = max((bred.time_ms or 0.0 for bred in evolved.variants), default=0.0)
     for bred, depth in _walk(evolved.variants):
@@ -117,7 +117,7 @@ _KINDS: Mapping[str, str] = {"+": "added", "-": "removed", "@": "place"}
 
 
 def _changes(parent: Bred | None, child: Bred) -> Iterator[tuple[str, str]]:
-    """The lines that a variant changed."""
+    """Yield the lines that a variant changed."""
     if parent is None:
         return
     before, after = (bred.variant.source.splitlines() for bred in (parent, child))

@@ -48,7 +48,7 @@ class Failure:
 def page(
     reports: Sequence[NamedReport], *, failures: Sequence[Failure] = (), written: datetime
 ) -> str:
-    """The whole page as text.
+    """Return the whole page as text.
 
     Args:
         reports: from `solkit.report.overview.named`. One gives a page about a kernel; several give
@@ -99,7 +99,7 @@ def _title(reports: Sequence[NamedReport]) -> str:
 
 
 def _digest(script: bytes) -> str:
-    """A script's name in a Content-Security-Policy."""
+    """Return a script's name in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script).digest()).decode()
 
 

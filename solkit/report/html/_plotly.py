@@ -136,7 +136,7 @@ _Row = tuple[str, float, float, str, str, str]
 
 
 def _bars(rows: Sequence[_Row]) -> Spec:
-    """The bars; a bar without width shows as a line."""
+    """Return the bars; a bar without width shows as a line."""
     names, _, _, _, about, colours = zip(*rows, strict=True)
     fills = [f"var(--{colour})" for colour in colours]
     return {
@@ -176,7 +176,7 @@ def _reasons(step: charts.Step) -> str:
 
 
 def times(chart: charts.Times) -> Spec:
-    """A mark and an interval per candidate, and the speed of light as a line."""
+    """Return a mark and an interval per candidate, and the speed of light as a line."""
     scale, unit = (1e3, "µs") if chart.sol_ms < 1 else (1.0, "ms")
     sol = {"type": "line", "x0": scale * chart.sol_ms, "x1": scale * chart.sol_ms, "y0": 0, "y1": 1}
     return {
@@ -238,7 +238,7 @@ _AXIS: Spec = {
 
 
 def _axis(title: str, low: float, high: float, words: Callable[[float], str]) -> Spec:
-    """A logarithmic axis."""
+    """Return a logarithmic axis."""
     ticks = charts.log_ticks(low, high)
     return {
         "type": "log",

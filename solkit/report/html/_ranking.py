@@ -59,7 +59,7 @@ class _View:
 
 
 def ranking_page(plans: Sequence[Plan], top: int, *, written: datetime) -> str:
-    """The page as text; it needs no script and loads nothing.
+    """Return the page as text; it needs no script and loads nothing.
 
     Args:
         plans: of `solkit.surrogate.ranking.rank`.
@@ -97,7 +97,7 @@ def _view(plan: Plan, top: int, several: bool) -> _View:
 
 
 def _ends(shown: Sequence[Ranked]) -> tuple[float, float]:
-    """The shortest and the longest time of all intervals, as logarithms."""
+    """Return the shortest and the longest time of all intervals, as logarithms."""
     forecasts = [ranked.forecast for ranked in shown]
     lows = [math.log(forecast.low_ms) for forecast in forecasts if forecast.low_ms]
     highs = [math.log(forecast.high_ms) for forecast in forecasts if forecast.high_ms]

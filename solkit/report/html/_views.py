@@ -179,7 +179,7 @@ def _shapes(kernel: str, report: ReportJson) -> list[ShapeView]:
 
 
 def gpus(reports: Sequence[NamedReport]) -> list[DeviceJson]:
-    """The devices of the page, each once."""
+    """Return the devices of the page, each once."""
     devices: list[DeviceJson] = []
     for named in reports:
         if named.report.device not in devices:
@@ -217,7 +217,7 @@ def comparison(reports: Sequence[NamedReport]) -> ComparisonView | None:
 def charts_of(
     kernels: Sequence[KernelView], compared: ComparisonView | None
 ) -> dict[str, _plotly.Spec]:
-    """The figures of the page by identifier."""
+    """Return the figures of the page by identifier."""
     figures = {}
     for name, group in compared.groups if compared else ():
         times = charts.times_of(group)

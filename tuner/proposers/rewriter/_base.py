@@ -62,7 +62,7 @@ class Facts:
         return {**named, **causes}
 
     def factor(self, *names: str) -> float:
-        """The largest of these factors and causes of the gap; 1 if none is known."""
+        """Return the largest of these factors and causes of the gap; 1 if none is known."""
         return max((self.factors.get(name, 1.0) for name in names), default=1.0)
 
     def programs(self, function: str) -> int | None:
@@ -74,7 +74,7 @@ class Facts:
         return min(grids) if grids else None
 
     def because(self, *names: str) -> str:
-        """The largest of these factors as a clause; empty if none matters."""
+        """Return the largest of these factors as a clause; empty if none matters."""
         if self._gap is None:
             return ""
         factors = [f for f in self._gap.factors if f.name in names and f.factor > 1.02]
@@ -96,4 +96,4 @@ class Rewrite(Protocol):
         """The factors of the gap, and causes, that it lessens: large ones have it tried early."""
 
     def variants(self, text: KernelText, facts: Facts) -> Iterator[Variant]:
-        """The changed files; none if it does not apply."""
+        """Return the changed files; none if it does not apply."""

@@ -67,7 +67,7 @@ def changed(
     launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
     parameters: Iterable[Parameter] = (),
 ) -> str:
-    """The file's text with changes: see `changed_tree`."""
+    """Return the file's text with changes: see `changed_tree`."""
     return text_of(changed_tree(text, functions, added, launches, parameters))
 
 
@@ -78,7 +78,7 @@ def changed_tree(
     launches: Sequence[tuple[cst.CSTNode, Sequence[cst.BaseStatement]]] = (),
     parameters: Iterable[Parameter] = (),
 ) -> cst.Module:
-    """The file with changes.
+    """Return the file with changes.
 
     Args:
         text: the file.
@@ -110,7 +110,7 @@ def in_statement(
     statement: cst.CSTNode,
     pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]],
 ) -> cst.Module:
-    """The module with parts of one of its statements, each found by identity, replaced."""
+    """Return the module with parts of one of its statements, each found by identity, replaced."""
     body = [replace_each(other, pairs) if other is statement else other for other in tree.body]
     return tree.with_changes(body=body)
 
@@ -119,7 +119,7 @@ def in_statement(
 
 
 def renamed(function: JitFunction, name: str, body: Sequence[cst.BaseStatement]) -> cst.FunctionDef:
-    """A function under another name with another body."""
+    """Return a function under another name with another body."""
     node = with_body(function.node, body)
     leading = [cst.EmptyLine(), cst.EmptyLine()]
     return node.with_changes(name=cst.Name(name), leading_lines=leading)
@@ -155,7 +155,7 @@ def launch_line(
     options: Mapping[str, str],
     constants: Iterable[str] = (),
 ) -> cst.BaseStatement:
-    """The statement that launches a function: constants by keyword, others by position.
+    """Return the statement that launches a function: constants by keyword, others by position.
 
     What follows an argument by keyword is by keyword, too, as Python wants it.
     """
@@ -172,13 +172,13 @@ def launch_line(
 
 
 def arguments_of(launch: Launch) -> dict[str, str]:
-    """A launch's arguments as code, in the order of the function's parameters."""
+    """Return a launch's arguments as code, in the order of the function's parameters."""
     arguments = launch.arguments
     return {p: code(arguments[p]) for p in launch.function.params if p in arguments}
 
 
 def options_of(launch: Launch) -> dict[str, str]:
-    """A launch's options as code."""
+    """Return a launch's options as code."""
     return {name: code(value) for name, value in launch.options.items()}
 
 
@@ -204,7 +204,7 @@ def guarded(
 
 
 def parameter(launch: Launch, text: KernelText, requested: Parameter) -> Parameter:
-    """The parameter under a name that is free in the launcher."""
+    """Return the parameter under a name that is free in the launcher."""
     taken = {p.name.value for p in launch.launcher.params.kwonly_params}
     free = requested.name if requested.name not in taken else text.fresh(requested.name)
     return Parameter(free, requested.default, requested.values)
@@ -241,7 +241,7 @@ def _with_keyword(params: cst.Parameters, parameter: Parameter) -> cst.Parameter
 
 
 def with_defaults(text: KernelText, values: Mapping[str, Value]) -> str:
-    """The file whose launcher's keyword parameters have these defaults."""
+    """Return the file whose launcher's keyword parameters have these defaults."""
     params = text.launcher.params
     keyword = [
         param.with_changes(default=expression(repr(values[param.name.value])))
@@ -278,7 +278,7 @@ def _listed(values: Iterable[int], default: int) -> str:
 def _extended(
     statement: cst.BaseStatement, space: cst.Dict, parameter: Parameter
 ) -> cst.BaseStatement:
-    """The assignment of SPACE with one parameter more, or more values of it."""
+    """Return the assignment of SPACE with one parameter more, or more values of it."""
     entries: dict[str, str] = {}
     for element in space.elements:
         if not isinstance(element, cst.DictElement):
@@ -359,7 +359,7 @@ def _integers(node: cst.BaseExpression) -> set[int] | None:
 
 
 def has_assignment(launcher: cst.FunctionDef, name: str) -> cst.BaseStatement | None:
-    """The statement of a launcher's body that assigns a name."""
+    """Return the statement of a launcher's body that assigns a name."""
     for statement in body_of(launcher):
         binding = assignment(statement)
         if binding is not None and binding.target == name:

@@ -144,7 +144,7 @@ class KernelText:
         return names(self.tree)
 
     def fresh(self, name: str) -> str:
-        """The name, with a number if it is taken."""
+        """Return the name, with a number if it is taken."""
         taken, count, free = self.names, 2, name
         while free in taken:
             free, count = f"{name}_{count}", count + 1
@@ -167,7 +167,7 @@ class KernelText:
         )
 
     def constant(self, name: str) -> cst.BaseExpression | None:
-        """The value of a module's constant that is assigned once."""
+        """Return the value of a module's constant that is assigned once."""
         matches = [
             a for statement in self.tree.body if (a := assignment(statement)) and a.target == name
         ]
@@ -185,7 +185,7 @@ def parse(source: str) -> KernelText | None:
 
 
 def read(tree: cst.Module) -> KernelText | None:
-    """A kernel file by its syntax tree; ``None`` if it has no function ``kernel``."""
+    """Return a kernel file by its syntax tree; ``None`` if it has no function ``kernel``."""
     defined = [statement for statement in tree.body if isinstance(statement, cst.FunctionDef)]
     functions = {f.name: f for node in defined if (f := _jit(node)) is not None}
     launcher = next((node for node in defined if node.name.value == _LAUNCHER), None)
@@ -306,7 +306,7 @@ def _without_meta(
 
 
 def value_of(node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelText) -> int | None:
-    """The integer that an expression of a launcher stands for, if the file says so."""
+    """Return the integer that an expression of a launcher stands for, if the file says so."""
     if isinstance(node, cst.Name):
         own = definition(node.value, launcher)
         own = own if own is not None else text.constant(node.value)
@@ -317,7 +317,7 @@ def value_of(node: cst.BaseExpression, launcher: cst.FunctionDef, text: KernelTe
 def in_launcher(
     node: cst.BaseExpression, launch: Launch, allowed: frozenset[str] = frozenset()
 ) -> cst.BaseExpression | None:
-    """An expression over a function's parameters, as one of its launcher's names.
+    """Return an expression over a function's parameters, as one of its launcher's names.
 
     ``None`` if it needs something else.
     """

@@ -82,7 +82,7 @@ class Lifting:
     fills: bool = False
 
     def lift(self, node: cst.BaseExpression) -> Lifted:
-        """An expression with the new axis where it has to be.
+        """Return an expression with the new axis where it has to be.
 
         Raises:
             CannotLiftError: it has something that this module does not know.
@@ -246,7 +246,7 @@ class Lifting:
     # --------------------------------------------------------------------- memory
 
     def load(self, node: cst.Call) -> Lifted:
-        """A load through pointers that may have become vectors."""
+        """Return a load through pointers that may have become vectors."""
         pointer = self.lift(node.args[0].value)
         if not pointer.kind.lifted:
             if any(self.lift(arg.value).kind.lifted for arg in node.args[1:]):
@@ -256,7 +256,7 @@ class Lifting:
         return Lifted(access, pointer.kind)
 
     def store(self, node: cst.Call) -> cst.Call:
-        """A store or an atomic operation.
+        """Return a store or an atomic operation.
 
         Raises:
             CannotLiftError: it writes the same element for several of the new axis.
@@ -267,7 +267,7 @@ class Lifting:
         return self._accessed(node, pointer, skipped=1, mask_at=2)
 
     def _accessed(self, node: cst.Call, pointer: Lifted, skipped: int, mask_at: int) -> cst.Call:
-        """The call with its operands aligned to the pointer, and the mask narrowed."""
+        """Return the call with its operands aligned to the pointer, and the mask narrowed."""
         parts, rank, mask, fill = [code(pointer.node)], pointer.kind.rank, "", ""
         for index, arg in enumerate(node.args[skipped:], start=skipped):
             word = arg.keyword.value if arg.keyword is not None else ""
@@ -297,7 +297,7 @@ class Lifting:
 
 
 def promoted(value: Lifted, rank: int) -> cst.BaseExpression:
-    """A lifted value, or one beside lifted ones, as an operand of that rank."""
+    """Return a lifted value, or one beside lifted ones, as an operand of that rank."""
     own, text = value.kind.rank, code(grouped(value.node))
     missing = rank - own
     if value.kind.lifted:
@@ -310,7 +310,7 @@ def promoted(value: Lifted, rank: int) -> cst.BaseExpression:
 
 
 def grouped_as(node: cst.BaseExpression, like: cst.BaseExpression) -> cst.BaseExpression:
-    """The operand, in parentheses if the one that it replaces needed none and it does."""
+    """Return the operand, in parentheses if the one that it replaces needed none and it does."""
     return node if node.lpar or type(node) is type(like) else grouped(node)
 
 
@@ -324,7 +324,7 @@ def _is_truth(node: cst.BaseExpression) -> bool:
 
 
 def _pairs(node: cst.Comparison) -> list[cst.BaseExpression]:
-    """The comparisons of a chain: of ``a <= b < c``, ``a <= b`` and ``b < c``."""
+    """Return the comparisons of a chain: of ``a <= b < c``, ``a <= b`` and ``b < c``."""
     ends = [node.left, *(comparison.comparator for comparison in node.comparisons)]
     return [
         cst.Comparison(

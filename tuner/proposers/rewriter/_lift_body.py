@@ -126,7 +126,7 @@ class _Body:
         return line(f"{binding.target} = {code(value.node)}").with_changes(**_leading(statement))
 
     def _broadcast(self, value: Lifted) -> Lifted:
-        """A value without the axis, repeated along it."""
+        """Return a value without the axis, repeated along it."""
         node, rank = value.node, value.kind.rank
         kind = Kind(rank, True)
         if rank == 0:
@@ -207,7 +207,7 @@ class _Body:
         return line(text).with_changes(**_leading(statement))
 
     def _reduced(self, target: str, value: cst.BaseExpression) -> str:
-        """A carried name's next value, a block's part of it reduced."""
+        """Return a carried name's next value, a block's part of it reduced."""
         if not self.lifting.lift(value).kind.lifted:
             read = names(value) - {target, "tl"}
             if target in names(value) and not read & self.within:
@@ -273,7 +273,7 @@ class _Body:
 
 
 def _leading(statement: cst.BaseStatement) -> dict[str, object]:
-    """The comments above a statement."""
+    """Return the comments above a statement."""
     return {"leading_lines": getattr(statement, "leading_lines", ())}
 
 
@@ -300,7 +300,7 @@ def lifted_body(
     valid: str,
     functions: Mapping[str, JitFunction],
 ) -> list[cst.BaseStatement]:
-    """The statements of a function whose names `seeds` have become vectors.
+    """Return the statements of a function whose names `seeds` have become vectors.
 
     Args:
         body: the statements after those that assign the seeds.
@@ -331,7 +331,7 @@ def lifted_loop(
     functions: Mapping[str, JitFunction],
     after: Sequence[cst.BaseStatement] = (),
 ) -> cst.BaseStatement:
-    """A loop over single elements as a loop over blocks of them.
+    """Return a loop over single elements as a loop over blocks of them.
 
     Args:
         before: the function's statements ahead of it.
@@ -366,7 +366,7 @@ def lifted_loop(
 
 
 def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement]:
-    """A loop's body in which names that grow by the same each trip follow from its variable.
+    """Return a loop's body in which names that grow by the same each trip follow from its variable.
 
     Pointers that move on are such names: ``p += stride``.
 

@@ -75,7 +75,7 @@ class Term:
     sign: int = 1
 
     def times(self, other: Term) -> Term:
-        """The product of both."""
+        """Return the product of both."""
         if (self.block and other.block) or None not in (self.axis, other.axis):
             raise OtherFormError
         axis = other.axis if self.axis is None else self.axis
@@ -99,11 +99,11 @@ class Sum:
     terms: tuple[Term, ...] = ()
 
     def plus(self, other: Sum, sign: int = 1) -> Sum:
-        """The sum of both, or the difference."""
+        """Return the sum of both, or the difference."""
         return Sum((*self.terms, *(replace(t, sign=t.sign * sign) for t in other.terms)))
 
     def times(self, other: Sum) -> Sum:
-        """The product of both."""
+        """Return the product of both."""
         return Sum(tuple(one.times(two) for one in self.terms for two in other.terms))
 
     @property
@@ -181,7 +181,7 @@ class Scope:
             yield binding.target, expression(f"{code(grouped(before))} + {by}")
 
     def terms(self, node: cst.BaseExpression) -> Sum:
-        """An expression as a sum, with names of blocks replaced by what they stand for.
+        """Return an expression as a sum, with names of blocks replaced by what they stand for.
 
         Raises:
             OtherFormError: it is none.
@@ -204,7 +204,7 @@ class Scope:
         return _atom(code(grouped(node)))
 
     def expanded(self, total: Sum) -> Sum:
-        """A sum with names of scalars replaced, too, by what they stand for."""
+        """Return a sum with names of scalars replaced, too, by what they stand for."""
         if not any(factor in self.values for term in total.terms for factor in term.factors):
             return total
         expansion = Sum()
@@ -217,7 +217,7 @@ class Scope:
         return self.expanded(expansion)
 
     def value(self, name: cst.Name) -> cst.BaseExpression:
-        """What a name stands for.
+        """Return what a name stands for.
 
         Raises:
             OtherFormError: that is not known.
@@ -317,7 +317,7 @@ def _scalars(function: JitFunction) -> frozenset[str]:
 
 
 def _given_blocks(statement: cst.BaseStatement, scalars: frozenset[str]) -> set[str]:
-    """The names of `scalars` to which a statement may assign a block."""
+    """Return the names of `scalars` to which a statement may assign a block."""
     if isinstance(statement, cst.For):
         return set() if _is_scalar(statement.iter, scalars) else names(statement.target) & scalars
     if not isinstance(statement, cst.SimpleStatementLine):
@@ -331,7 +331,7 @@ def _given_blocks(statement: cst.BaseStatement, scalars: frozenset[str]) -> set[
 
 
 def accesses(function: JitFunction) -> Iterator[tuple[cst.Call, Scope]]:
-    """The loads and stores of a function, each with what names stand for there.
+    """Yield the loads and stores of a function, each with what names stand for there.
 
     Those in conditions and in branches of ``else`` are left out.
     """
@@ -411,7 +411,7 @@ def place_of(pointer: cst.BaseExpression, scope: Scope) -> Place:
 
 
 def _share(term: Term, strides: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[int, Term]:
-    """The axis along which a term moves the tile, and by how many elements."""
+    """Return the axis along which a term moves the tile, and by how many elements."""
     # A stride of 1 divides everything: the longer one first.
     order = sorted((0, 1), key=lambda axis: -len(strides[axis]))
     for axis in order if term.axis is None else [term.axis]:
@@ -425,7 +425,7 @@ def _share(term: Term, strides: tuple[tuple[str, ...], tuple[str, ...]]) -> tupl
 
 
 def sizes_of(mask: cst.BaseExpression, place: Place, scope: Scope) -> dict[int, str]:
-    """The sizes that a mask compares a tile's indices with, by axis.
+    """Return the sizes that a mask compares a tile's indices with, by axis.
 
     Raises:
         OtherFormError: the mask does something else.

@@ -28,7 +28,7 @@ def factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
 
 
 def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
-    """The sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
+    """Return the sum over an axis of a product of two blocks, as ``tl.dot``; empty if it is none.
 
     One factor has the axis that is summed and the first of the other two, one the second of them.
     ``tl.where`` may leave out some of what is summed: then both factors are 0 there.

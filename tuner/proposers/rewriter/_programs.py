@@ -44,13 +44,13 @@ _PROGRAM = "tl.program_id"
 
 
 def axis_of(call: cst.Call) -> int | None:
-    """The axis that ``tl.program_id`` asks for."""
+    """Return the axis that ``tl.program_id`` asks for."""
     axis = argument_of(call, 0, "axis")
     return None if axis is None else number(axis)
 
 
 def axis_name(function: JitFunction, axis: int) -> str:
-    """The name that holds the program's index along an axis; empty if none does."""
+    """Return the name that holds the program's index along an axis; empty if none does."""
     for statement in function.body:
         binding = assignment(statement)
         if (
@@ -72,7 +72,7 @@ def function_reassigns(function: JitFunction, name: str) -> bool:
 
 
 def tile_constants(function: JitFunction) -> dict[str, int]:
-    """The compile-time constants that tile an axis of the grid, each with its axis.
+    """Return the compile-time constants that tile an axis of the grid, each with its axis.
 
     Such a constant multiplies the program's index: ``tl.program_id(0) * BLOCK``.
     """
@@ -91,7 +91,7 @@ def tile_constants(function: JitFunction) -> dict[str, int]:
 
 
 def block_constants(function: JitFunction) -> set[str]:
-    """The compile-time constants that are the size of a block at a place that is computed.
+    """Return the compile-time constants that are the size of a block at a place that is computed.
 
     As in ``pid_m * BLOCK + tl.arange(0, BLOCK)`` where ``pid_m`` follows from the program's index.
     """
@@ -113,13 +113,13 @@ def _products(node: cst.CSTNode) -> list[cst.BinaryOperation]:
 
 
 def grid_with(axes: Sequence[cst.BaseExpression], axis: int, changed_to: str) -> str:
-    """The code of a grid with one axis changed."""
+    """Return the code of a grid with one axis changed."""
     listed = [changed_to if i == axis else code(size) for i, size in enumerate(axes)]
     return f"({', '.join(listed)}{',' if len(listed) == 1 else ''})"
 
 
 def lifted_axis(text: KernelText, launch: Launch, axis: int, width: Parameter) -> str:
-    """The file with the programs along an axis taken several at a time by one.
+    """Return the file with the programs along an axis taken several at a time by one.
 
     Raises:
         CannotLiftError: the function has something that cannot be lifted.
@@ -164,7 +164,7 @@ def _in_order(node: cst.FunctionDef, arguments: dict[str, str]) -> dict[str, str
 
 
 def _with_named_index(function: JitFunction, axis: int) -> tuple[str, list[cst.BaseStatement]]:
-    """The body with the program's index along an axis held by a name, assigned first."""
+    """Return the body with the program's index along an axis held by a name, assigned first."""
     program_ids = [c for c in calls(function.node, _PROGRAM) if axis_of(c) == axis]
     if not program_ids:
         raise CannotLiftError(f"no index along axis {axis}")

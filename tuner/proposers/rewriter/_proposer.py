@@ -156,7 +156,7 @@ class Rewriter:
 
 
 def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Iterator[_Step]:
-    """What a rewrite makes of a file; nothing more once it writes what is no Python."""
+    """Yield what a rewrite makes of a file; nothing more once it writes what is no Python."""
     from libcst import CSTValidationError, ParserSyntaxError
 
     from solkit.tuner.proposers.rewriter._file import parse
@@ -188,7 +188,7 @@ def _rewrites() -> tuple[Rewrite, ...]:
 
 
 def _as_run(brief: Brief) -> str:
-    """The source with the parameters that the parent runs with as its defaults."""
+    """Return the source with the parameters that the parent runs with as its defaults."""
     from solkit.tuner.proposers.rewriter._edit import with_defaults
     from solkit.tuner.proposers.rewriter._file import parse
 

@@ -36,7 +36,7 @@ class Blocked:
 
 
 def blocked(loop: Loop, function: JitFunction) -> Blocked | None:
-    """The loop as one over blocks; ``None`` if it is of another form."""
+    """Return the loop as one over blocks; ``None`` if it is of another form."""
     if code(loop.start) != "0":
         return None
     step = code(loop.step)
@@ -74,5 +74,5 @@ def runtime_sizes(node: cst.BaseExpression, function: JitFunction) -> bool:
 
 
 def power_of_two(size: int) -> int:
-    """The least power of two that is not below."""
+    """Return the least power of two that is not below."""
     return 1 << max(size - 1, 0).bit_length()

@@ -48,12 +48,12 @@ Body = Sequence[cst.BaseStatement]
 
 
 def code(node: cst.CSTNode) -> str:
-    """The code of a node, without the blanks and comments around it."""
+    """Return the code of a node, without the blanks and comments around it."""
     return cst.Module([]).code_for_node(node).strip()
 
 
 def text_of(tree: cst.Module) -> str:
-    """The text of a module. That of a statement is kept, since most rewrites change few."""
+    """Return the text of a module. That of a statement is kept, since most rewrites change few."""
     if not tree.has_trailing_newline:
         return tree.code
     form = tree.default_indent, tree.default_newline
@@ -67,7 +67,7 @@ def _text_of(node: cst.CSTNode, indent: str, newline: str) -> str:
 
 
 def expression(text: str) -> cst.BaseExpression:
-    """An expression from its code."""
+    """Return an expression from its code."""
     return cst.parse_expression(text)
 
 
@@ -88,7 +88,7 @@ _ATOMS = (cst.Name, cst.Integer, cst.Float, cst.Call, cst.Attribute, cst.Subscri
 
 
 def grouped(node: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression in parentheses, unless it is an operand as it is."""
+    """Return the expression in parentheses, unless it is an operand as it is."""
     if isinstance(node, _ATOMS) or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
@@ -111,7 +111,7 @@ _FIRST = {"FunctionDef": "decorators", "Arg": "keyword", "IfExp": "body"}
 
 @functools.cache
 def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    """The fields of a kind of node that hold code, as they stand in the text."""
+    """Return the fields of a kind of node that hold code, as they stand in the text."""
     part_names = [field.name for field in fields(kind)]
     part_names = [
         name for name in part_names if name not in _MARKS and not name.startswith(_BLANKS)
@@ -120,7 +120,7 @@ def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes right within a node, without blanks and punctuation.
+    """Yield the nodes right within a node, without blanks and punctuation.
 
     libcst's own `visit` makes each node anew, and took most of the rewriter's time.
     """
@@ -142,7 +142,7 @@ def nodes(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def names(*within: cst.CSTNode) -> set[str]:
-    """The names in nodes, read or assigned; not attributes nor keywords."""
+    """Return the names in nodes, read or assigned; not attributes nor keywords."""
     identifiers: set[str] = set()
     pending = list(within)
     while pending:
@@ -186,17 +186,17 @@ class _Substitution(cst.CSTTransformer):
 
 
 def substitute(node: Node, values: Mapping[str, cst.BaseExpression]) -> Node:
-    """The node with names replaced by expressions, in targets too if these are names."""
+    """Return the node with names replaced by expressions, in targets too if these are names."""
     return cast(Node, node.visit(_Substitution(values)))
 
 
 def replace_each(node: Node, pairs: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> Node:
-    """The node with parts of it, each found by identity, replaced."""
+    """Return the node with parts of it, each found by identity, replaced."""
     return with_each(node, {id(old): [new] for old, new in pairs})
 
 
 def with_each(node: Node, swaps: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
-    """The node with parts of it replaced: one by one, or in a list by any number.
+    """Return the node with parts of it replaced: one by one, or in a list by any number.
 
     Args:
         node: to be changed.
@@ -222,7 +222,7 @@ def with_each(node: Node, swaps: Mapping[int, Sequence[cst.CSTNode]]) -> Node:
 def _with_each_of(
     values: Sequence[object], swaps: Mapping[int, Sequence[cst.CSTNode]]
 ) -> Sequence[object]:
-    """The same list if nothing in it changes."""
+    """Return the same list if nothing in it changes."""
     result: list[object] = []
     for value in values:
         if id(value) in swaps:
@@ -236,7 +236,7 @@ def _with_each_of(
 
 
 def number(node: cst.CSTNode | None) -> int | None:
-    """The value of an integer literal."""
+    """Return the value of an integer literal."""
     return int(node.value, 0) if isinstance(node, cst.Integer) else None
 
 
@@ -244,18 +244,18 @@ def number(node: cst.CSTNode | None) -> int | None:
 
 
 def called(node: cst.CSTNode) -> str:
-    """The dotted name of what a call calls, such as ``"tl.load"``; empty for other nodes."""
+    """Return the dotted name of what a call calls, such as ``"tl.load"``; empty for other nodes."""
     return code(node.func) if isinstance(node, cst.Call) else ""
 
 
 def calls(node: cst.CSTNode, *functions: str) -> list[cst.Call]:
-    """The calls within a node, outermost first; those of the given dotted names."""
+    """Return the calls within a node, outermost first; those of the given dotted names."""
     all_calls = [call for call in nodes(node) if isinstance(call, cst.Call)]
     return [call for call in all_calls if not functions or called(call) in functions]
 
 
 def argument_of(call: cst.Call, position: int, keyword: str = "") -> cst.BaseExpression | None:
-    """A call's argument by position or keyword."""
+    """Return a call's argument by position or keyword."""
     for index, arg in enumerate(call.args):
         if arg.keyword is None and index == position and not arg.star:
             return arg.value
@@ -291,7 +291,7 @@ def _small(statement: cst.CSTNode) -> cst.BaseSmallStatement | None:
 
 
 def assignment(statement: cst.CSTNode) -> Assignment | None:
-    """The statement as an assignment to one name; ``None`` if it is none."""
+    """Return the statement as an assignment to one name; ``None`` if it is none."""
     small = _small(statement)
     if isinstance(small, cst.Assign) and len(small.targets) == 1:
         target = small.targets[0].target
@@ -307,20 +307,20 @@ def assignment(statement: cst.CSTNode) -> Assignment | None:
 
 
 def assigned(*within: cst.CSTNode) -> list[str]:
-    """The names that statements assign, once for each time."""
+    """Return the names that statements assign, once for each time."""
     kinds = (cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For)
     targets = (node.target for node in nodes(*within) if isinstance(node, kinds))
     return [name for target in targets for name in names(target)]
 
 
 def first(statement: cst.CSTNode) -> cst.BaseExpression | None:
-    """The expression that is the whole statement, such as a call."""
+    """Return the expression that is the whole statement, such as a call."""
     small = _small(statement)
     return small.value if isinstance(small, cst.Expr) else None
 
 
 def body_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
-    """The statements of a function or of a compound statement, without a docstring's."""
+    """Return the statements of a function or of a compound statement, without a docstring's."""
     block = getattr(node, "body", None)
     if not isinstance(block, cst.IndentedBlock):
         return []
@@ -328,7 +328,7 @@ def body_of(node: cst.CSTNode) -> list[cst.BaseStatement]:
 
 
 def with_body(node: Node, body: Sequence[cst.BaseStatement]) -> Node:
-    """A function or a compound statement with another body."""
+    """Return a function or a compound statement with another body."""
     block = cst.ensure_type(node.body, cst.IndentedBlock)  # type: ignore[attr-defined]
     return node.with_changes(body=block.with_changes(body=list(body)))
 
@@ -353,7 +353,7 @@ class Loop:
 
 
 def loop_of(statement: cst.CSTNode) -> Loop | None:
-    """The statement as a loop over a range; ``None`` if it is none, or has an ``else``."""
+    """Return the statement as a loop over a range; ``None`` if it is none, or has an ``else``."""
     if not isinstance(statement, cst.For) or statement.orelse is not None:
         return None
     over = statement.iter
@@ -372,7 +372,7 @@ def loop_of(statement: cst.CSTNode) -> Loop | None:
 
 
 def running(loop: Loop) -> dict[int, Assignment]:
-    """What grows by the same each trip, by its place in the loop's body."""
+    """Return what grows by the same each trip, by its place in the loop's body."""
     counts = Counter(assigned(*loop.body))
     varying = {loop.name, *counts}
     bindings = enumerate(map(assignment, loop.body))

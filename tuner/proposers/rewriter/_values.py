@@ -68,13 +68,13 @@ class _State:
         return self.values[key]
 
     def key(self, node: cst.CSTNode) -> str:
-        """The expression with each name's number."""
+        """Return the expression with each name's number."""
         marked = {n: cst.Name(f"{n}_v{self.numbers[n]}") for n in names(node) if n in self.numbers}
         text = code(substitute(node, marked))
         return "".join(text.split())
 
     def value(self, node: cst.BaseExpression | None) -> str:
-        """The number of an expression's value; an unassigned name itself."""
+        """Return the number of an expression's value; an unassigned name itself."""
         if node is None:
             return ""
         if isinstance(node, cst.Name):
@@ -95,7 +95,7 @@ class _State:
 
 
 def base_of(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
-    """The parameter that a pointer expression starts from; its code if that is not plain."""
+    """Return the parameter that a pointer expression starts from; its code if that is not plain."""
     matches = [name for name in params if name in names(pointer)]
     pointers = [name for name in matches if "ptr" in name.lower()]
     if len(pointers) == 1:
@@ -111,7 +111,7 @@ def once(
     aliases: Mapping[str, frozenset[str]],
     params: Sequence[str],
 ) -> list[cst.BaseStatement]:
-    """The statements without what they compute or load again.
+    """Return the statements without what they compute or load again.
 
     Args:
         body: statements of a function.
@@ -124,7 +124,7 @@ def once(
 
 
 def _mixed(body: Sequence[cst.BaseStatement]) -> set[str]:
-    """The names that hold several different values."""
+    """Return the names that hold several different values."""
     written: dict[str, set[str]] = {}
     for statement in body:
         binding = assignment(statement)
@@ -225,7 +225,7 @@ def _name(pointer: cst.BaseExpression, params: Sequence[str]) -> str:
 def _filled(
     seen: _Load, mask: cst.BaseExpression | None, fill: cst.BaseExpression | None
 ) -> cst.BaseExpression:
-    """The value that was loaded, with another fill where that differs."""
+    """Return the value that was loaded, with another fill where that differs."""
     if fill is None or mask is None or code(fill) == seen.fill:
         return cst.Name(seen.name)
     return expression(f"tl.where({code(mask)}, {seen.name}, {code(fill)})")

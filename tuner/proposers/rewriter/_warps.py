@@ -19,12 +19,12 @@ _MOST = 16
 
 
 def warps_for(elements: int) -> int:
-    """The warps of a block of so many elements."""
+    """Return the warps of a block of so many elements."""
     return min(max(power_of_two(elements) // (_LANES * _VALUES), 1), _MOST)
 
 
 def size_of(expression: str, facts: Facts) -> int | None:
-    """The size that a launcher's expression stands for, by its name in the brief's shape."""
+    """Return the size that a launcher's expression stands for, by its name in the brief's shape."""
     sizes = facts.sizes
     if expression in sizes:
         return sizes[expression]

@@ -113,7 +113,7 @@ class Retile:
 
 
 def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
-    """The file with its launchers' constants as parameters; empty if nothing changes.
+    """Return the file with its launchers' constants as parameters; empty if nothing changes.
 
     With facts, constants that are small for their kind get larger defaults.
     """
@@ -182,7 +182,7 @@ def _grid_follows(launch: Launch, name: str) -> bool:
 
 
 def _own_default(text: KernelText, argument: cst.BaseExpression | None) -> int | None:
-    """The default of the launcher's keyword parameter that an argument is."""
+    """Return the default of the launcher's keyword parameter that an argument is."""
     for param in text.launcher.params.kwonly_params:
         if argument is not None and code(argument) == param.name.value:
             return number(param.default)
@@ -220,7 +220,7 @@ def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
 
 
 def _replaced(text: KernelText, launch: Launch, tile: _Tile, name: str, own: bool) -> cst.Module:
-    """The file with a constant's value replaced by a name, in the launch and in its grid."""
+    """Return the file with a constant's value replaced by a name, in the launch and in its grid."""
     if own:
         return text.tree
     argument = launch.arguments[tile.name]
@@ -254,7 +254,7 @@ def _is_bound_by_guard(launch: Launch, tile: _Tile) -> bool:
 
 
 def _around(launch: Launch) -> list[cst.If]:
-    """The conditions of which the launch is in the body."""
+    """Return the conditions of which the launch is in the body."""
     return [
         branch
         for branch in nodes(launch.launcher)
@@ -353,7 +353,7 @@ def _two_axes(tiles: list[_Tile]) -> dict[str, int]:
 
 
 def _with_options(text: KernelText, launch: Launch, larger: Facts | None) -> KernelText:
-    """The file with warps and stages as parameters of the launcher."""
+    """Return the file with warps and stages as parameters of the launcher."""
     function = launch.function
     defaults = {"num_warps": _warps(text, launch) if larger else 4}
     if function.loops:
@@ -404,7 +404,7 @@ def _with_option(call: cst.Call, option: str, name: str) -> cst.Call:
 
 
 def _warps(text: KernelText, launch: Launch) -> int:
-    """The warps for a launch's blocks, as large as the file says."""
+    """Return the warps for a launch's blocks, as large as the file says."""
     if _is_product(launch):
         return 8
     total, is_sized = 1, False

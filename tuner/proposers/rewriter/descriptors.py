@@ -152,7 +152,7 @@ class _Tiles:
         self.replaced += [(access.call, self._through(access)) for access in group]
 
     def _through(self, access: _Access) -> cst.BaseExpression:
-        """The access through a descriptor."""
+        """Return the access through a descriptor."""
         rows, columns = access.place.axes
         what = (
             f"tl.make_tensor_descriptor({access.place.base}, "
@@ -211,7 +211,7 @@ def _own_grid(launch: Launch) -> str:
 
 
 def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
-    """The name of a helper, and its definition unless the file has it already."""
+    """Return the name of a helper, and its definition unless the file has it already."""
     node = cst.ensure_type(statements(source)[0], cst.FunctionDef)
     plain = (function for function in text.tree.body if isinstance(function, cst.FunctionDef))
     if any(code(function) == code(node) for function in plain):
@@ -222,7 +222,7 @@ def _helper(text: KernelText, source: str) -> tuple[str, list[cst.FunctionDef]]:
 
 
 def _test(place: Place, launch: Launch, fits: str) -> str:
-    """The code that tests a tensor in the launcher; empty if it cannot be written."""
+    """Return the code that tests a tensor in the launcher; empty if it cannot be written."""
     rows, columns = place.axes
     sizes = [rows.stride.code, columns.stride.code, columns.block]
     given_ = [in_launcher(expression(size), launch) for size in sizes]
@@ -280,7 +280,7 @@ def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
 
 
 def _access(call: cst.Call, scope: Scope) -> _Access | None:
-    """A load or a store as one of a tile; ``None`` if it is another."""
+    """Return a load or a store as one of a tile; ``None`` if it is another."""
     parameters = _ARGUMENTS[called(call)]
     keywords = [arg.keyword.value for arg in call.args if arg.keyword is not None]
     if not set(keywords) <= set(parameters) or len(call.args) - len(keywords) > len(parameters):
@@ -333,7 +333,7 @@ def _with_sizes(placed: Sequence[_Access]) -> list[_Access]:
 
 
 def _bound_of_loop(access: _Access, axis: int) -> str:
-    """The size of which a loop visits one block after another; empty if there is none."""
+    """Return the size of which a loop visits one block after another; empty if there is none."""
     along, function = access.place.axes[axis], access.scope.function
     for name, loop in access.scope.loops.items():
         blocked_loop = blocked(loop, function)
@@ -370,7 +370,7 @@ def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointe
 
 
 def _reach(function: JitFunction) -> Callable[[cst.CSTNode], set[str]]:
-    """What parameters an expression may depend on, whichever assignments came last."""
+    """Return what parameters an expression may depend on, whichever assignments came last."""
     sources: dict[str, set[str]] = {}
     for statement in walk(function.body):
         for name in assigned(statement) if isinstance(statement, cst.SimpleStatementLine) else ():

@@ -137,7 +137,7 @@ def _pointer_names(store: cst.BaseStatement, function: JitFunction) -> set[str]:
 def _resolved(
     node: cst.BaseExpression, function: JitFunction, arguments: Mapping[str, cst.BaseExpression]
 ) -> str:
-    """An expression without the function's own names; with no arguments, the names in it."""
+    """Return an expression without the function's own names; with no arguments, the names in it."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in function.body:
         binding = assignment(statement)
@@ -280,7 +280,7 @@ class JitFunctionOf:
         self._writer, self._params = writer, params
 
     def node(self, name: str, body: Sequence[cst.BaseStatement], reader: Launch) -> cst.FunctionDef:
-        """The definition: plain parameters first, then constants."""
+        """Return the definition: plain parameters first, then constants."""
         definition = renamed(self._writer.function, name, body)
         constants = {*self._writer.function.constants, *reader.function.constants}
         listed = [f"{p}: tl.constexpr" if _is_of(p, constants) else p for p in self._params]

@@ -70,7 +70,7 @@ def _hoisted(function: JitFunction) -> tuple[list[cst.BaseStatement], bool]:
 def _parted(
     body: Sequence[cst.BaseStatement], variable: str, function: JitFunction
 ) -> tuple[list[cst.BaseStatement], list[cst.BaseStatement]]:
-    """The statements that may move ahead, and the others."""
+    """Return the statements that may move ahead, and the others."""
     written = assigned(*body)
     changing = {variable, *written}
     stored = {

@@ -94,7 +94,7 @@ def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
 def _merged_loop(
     launch: Launch, first: Loop, second: Loop, update: Sequence[cst.BaseStatement]
 ) -> cst.BaseStatement:
-    """The first loop with the second's statements, without what both compute."""
+    """Return the first loop with the second's statements, without what both compute."""
     same_name = {second.name: cst.Name(first.name)}
     both = [*first.body, *(substitute(statement, same_name) for statement in update)]
     return with_body(first.node, once(both, aliases(launch), launch.function.params))
@@ -119,7 +119,7 @@ def _softmax(launch: Launch) -> list[cst.BaseStatement] | None:
 
 
 def _kept_maximum(loop: Loop) -> str | None:
-    """The name of a scalar maximum that is the only thing that a loop keeps."""
+    """Return the name of a scalar maximum that is the only thing that a loop keeps."""
     kept = _kept(loop)
     if len(kept) != 1:
         return None
@@ -234,7 +234,7 @@ def _moments(launch: Launch) -> list[cst.BaseStatement] | None:
 
 
 def _mean(between: Sequence[cst.BaseStatement], sums: str, bound: str) -> str | None:
-    """The name that gets the sum divided by the number of elements."""
+    """Return the name that gets the sum divided by the number of elements."""
     for statement in between:
         binding = assignment(statement)
         if binding is None or sums not in names(binding.value):
@@ -258,7 +258,7 @@ def _total_of(node: cst.BaseExpression, name: str) -> bool:
 
 
 def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
-    """What a loop sums, one element for each of its block."""
+    """Return what a loop sums, one element for each of its block."""
     binding = next(a for s in loop.body if (a := assignment(s)) is not None and a.target == sums)
     operand = binding.operand
     if called(operand) == "tl.sum":
@@ -271,7 +271,7 @@ def _added(loop: Loop, sums: str) -> cst.BaseExpression | None:
 
 
 def _flat(loop: Loop, target: str, node: cst.BaseExpression) -> cst.BaseExpression:
-    """An expression of a loop's body without the body's own names."""
+    """Return an expression of a loop's body without the body's own names."""
     values: dict[str, cst.BaseExpression] = {}
     for statement in loop.body:
         binding = assignment(statement)
@@ -355,7 +355,7 @@ def _chan(
 
 
 def _scalar(statement: cst.BaseStatement, name: str) -> cst.BaseStatement:
-    """A statement in which the sum over a block's elements is taken already."""
+    """Return a statement in which the sum over a block's elements is taken already."""
     pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = [
         (call, expression(name))
         for call in calls(statement, "tl.sum")

@@ -77,13 +77,13 @@ class Accumulators:
 
 
 def with_products(text: KernelText) -> str:
-    """The file with products that suit the tensor cores; empty if that changes nothing."""
+    """Return the file with products that suit the tensor cores; empty if that changes nothing."""
     new = _suited(text)
     return changed(text, functions=new) if new else ""
 
 
 def _suited(text: KernelText) -> dict[str, cst.FunctionDef]:
-    """The functions that change."""
+    """Return the functions that change."""
     narrowed = {n: _narrowed(_with_products(f)) for n, f in text.functions.items()}
     return {n: node for n, node in narrowed.items() if code(node) != code(text.functions[n].node)}
 
@@ -121,7 +121,7 @@ def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
 
 
 def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
-    """What is transposed, or 0 where a mask says so."""
+    """Return what is transposed, or 0 where a mask says so."""
     if called(operand) in ("tl.trans", "tl.where"):
         inner = argument_of(cst.ensure_type(operand, cst.Call), int(called(operand) == "tl.where"))
         return operand if inner is None else _inner(inner)
@@ -129,7 +129,7 @@ def _inner(operand: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _values(node: cst.FunctionDef) -> dict[str, list[cst.BaseExpression]]:
-    """What each name is assigned."""
+    """Return what each name is assigned."""
     values: dict[str, list[cst.BaseExpression]] = {}
     for statement in walk([node]):
         binding = assignment(statement)
@@ -143,7 +143,7 @@ def _narrowed_as(
     other: cst.BaseExpression,
     values: dict[str, list[cst.BaseExpression]],
 ) -> list[tuple[cst.CSTNode, cst.CSTNode]]:
-    """The weights of a softmax, in the type that the other operand was loaded in.
+    """Return the weights of a softmax, in the type that the other operand was loaded in.
 
     They are at most 1, so no type is too small for them. Of other values nothing is known.
     """

@@ -82,7 +82,7 @@ class _Sum:
     function: JitFunction
 
     def value(self, side: int) -> cst.BaseExpression:
-        """An operand, or what its name is assigned for this product alone."""
+        """Return an operand, or what its name is assigned for this product alone."""
         operand = self.dot.args[side].value
         if not isinstance(operand, cst.Name):
             return operand
@@ -139,7 +139,7 @@ def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
 def _parts(
     total: _Sum, value: cst.BaseExpression, side: int
 ) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """An operand without its scale, and the scale."""
+    """Return an operand without its scale, and the scale."""
     if not isinstance(value, cst.BinaryOperation):
         return None
     if not isinstance(value.operator, cst.Multiply):

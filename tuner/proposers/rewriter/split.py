@@ -141,7 +141,7 @@ def _combine(name: str, value: cst.BaseExpression) -> str:
 
 
 def _shape(start: cst.BaseExpression) -> tuple[str, ...] | None:
-    """The sizes of an accumulator by its first value; ``None`` if it is not fp32."""
+    """Return the sizes of an accumulator by its first value; ``None`` if it is not fp32."""
     if called(start) in ("tl.zeros", "tl.full"):
         call = cst.ensure_type(start, cst.Call)
         dtype = argument_of(call, 1 if called(start) == "tl.zeros" else 2, "dtype")
@@ -207,7 +207,7 @@ def _split(
 
 
 def _sizes(total: _Sum, launch: Launch) -> str | None:
-    """The number of an accumulator's elements as code of the launcher."""
+    """Return the number of an accumulator's elements as code of the launcher."""
     sizes = [in_launcher(expression(size), launch) for size in total.shape]
     if any(size is None for size in sizes):
         return None
@@ -215,7 +215,7 @@ def _sizes(total: _Sum, launch: Launch) -> str | None:
 
 
 def _tensor(launch: Launch) -> str:
-    """A tensor of the launcher, for its device: a parameter that is passed to the kernel."""
+    """Return a tensor of the launcher, for its device: a parameter that is passed to the kernel."""
     own = [p.name.value for p in launch.launcher.params.params]
     given_names = [code(value) for value in launch.arguments.values()]
     return next((name for name in own if name in given_names), "")

@@ -64,7 +64,7 @@ class Vectorise:
 
 
 def vectorised(text: KernelText, launch: Launch) -> str:
-    """The file with a launch's loops over single elements turned into loops over blocks."""
+    """Return the file with a launch's loops over single elements turned into loops over blocks."""
     function = launch.function
     scalar = [
         loop.node for loop in function.loops if _takes_one(loop, function) and _loads_by(loop)

@@ -76,7 +76,7 @@ def _loops(launch: Launch) -> list[Blocked]:
 
 
 def _of_the_original(launch: Launch, block: str) -> set[str]:
-    """The launcher's parameters that only the original launch uses from now on.
+    """Return the launcher's parameters that only the original launch uses from now on.
 
     At the shape that is tuned they change nothing, so they stay as they are for others.
     """
