@@ -72,7 +72,7 @@ class Channel:
         self._socket.close()
 
     def is_waiting(self, timeout_s: float) -> bool:
-        """Whether a frame arrives, or the other end closes, within that time."""
+        """Tell whether a frame arrives, or the other end closes, within that time."""
         return is_readable(self._socket, timeout_s)
 
     def send(
@@ -130,9 +130,9 @@ class Channel:
         parts = bytearray()
         while len(parts) < size:
             self._socket.settimeout(_left(deadline))
-            wanted = min(size - len(parts), _PART)
+            part_bytes = min(size - len(parts), _PART)
             try:
-                part = self._receive_some(wanted, descriptors)
+                part = self._receive_some(part_bytes, descriptors)
             except ConnectionResetError as error:
                 raise ClosedError from error
             if not part:
@@ -154,7 +154,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 def is_readable(end: socket.socket, timeout_s: float) -> bool:
-    """Whether a socket has data, or the other end closes, within that time."""
+    """Tell whether a socket has data, or the other end closes, within that time."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     return bool(poll.poll(max(timeout_s, 0.0) * 1e3))
@@ -168,7 +168,7 @@ def _left(deadline: float | None) -> float | None:
     """Remaining seconds; raises instead of returning 0, which makes a socket non-blocking."""
     if deadline is None:
         return None
-    left = deadline - time.monotonic()
-    if left <= 0:
+    remaining_s = deadline - time.monotonic()
+    if remaining_s <= 0:
         raise TimeoutError
-    return left
+    return remaining_s

@@ -48,12 +48,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id of the child."""
         return self._fork.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is running."""
+        """True if the child is running."""
         return self._fork.is_alive
 
     def printed(self) -> list[str]:

@@ -18,5 +18,5 @@ _MESSAGES = (
 
 
 def is_machine_fault(text: str) -> bool:
-    """Whether a whole log says that the disk was full, or that the compiler was killed."""
+    """Tell whether a whole log says that the disk was full, or that the compiler was killed."""
     return any(message in text for message in _MESSAGES)

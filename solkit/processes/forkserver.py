@@ -108,12 +108,12 @@ class ForkServer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """True if the server runs."""
         return self._process is not None and self._process.wait(0.0) is None
 
     @property
     def pid(self) -> int | None:
-        """Its process id, or its wrapper's; ``None`` if never started."""
+        """Process id of the server, or of its wrapper; ``None`` if never started."""
         return None if self._process is None else self._process.pid
 
     def fork(
@@ -143,13 +143,13 @@ class ForkServer:
         where = pickle.dumps((dict(env), folder or _here(), list(sys.path)))
         job = where + pickle.dumps(args)
         header = {"function": function, "prints": output is not None}
-        given = (*(() if output is None else (output,)), *descriptors)
+        sent = (*(() if output is None else (output,)), *descriptors)
         try:
-            return self._forked(header, job, given)
+            return self._forked(header, job, sent)
         except WorkerError:
             if not self._has_died():
                 raise
-            return self._forked(header, job, given)  # by another that takes its place
+            return self._forked(header, job, sent)  # by another that takes its place
 
     def _forked(self, header: Mapping[str, Any], job: bytes, descriptors: Sequence[int]) -> Fork:
         ours, theirs = pair()
@@ -162,7 +162,7 @@ class ForkServer:
             raise
 
     def _has_died(self) -> bool:
-        """Whether the server was killed: its socket closes some time before its exit is visible."""
+        """Tell whether the server was killed: its socket closes before its exit is visible."""
         process = self._process
         return process is not None and process.wait(_REAP_S) is not None
 
@@ -222,22 +222,22 @@ class Fork:
         self.pid = self._number()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its return code as in `subprocess`; ``None`` if it has not ended within that time."""
+        """Wait for the return code as in `subprocess`; ``None`` if it has not ended by then."""
         if self._returncode is None and is_readable(self._lifeline, timeout_s):
-            told = _read(self._lifeline, _NUMBER.size)
+            answer = _read(self._lifeline, _NUMBER.size)
             # no report: the server was killed, and the system killed its forks
-            self._returncode = _NUMBER.unpack(told)[0] if told else -signal.SIGKILL
+            self._returncode = _NUMBER.unpack(answer)[0] if answer else -signal.SIGKILL
             self._lifeline.close()
         return self._returncode
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """True if the process still runs."""
         return self.wait(0.0) is None
 
     @property
     def is_lost(self) -> bool:
-        """Whether it died with the server."""
+        """True if the process died with the server."""
         return not self.server.is_alive
 
     def end(self, grace_s: float = 0.0) -> int:
@@ -259,13 +259,13 @@ class Fork:
         return ended
 
     def _number(self) -> int:
-        """Its process id, which it sends first."""
+        """Read the process id, which the process sends first."""
         if not is_readable(self._lifeline, _START_S):
             raise WorkerError(f"no process was forked within {_START_S:g} s")
-        told = _read(self._lifeline, _NUMBER.size)
-        if not told:
+        answer = _read(self._lifeline, _NUMBER.size)
+        if not answer:
             raise WorkerError("the server that was to fork a process is gone")
-        return int(_NUMBER.unpack(told)[0])
+        return int(_NUMBER.unpack(answer)[0])
 
 
 def _close_all() -> None:
@@ -285,11 +285,11 @@ os.register_at_fork(after_in_child=_forget_all)
 
 def children_of(pid: int | str) -> list[int]:
     """A process's children that it has not reaped (proc(5))."""
-    found: list[int] = []
+    children: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # gone meanwhile
-            found += map(int, task.read_text().split())
-    return found
+            children += map(int, task.read_text().split())
+    return children
 
 
 def _here() -> str | None:
@@ -470,8 +470,8 @@ def _run(frame: Frame, scratch: str) -> int:
         os.dup2(output, 2)
         os.close(output)
     try:
-        given = io.BytesIO(frame.payload)
-        env, folder, path = pickle.load(given)
+        payload = io.BytesIO(frame.payload)
+        env, folder, path = pickle.load(payload)
         if folder is not None:
             os.chdir(folder)
         os.environ.clear()
@@ -479,7 +479,7 @@ def _run(frame: Frame, scratch: str) -> int:
         os.environ.update(userdata.replaced_caches(str(Path(scratch).parent)))
         tempfile.tempdir = scratch
         sys.path[:] = path
-        args = pickle.load(given)  # only now: this imports the modules of their classes
+        args = pickle.load(payload)  # only now: this imports the modules of their classes
         module, _, name = frame.header["function"].partition(":")
         getattr(importlib.import_module(module), name)(*args, *descriptors)
         ended = 0

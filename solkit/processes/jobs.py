@@ -156,13 +156,13 @@ class SandboxedJobs(Jobs):
     ) -> Fork:
         """See `Jobs.fork`."""
         with self._lock:  # a sandbox that shows other files continues
-            found = next((each for each in self._sandboxes if each.shows(shown)), None)
-            if found is None:
-                found = Sandbox(self._prepare, self._env, "cpu")
-                self._sandboxes.append(found)
-            server = found.server(shown)
-        env = found.environment({**os.environ, **(env or {}), **self._env})
-        return server.fork(function, args, env=env, descriptors=descriptors, folder=found.folder)
+            sandbox = next((sandbox for sandbox in self._sandboxes if sandbox.shows(shown)), None)
+            if sandbox is None:
+                sandbox = Sandbox(self._prepare, self._env, "cpu")
+                self._sandboxes.append(sandbox)
+            server = sandbox.server(shown)
+        env = sandbox.environment({**os.environ, **(env or {}), **self._env})
+        return server.fork(function, args, env=env, descriptors=descriptors, folder=sandbox.folder)
 
     def read(self, answer: bytes) -> Any:
         """See `Jobs.read`: only SolKit's records."""
@@ -198,13 +198,13 @@ def read_records(data: bytes) -> Any:
 
 class _Records(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        found = None
+        record_class = None
         if module.startswith("solkit.core.") or module == "solkit.errors":
             with contextlib.suppress(ImportError):
-                found = getattr(importlib.import_module(module), name, None)
-        if not isinstance(found, type) or found.__module__ != module:
+                record_class = getattr(importlib.import_module(module), name, None)
+        if not isinstance(record_class, type) or record_class.__module__ != module:
             raise pickle.UnpicklingError(f"{module}.{name} is not one of SolKit's records")
-        return found
+        return record_class
 
 
 # ----------------------------------------------------------------------------------- the job

@@ -23,7 +23,7 @@ def pool(
         initializer: runs first in each of them.
         args: for it.
     """
-    before = {each.pid for each in multiprocessing.active_children()}
+    before = {process.pid for process in multiprocessing.active_children()}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(number, context, initializer, args) as executor:
         try:
@@ -34,10 +34,10 @@ def pool(
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
             mine = [e for e in multiprocessing.active_children() if e.pid not in before]
-            for each in mine:
-                each.kill()
-            for each in mine:
-                each.join()
+            for process in mine:
+                process.kill()
+            for process in mine:
+                process.join()
             raise
 
 

@@ -99,7 +99,7 @@ class Sandbox:
         return {**harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
 
     def shows(self, paths: Iterable[str]) -> bool:
-        """Whether they are visible without replacing the server, which would end its forks."""
+        """Tell whether they are visible without replacing the server, which would end its forks."""
         shown = _all_shown_for(paths) <= self._shown and _here() == self._folder
         return self._server is None or shown
 

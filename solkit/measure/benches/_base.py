@@ -58,7 +58,7 @@ class WallClock:
 
 
 class Log(Protocol):
-    """Where a bench writes: an `OutcomeLog`, or what carries rows to the one of another process."""
+    """Log of a bench: an `OutcomeLog`, or a carrier of rows to the one of another process."""
 
     def append(
         self,
@@ -131,9 +131,9 @@ class Bench(Protocol):
 def handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
     """Configurations of one kernel and shape together, at most `HANDFUL`, in the order given."""
     groups: dict[tuple[str, str, str | None, str], list[Configuration]] = {}
-    for each in configurations:
-        kernel = each.path, each.entry_point, each.reference
-        groups.setdefault((*kernel, canonical(each.shape)), []).append(each)
+    for configuration in configurations:
+        kernel = configuration.path, configuration.entry_point, configuration.reference
+        groups.setdefault((*kernel, canonical(configuration.shape)), []).append(configuration)
     for alike in groups.values():
         for start in range(0, len(alike), HANDFUL):
             yield alike[start : start + HANDFUL]

@@ -51,7 +51,7 @@ class Ticket:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it may be what ends members."""
+        """True if the configuration may be what ends members."""
         return len(self.ended) >= ALONE_AFTER
 
 
@@ -73,9 +73,9 @@ class Member:
 
     @property
     def held(self) -> list[Ticket]:
-        """What it has and the driver still wants."""
+        """Tickets that the member has and the driver still wants."""
         groups = (*self.tickets.values(), *self.inbox)
-        return [each for group in groups for each in group if not each.is_dropped]
+        return [ticket for group in groups for ticket in group if not ticket.is_dropped]
 
     @property
     def load(self) -> int:
@@ -90,44 +90,44 @@ class Member:
         return self.spent_s + held_s
 
     def takes(self, group: Sequence[Ticket]) -> bool:
-        """Whether it has room for these now."""
+        """Tell whether the member has room for these now."""
         if self.why is not None or not self.fits(group):
             return False
         held = self.held
-        if group[0].is_alone or any(each.is_alone for each in held):
+        if group[0].is_alone or any(ticket.is_alone for ticket in held):
             return not held
         return not held or len(held) + len(group) <= self.bench.capacity
 
     def fits(self, group: Sequence[Ticket]) -> bool:
-        """Whether it has the model of GPU that these are for."""
+        """Tell whether the member has the model of GPU that these are for."""
         return group[0].on in (None, self.device.key)
 
     def taken(self) -> list[list[Ticket]]:
-        """The groups that it was given, to be submitted now.
+        """Take the groups of the inbox, to be submitted now.
 
         A virtual bench gets copies: with them the same object may be submitted again after it was
         discarded. Others may know a configuration by its identity.
         """
-        given, self.inbox = self.inbox, []
-        for each in (each for group in given for each in group):
-            asked = each.configuration
-            each.handed = replace(asked) if self.is_virtual else asked
-            self.tickets.setdefault(id(each.handed), []).append(each)
-        return given
+        groups, self.inbox = self.inbox, []
+        for ticket in (ticket for group in groups for ticket in group):
+            configuration = ticket.configuration
+            ticket.handed = replace(configuration) if self.is_virtual else configuration
+            self.tickets.setdefault(id(ticket.handed), []).append(ticket)
+        return groups
 
     def answered(self, configuration: Configuration) -> Ticket:
         """The ticket of an outcome."""
-        left = self.tickets[id(configuration)]
-        ticket = left.pop(0)
-        if not left:
+        tickets = self.tickets[id(configuration)]
+        ticket = tickets.pop(0)
+        if not tickets:
             del self.tickets[id(configuration)]
         return ticket
 
     def emptied(self) -> list[list[Ticket]]:
         """Take back all that it has, in its groups."""
         groups: dict[int, list[Ticket]] = {}
-        for each in self.held:
-            groups.setdefault(each.group, []).append(each)
+        for ticket in self.held:
+            groups.setdefault(ticket.group, []).append(ticket)
         self.inbox, self.tickets = [], {}
         return list(groups.values())
 
@@ -143,7 +143,7 @@ class SummedClock:
 
     def gpu_s(self) -> float:
         now_s = self.now_s()
-        return sum(each.gpu_s(now_s) for each in self._members)
+        return sum(member.gpu_s(now_s) for member in self._members)
 
 
 class SummedVirtualClock(SummedClock):
@@ -163,21 +163,24 @@ def share_in_use(member: Member) -> float:
 
 def blamed_outcome(ticket: Ticket, device: Device) -> Outcome:
     """The outcome of a configuration that ended every bench that had it."""
-    asked = ticket.configuration
+    configuration = ticket.configuration
     named: dict[str, Any] = {
-        **{"kernel_id": asked.path, "family": "", "kind": "", "origin": "file"},
-        **{"problem_id": problem_id("", asked.shape), "entry_point": asked.entry_point},
+        **{"kernel_id": configuration.path, "family": "", "kind": "", "origin": "file"},
+        **{
+            "problem_id": problem_id("", configuration.shape),
+            "entry_point": configuration.entry_point,
+        },
     }
-    if Path(asked.path).is_file():
-        kernel = kernel_at(asked.path, asked.entry_point, asked.reference)
-        named = kernel_fields(kernel, asked.shape)
+    if Path(configuration.path).is_file():
+        kernel = kernel_at(configuration.path, configuration.entry_point, configuration.reference)
+        named = kernel_fields(kernel, configuration.shape)
     return Outcome(
         **named,
         **device_fields(device),
-        params=asked.params,
-        shape=asked.shape,
+        params=configuration.params,
+        shape=configuration.shape,
         verdict=Verdict.NOT_MEASURED,
         created=datetime.now(timezone.utc),
-        chosen_by=asked.chosen_by,
+        chosen_by=configuration.chosen_by,
         message=f"{len(ticket.ended)} benches ended while they had it: {ticket.ended[-1]}",
     )

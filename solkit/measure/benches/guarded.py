@@ -96,7 +96,9 @@ class GuardedBench(Bench):
         Raises:
             InputError: a kernel file cannot be used.
         """
-        self._queue.extend([(each, self._prospects(each)) for each in configurations])
+        self._queue.extend(
+            [(configuration, self._prospects(configuration)) for configuration in configurations]
+        )
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Measure the queue in order.
@@ -125,7 +127,7 @@ class GuardedBench(Bench):
             An outcome with an `Outcome.comparison` for each candidate except the base, logged.
         """
         base = outcomes[0]
-        sound = [n for n, each in enumerate(outcomes) if not each.verdict.is_failure]
+        sound = [n for n, outcome in enumerate(outcomes) if not outcome.verdict.is_failure]
         if base.verdict.is_failure:
             turns = JudgedTurns((), ("The base failed.",))
         elif len(sound) == 1:
@@ -151,13 +153,13 @@ class GuardedBench(Bench):
         facts = facts_of(prospect, kernel, self._device, self._software)
         self.clock.hold()
         begun_s = self.clock.now_s()
-        found = self._judgement(configuration, self._narrowed(prospect, problem))
-        if found.needed is not None:
-            self._needed[problem] = found.needed
+        judgement = self._judgement(configuration, self._narrowed(prospect, problem))
+        if judgement.needed is not None:
+            self._needed[problem] = judgement.needed
         prospect = self._narrowed(prospect, problem)
-        known = prospect, kernel, self._device, self._software
-        begun = replace(draft(configuration, *known, facts), gpu_s=self.clock.now_s() - begun_s)
-        outcome = measured(begun, found, prospect.result.bound, self._device)
+        context = prospect, kernel, self._device, self._software
+        begun = replace(draft(configuration, *context, facts), gpu_s=self.clock.now_s() - begun_s)
+        outcome = measured(begun, judgement, prospect.result.bound, self._device)
         (written,) = self._log.append([outcome], kernel.files, [facts] if facts else [])
         return written
 
@@ -194,7 +196,8 @@ class GuardedBench(Bench):
     def _turns(self, rivals: Sequence[tuple[Configuration, Outcome]]) -> JudgedTurns:
         base, _ = rivals[0]
         candidates = [
-            Candidate(each.entry_point, each.path, outcome.params) for each, outcome in rivals
+            Candidate(configuration.entry_point, configuration.path, outcome.params)
+            for configuration, outcome in rivals
         ]
         with self._measuring:
             self.clock.hold()

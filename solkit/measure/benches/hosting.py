@@ -80,7 +80,7 @@ class Report:
 
 @dataclass(frozen=True)
 class About:
-    """What a worker says of itself."""
+    """Description of a worker."""
 
     devices: tuple[Device, ...]
     is_virtual: bool  # whether its GPU seconds are those of a recording
@@ -89,7 +89,7 @@ class About:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a worker's orders since the last answer.
+    """Reports of a worker's orders since the last answer.
 
     Attributes:
         reports: outcomes.
@@ -122,21 +122,21 @@ class Parcel:
         facts: Iterable[StoredFacts] = (),
     ) -> tuple[Outcome, ...]:
         """Keep what the driver cannot know."""
-        self._facts.update((each.id, each) for each in facts if each.id not in self._sent)
+        self._facts.update((fact.id, fact) for fact in facts if fact.id not in self._sent)
         return tuple(rows)
 
     def facts_of(self, outcome: Outcome) -> tuple[StoredFacts, ...]:
-        """Its facts, once."""
-        found = self._facts.pop(outcome.facts_id or "", None)
-        if found is None:
+        """Take the facts of an outcome: they are returned once."""
+        facts = self._facts.pop(outcome.facts_id or "", None)
+        if facts is None:
             return ()
-        self._sent.add(found.id)
-        return (found,)
+        self._sent.add(facts.id)
+        return (facts,)
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a `Kind` gets to open its bench with.
+    """Log and callbacks with which a `Kind` opens its bench.
 
     Attributes:
         log: where it writes.
@@ -266,10 +266,10 @@ class _Paced(Bench):
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         begun_s = self.clock.now_s()
-        for found in self._bench.outcomes(until_s):
+        for pair in self._bench.outcomes(until_s):
             time.sleep(self._pace * (self.clock.now_s() - begun_s))
             begun_s = self.clock.now_s()
-            yield found
+            yield pair
 
     def discard(self) -> None:
         self._bench.discard()
@@ -311,8 +311,10 @@ class BenchServer:
             self._stack = self._stack.pop_all()
 
     def about(self) -> About:
-        """What it measures on."""
-        is_virtual = any(isinstance(each, (_Paced, RecordedBench)) for each in self._bench.benches)
+        """Describe the GPUs that it measures on."""
+        is_virtual = any(
+            isinstance(bench, (_Paced, RecordedBench)) for bench in self._bench.benches
+        )
         return About(self._bench.devices, is_virtual)
 
     def submit(self, orders: Sequence[Order]) -> None:
@@ -324,7 +326,7 @@ class BenchServer:
         if not orders:
             return
         with self._lock:
-            configurations = [self._local(each) for each in orders]
+            configurations = [self._local(order) for order in orders]
             for order, configuration in zip(orders, configurations, strict=True):
                 self._orders[id(configuration)] = order
                 self._measured[id(configuration)] = configuration
@@ -332,23 +334,23 @@ class BenchServer:
             self._bench.submit(configurations, orders[0].on)
         except SolkitError:
             with self._lock:
-                for each in configurations:
-                    self._forget(each)
+                for local_configuration in configurations:
+                    self._forget(local_configuration)
             raise
 
     def take(self, wait_s: float) -> Answer:
         """Report what was measured; waits for something, but not for longer."""
         error: Exception | None = None
-        found: list[tuple[Configuration, Outcome]] = []
+        pairs: list[tuple[Configuration, Outcome]] = []
         try:
-            found = self._bench.poll(wait_s)
+            pairs = self._bench.poll(wait_s)
         except Exception as fault:
             error = portable(fault)
         while self._bench.unheard:
-            found.append(self._bench.unheard.popleft())
+            pairs.append(self._bench.unheard.popleft())
         notes = tuple(self._notes.popleft() for _ in range(len(self._notes)))
         with self._lock:
-            reports = tuple(self._report(*each) for each in found)
+            reports = tuple(self._report(*pair) for pair in pairs)
         bench = self._bench
         return Answer(reports, notes, bench.clock.gpu_s(), bench.gpus, bench.capacity, error)
 
@@ -374,14 +376,14 @@ class BenchServer:
 
     def _prospect(self, configuration: Configuration) -> PreparedCandidate:
         """The order's prospect, with this machine's paths."""
-        known = self._orders[id(configuration)].prospect
-        if known is None:
+        prospect = self._orders[id(configuration)].prospect
+        if prospect is None:
             raise WorkerError(f"{configuration.path} came without what is known of it")
-        file = known.file
+        file = prospect.file
         assert file.candidate is not None
         problem = configuration.reference or configuration.path
         return replace(
-            known,
+            prospect,
             file=replace(
                 file,
                 problem=replace(file.problem, path=problem),

@@ -89,9 +89,9 @@ def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) 
     """
     if not kinds:
         raise InputError("no GPU is named: a bench of several needs one")
-    told = [*names, *(f"worker {n + 1}" for n in range(len(names), len(kinds)))]
+    labels = [*names, *(f"worker {n + 1}" for n in range(len(names), len(kinds)))]
     benches = _opened(
-        [partial(ProcessLink, *each) for each in zip(kinds, told, strict=True)], trade
+        [partial(ProcessLink, *pair) for pair in zip(kinds, labels, strict=True)], trade
     )
     with contextlib.ExitStack() as stack:
         for bench in benches:
@@ -106,10 +106,10 @@ def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[Re
     starting = ThreadPoolExecutor(len(links), thread_name_prefix="solkit-worker")
     begun = [starting.submit(RemoteBench, link, trade) for link in links]
     try:
-        return [each.result() for each in begun]
+        return [future.result() for future in begun]
     except BaseException:  # those that are still starting are closed once they have started
-        for each in begun:
-            each.add_done_callback(_close)
+        for future in begun:
+            future.add_done_callback(_close)
         raise
     finally:
         starting.shutdown(wait=False)
@@ -143,25 +143,25 @@ def gpus_named(kind: Trusted | Guarded, named: str) -> tuple[list[Kind], list[st
         if isinstance(own, Trusted) and not own.workers:
             own = replace(own, workers=share)
         kinds.append(own)
-    return kinds, [f"{each.name} ({(each.uuid or '')[:12]})" for each in devices]
+    return kinds, [f"{device.name} ({(device.uuid or '')[:12]})" for device in devices]
 
 
 def _named(named: str) -> list[Device]:
     from solkit.roofline.nvml import live_device, live_devices
 
     if named == "all" or named.isdecimal():
-        found = list(live_devices())
-        wanted = len(found) if named == "all" else int(named)
-        if not 0 < wanted <= len(found):
-            raise UnsupportedError(f"--gpus {named}: this machine has {len(found)} GPUs")
-        return found[:wanted]
-    places = [each.strip() for each in named.split(",")]
-    if len(set(places)) < len(places) or not all(each.startswith("cuda") for each in places):
+        devices = list(live_devices())
+        count = len(devices) if named == "all" else int(named)
+        if not 0 < count <= len(devices):
+            raise UnsupportedError(f"--gpus {named}: this machine has {len(devices)} GPUs")
+        return devices[:count]
+    places = [place.strip() for place in named.split(",")]
+    if len(set(places)) < len(places) or not all(place.startswith("cuda") for place in places):
         raise InputError(
             f"--gpus {named}: expected 'all', a number, or places such as 'cuda:0,cuda:2', "
             "each once"
         )
-    return [live_device(MeasureSettings(on=each).gpu_index) for each in places]
+    return [live_device(MeasureSettings(on=place).gpu_index) for place in places]
 
 
 def serve(descriptor: int) -> None:

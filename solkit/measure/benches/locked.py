@@ -71,12 +71,12 @@ class SharedBench:
                 _, future = self._begun.pop(id(configuration))
                 with contextlib.suppress(InvalidStateError):  # withdrawn meanwhile
                     future.set_result(outcome)
-                if any(each.done() for each in futures):
+                if any(future.done() for future in futures):
                     return
                 self._fill()
         except BaseException:
             self.bench.discard()
-            others = [each for each in self._begun.values() if each[1] not in futures]
+            others = [pair for pair in self._begun.values() if pair[1] not in futures]
             self._queue.extendleft(reversed(others))
             self._begun.clear()
             raise

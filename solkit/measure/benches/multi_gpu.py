@@ -95,13 +95,13 @@ class ManyBench(Bench):
         log: Log | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        virtual = [isinstance(each, Virtual) for each in benches]
+        virtual = [isinstance(bench, Virtual) for bench in benches]
         if not benches or any(virtual) != all(virtual):
             raise InputError(
                 "a bench of benches needs some, all with a real clock or all with a virtual one; "
                 f"got {len(benches)}, {sum(virtual)} of them virtual"
             )
-        self._members = [Member(each, each.device, all(virtual)) for each in benches]
+        self._members = [Member(bench, bench.device, all(virtual)) for bench in benches]
         self._each_model, self._log, self._tell = each_model, log, tell
         self._virtual = SummedVirtualClock(self._members) if all(virtual) else None
         self.clock: SummedClock = self._virtual or SummedClock(self._members)
@@ -118,7 +118,7 @@ class ManyBench(Bench):
     @property
     def benches(self) -> tuple[Bench, ...]:
         """The members that have not ended."""
-        return tuple(each.bench for each in self._members if each.why is None)
+        return tuple(member.bench for member in self._members if member.why is None)
 
     @property
     def gpus(self) -> int:
@@ -142,13 +142,13 @@ class ManyBench(Bench):
     def pending(self) -> int:
         """Number of outcomes to come: one for each configuration, or one on each model."""
         with self._changed:
-            loads = sum(each.load for each in self._members)
+            loads = sum(member.load for member in self._members)
             return sum(map(len, self._queue)) + len(self._found) + loads
 
     @property
     def capacity(self) -> int:
         """The sum over all members that have not ended; at least 1."""
-        return max(sum(each.capacity for each in self.benches), 1)
+        return max(sum(bench.capacity for bench in self.benches), 1)
 
     def submit(self, configurations: Sequence[Configuration], on: str | None = None) -> None:
         """Queue configurations.
@@ -162,17 +162,19 @@ class ManyBench(Bench):
             NotRecordedError: recorded members lack one of them. None is queued then.
             UnknownDeviceError: no member has such a GPU.
         """
-        models = [each.key for each in self.devices]
+        models = [device.key for device in self.devices]
         if on is not None and on not in models:
             raise UnknownDeviceError(f"no member has a GPU {on!r}; they have: {', '.join(models)}")
-        wanted = models if self._each_model and on is None else [on]
+        targets = models if self._each_model and on is None else [on]
         for member in self._members:
             if isinstance(member.bench, Virtual) and on in (None, member.device.key):
                 member.bench.require_recorded(configurations)
         with self._changed:
-            for model, handful in itertools.product(wanted, handfuls(configurations)):
+            for model, handful in itertools.product(targets, handfuls(configurations)):
                 group = next(self._groups)
-                self._queue.append([Ticket(each, model, group) for each in handful])
+                self._queue.append(
+                    [Ticket(configuration, model, group) for configuration in handful]
+                )
             self._assign()
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
@@ -188,10 +190,10 @@ class ManyBench(Bench):
             self._changed.notify_all()
         while self.pending or self._faults:
             with self._changed:
-                found = self._next_at(until_s) if self._virtual else self._next(self._until_s)
-            if found is None:
+                pair = self._next_at(until_s) if self._virtual else self._next(self._until_s)
+            if pair is None:
                 return
-            yield found
+            yield pair
 
     def poll(self, wait_s: float) -> list[tuple[Configuration, Outcome]]:
         """All outcomes that are there, after waiting for the first one; members go on meanwhile.
@@ -211,9 +213,9 @@ class ManyBench(Bench):
                 self._changed.wait(wait_s)
             last_s = self.clock.now_s() + wait_s
             first = self._next_at(None) if self._virtual else self._next(last_s)
-            found = [] if first is None else [first, *self._found]
+            pairs = [] if first is None else [first, *self._found]
             self._found.clear()
-            return found
+            return pairs
 
     def discard(self) -> None:
         """Drop everything; GPUs finish what they are timing."""
@@ -222,8 +224,8 @@ class ManyBench(Bench):
             self._found.clear()
             for member in self._members:
                 member.inbox.clear()
-                for each in member.held:
-                    each.is_dropped = True
+                for ticket in member.held:
+                    ticket.is_dropped = True
                 member.sheds = member.why is None and bool(member.tickets)
                 if self._virtual and member.why is None:
                     self._advanced(member).discard()
@@ -258,12 +260,12 @@ class ManyBench(Bench):
         """
         members = list(self._members)
         for place, group in enumerate(self._queue):
-            able = [each for each in members if each.takes(group)]
+            able = [member for member in members if member.takes(group)]
             if able:
                 del self._queue[place]
                 min(able, key=share_in_use).inbox.append(group)
                 return True
-            fit = [each for each in members if each.why is None and each.fits(group)]
+            fit = [member for member in members if member.why is None and member.fits(group)]
             if group[0].is_alone and fit:
                 members.remove(min(fit, key=share_in_use))
             if not members or place > _MOST_LOOKED_AT:
@@ -283,15 +285,15 @@ class ManyBench(Bench):
     def _submit(self, member: Member) -> None:
         """Submit what a member was given."""
         with self._changed:
-            given = member.taken()
-        for group in given:
-            handed = [each.handed for each in group if each.handed is not None]
+            groups = member.taken()
+        for group in groups:
+            handed = [ticket.handed for ticket in group if ticket.handed is not None]
             try:
                 member.bench.submit(handed)
             except InputError as error:
                 with self._changed:
-                    for each in handed:
-                        member.answered(each)
+                    for configuration in handed:
+                        member.answered(configuration)
                     self._faults.append(error)
 
     def _failed(self, member: Member, error: BaseException) -> None:
@@ -304,7 +306,7 @@ class ManyBench(Bench):
             return
         if isinstance(error, ClusterLostError) or not isinstance(error, (SolkitError, OSError)):
             member.is_gone = True  # the driver must see it: no other attempt would help
-            if not any(type(each) is type(error) for each in self._faults):
+            if not any(type(fault) is type(error) for fault in self._faults):
                 self._faults.append(error)
         self._end(member, error)
 
@@ -316,15 +318,15 @@ class ManyBench(Bench):
         member.sheds = False
         with contextlib.suppress(Exception):
             member.bench.close()
-        left = member.emptied()
-        for each in (each for group in left for each in group):
-            each.ended.append(member.why)
-            if len(each.ended) >= BLAMED_AFTER:
-                self._blame(each, member.device)
+        groups = member.emptied()
+        for ticket in (ticket for group in groups for ticket in group):
+            ticket.ended.append(member.why)
+            if len(ticket.ended) >= BLAMED_AFTER:
+                self._blame(ticket, member.device)
                 member.failures = 0  # it was not the member's fault
-        again = [_regrouped(group) for group in left]
-        self._queue.extendleft(reversed([each for some in again for each in some]))
-        count = sum(map(len, left))
+        again = [_regrouped(group) for group in groups]
+        self._queue.extendleft(reversed([ticket for some in again for ticket in some]))
+        count = sum(map(len, groups))
         self._tell(f"{member.device.name}: {member.why}; {count} configurations are given away")
 
     def _blame(self, ticket: Ticket, device: Device) -> None:
@@ -355,16 +357,18 @@ class ManyBench(Bench):
         self._tell(f"{member.device.name}: is back")
 
     def _fault(self) -> BaseException | None:
-        """What the driver must hear now: an error, or that nobody can measure what is left."""
+        """Return the error to raise now, also if no member can measure the rest of the queue."""
         if self._faults:
             return self._faults.popleft()
-        left = [each for each in self._members if not each.is_gone]
-        able = any(each.fits(group) for group in self._queue for each in left)
-        if not self._queue or able or any(each.load for each in left):
+        members = [member for member in self._members if not member.is_gone]
+        able = any(member.fits(group) for group in self._queue for member in members)
+        if not self._queue or able or any(member.load for member in members):
             return None
-        told = "; ".join(f"{each.device.name}: {each.why}" for each in self._members if each.why)
+        reasons = "; ".join(
+            f"{member.device.name}: {member.why}" for member in self._members if member.why
+        )
         count = sum(map(len, self._queue))
-        return WorkerError(f"no GPU is left for {count} configurations: {told}")
+        return WorkerError(f"no GPU is left for {count} configurations: {reasons}")
 
     # ------------------------------------------------------------------------------- virtual time
 
@@ -395,10 +399,10 @@ class ManyBench(Bench):
     def _due(self, until_s: float | None) -> list[float | None]:
         """When the next outcome of each member comes."""
         benches: list[Any] = [None if m.why is not None else m.bench for m in self._members]
-        return [None if each is None else each.due_s(until_s) for each in benches]
+        return [None if bench is None else bench.due_s(until_s) for bench in benches]
 
     def _advanced(self, member: Member) -> Any:
-        """Its bench at the present time: what its GPU could begin has begun."""
+        """Return the member's bench at the present time: what its GPU could begin has begun."""
         bench: Any = member.bench
         bench.advance(self.clock.now_s())
         return bench
@@ -433,8 +437,8 @@ class ManyBench(Bench):
         """Start the threads of the members, once."""
         if not self._threads and not self._is_closed:
             self._threads = [
-                threading.Thread(target=self._serve, args=[each], daemon=True)
-                for each in self._members
+                threading.Thread(target=self._serve, args=[member], daemon=True)
+                for member in self._members
             ]
             for thread in self._threads:
                 thread.start()
@@ -466,8 +470,8 @@ class ManyBench(Bench):
             return
         self._submit(member)
         left_s = min(self._until_s - self.clock.now_s(), _SLICE_S)
-        for found in member.bench.outcomes(member.bench.clock.now_s() + left_s):
-            self._take(member, *found)
+        for pair in member.bench.outcomes(member.bench.clock.now_s() + left_s):
+            self._take(member, *pair)
             if self._is_closed or member.sheds or self.clock.now_s() >= self._until_s:
                 return
             self._submit(member)
@@ -482,11 +486,11 @@ class ManyBench(Bench):
         with self._changed:
             member.sheds = False
         member.bench.discard()
-        for found in member.bench.outcomes():
-            self._take(member, *found)
+        for pair in member.bench.outcomes():
+            self._take(member, *pair)
         with self._changed:
-            left = [[each for each in some if not each.is_dropped] for some in member.inbox]
-            member.inbox = [each for each in left if each]
+            groups = [[ticket for ticket in some if not ticket.is_dropped] for some in member.inbox]
+            member.inbox = [group for group in groups if group]
             member.tickets.clear()
             self._assign()
 
@@ -505,9 +509,9 @@ class ManyBench(Bench):
 
 def _regrouped(group: list[Ticket]) -> list[list[Ticket]]:
     """A group as it is measured again: without blamed ones, and suspects each alone."""
-    left = [each for each in group if len(each.ended) < BLAMED_AFTER]
-    others = [each for each in left if not each.is_alone]
-    alone = [[each] for each in left if each.is_alone]
+    tickets = [ticket for ticket in group if len(ticket.ended) < BLAMED_AFTER]
+    others = [ticket for ticket in tickets if not ticket.is_alone]
+    alone = [[ticket] for ticket in tickets if ticket.is_alone]
     return [*([others] if others else []), *alone]
 
 
@@ -523,10 +527,10 @@ class OneModel(Bench):
     """
 
     def __init__(self, bench: Any, model: str) -> None:
-        found: dict[str, Device] = {each.key: each for each in bench.devices}
-        if model not in found:
-            raise UnknownDeviceError(f"no GPU {model!r} here; there are: {', '.join(found)}")
-        self._bench, self._device, self.clock = bench, found[model], bench.clock
+        devices: dict[str, Device] = {device.key: device for device in bench.devices}
+        if model not in devices:
+            raise UnknownDeviceError(f"no GPU {model!r} here; there are: {', '.join(devices)}")
+        self._bench, self._device, self.clock = bench, devices[model], bench.clock
 
     @property
     def gpus(self) -> int:

@@ -180,7 +180,7 @@ class _Head:
 
 
 def _answers(address: str) -> bool:
-    """Whether something listens there; an address of another form counts as if it did."""
+    """Tell whether something listens there; an address of another form counts as if it did."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         return True
@@ -221,7 +221,7 @@ def _connected(address: str, head_s: float) -> Iterator[_Head]:
 
 
 class _Worker:
-    """What runs on a GPU of the cluster: a `BenchServer`. Ray makes an actor of it."""
+    """Actor on a GPU of the cluster: holds a `BenchServer`."""
 
     def __init__(self, kind: Kind) -> None:
         self._host = BenchServer(_fitted(kind), lender=_lender())
@@ -237,19 +237,19 @@ def _fitted(kind: Kind) -> Kind:
         return kind
     ray = _ray()
     node = ray.get_runtime_context().get_node_id()
-    told = [each["Resources"] for each in ray.nodes() if each["NodeID"] == node]
-    gpus = max((int(each.get("GPU", 1)) for each in told), default=1)
+    resources = [row["Resources"] for row in ray.nodes() if row["NodeID"] == node]
+    gpus = max((int(amounts.get("GPU", 1)) for amounts in resources), default=1)
     return replace(kind, workers=max(((os.cpu_count() or 2) - gpus) // max(gpus, 1), 1))
 
 
 def _lender() -> Lender | None:
     """Nodes without a GPU, which compile for this worker and for others; ``None`` without any."""
-    nodes = [each for each in _ray().nodes() if each["Alive"]]
-    gpus = sum(int(each["Resources"].get("GPU", 0)) for each in nodes)
+    nodes = [node for node in _ray().nodes() if node["Alive"]]
+    gpus = sum(int(node["Resources"].get("GPU", 0)) for node in nodes)
     cores = {
-        each["NodeID"]: int(each["Resources"].get("CPU", 0))
-        for each in nodes
-        if not each["Resources"].get("GPU")
+        node["NodeID"]: int(node["Resources"].get("CPU", 0))
+        for node in nodes
+        if not node["Resources"].get("GPU")
     }
     helpers = _Helpers([node for node, count in cores.items() for _ in range(count)])
     slots = -(-sum(cores.values()) // max(gpus, 1))
@@ -265,8 +265,8 @@ class _Helpers:
     def run(self, job: Job) -> Done:
         """Have a job done; see `Lender`."""
         ray, error = _ray(), "there is none"
-        alive = {each["NodeID"] for each in ray.nodes() if each["Alive"]}
-        self._nodes = [each for each in self._nodes if each in alive]  # others would wait for long
+        alive = {row["NodeID"] for row in ray.nodes() if row["Alive"]}
+        self._nodes = [node for node in self._nodes if node in alive]  # others would wait for long
         while self._nodes:
             node = self._nodes[next(self._next) % len(self._nodes)]
             there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
@@ -277,7 +277,7 @@ class _Helpers:
                 return done
             except ray.exceptions.RayError as lost:
                 error = _said(lost)
-                self._nodes = [each for each in self._nodes if each != node]
+                self._nodes = [other for other in self._nodes if other != node]
         raise WorkerError(f"no machine without a GPU compiles: {error}")
 
 
@@ -346,13 +346,13 @@ class _ActorLink:
             raise value
         return value
 
-    def _result(self, wanted: Any, limit_s: float) -> Any:
-        """What a call gives; looks at the head meanwhile."""
+    def _result(self, call: Any, limit_s: float) -> Any:
+        """Wait for the value of a call, and look at the head meanwhile."""
         ray, deadline = _ray(), time.monotonic() + limit_s
         while time.monotonic() < deadline:
             self._head.require()
             try:
-                return ray.get(wanted, timeout=_LOOK_S)
+                return ray.get(call, timeout=_LOOK_S)
             except ray.exceptions.GetTimeoutError:
                 continue
             except ray.exceptions.RayError as error:
@@ -364,7 +364,7 @@ class _ActorLink:
 
 
 def _said(error: Exception) -> str:
-    """What an error of Ray's says, in one line."""
+    """Return the cause of an error of Ray's, in one line."""
     text = str(getattr(error, "cause", None) or error)
-    cause = [each.strip() for each in text.splitlines() if "Error:" in each or "died" in each]
+    cause = [line.strip() for line in text.splitlines() if "Error:" in line or "died" in line]
     return (cause[-1] if cause else text.strip().splitlines()[0]) or type(error).__name__

@@ -179,7 +179,7 @@ class RecordedBench(Bench):
     def pending(self) -> int:
         """Number of submitted configurations without an outcome."""
         running = [] if self._running is None else [self._running]
-        untimed = sum(len(each.configurations) for each in (*running, *self._waiting))
+        untimed = sum(len(handful.configurations) for handful in (*running, *self._waiting))
         return len(self._timed) + untimed
 
     @property
@@ -198,15 +198,17 @@ class RecordedBench(Bench):
 
     def require_recorded(self, configurations: Sequence[Configuration]) -> None:
         """Raise `NotRecordedError` if one of them is not recorded."""
-        for each in configurations:
-            self._recording.point(each)
+        for configuration in configurations:
+            self._recording.point(configuration)
 
     def submit(self, configurations: Sequence[Configuration]) -> None:
         """Queue configurations; each path is a kernel's id, name or file."""
-        points = [self._recording.point(each) for each in configurations]
+        points = [self._recording.point(configuration) for configuration in configurations]
         place = dict(zip(map(id, configurations), points, strict=True))
         for handful in handfuls(configurations):
-            self._compile(handful, [self._next(place[id(each)]) for each in handful])
+            self._compile(
+                handful, [self._next(place[id(configuration)]) for configuration in handful]
+            )
 
     def outcomes(self, until_s: float | None = None) -> Iterator[tuple[Configuration, Outcome]]:
         """Yield outcomes in the order of the virtual clock."""
@@ -245,9 +247,11 @@ class RecordedBench(Bench):
     def discard(self) -> None:
         """Drop what is not being timed; a handful that is compiling keeps its core busy."""
         now_s = self.clock.time_s
-        compiling = [each for each in self._waiting if each.begun_s <= now_s < each.compiled_s]
+        compiling = [
+            handful for handful in self._waiting if handful.begun_s <= now_s < handful.compiled_s
+        ]
         free = [now_s] * (len(self._cores_free_s) - len(compiling))
-        self._cores_free_s = free + [each.compiled_s for each in compiling]
+        self._cores_free_s = free + [handful.compiled_s for handful in compiling]
         self._waiting.clear()
 
     def close(self) -> None:
@@ -265,23 +269,23 @@ class RecordedBench(Bench):
 
     def _compile(self, handful: Sequence[Configuration], outcomes: Sequence[Outcome]) -> None:
         """Give a handful to the core that is free first."""
-        costs = [cost_of(each, self._recording.call_ms(each)) for each in outcomes]
+        costs = [cost_of(outcome, self._recording.call_ms(outcome)) for outcome in outcomes]
         core = min(range(len(self._cores_free_s)), key=self._cores_free_s.__getitem__)
         begun_s = max(self._cores_free_s[core], self.clock.time_s)
-        compiled_s = begun_s + sum(each.compile_s for each in costs)
+        compiled_s = begun_s + sum(cost.compile_s for cost in costs)
         self._cores_free_s[core] = compiled_s
-        labelled = [_labelled(*each) for each in zip(outcomes, costs, strict=True)]
-        gpu_s = sum(each.gpu_s for each in costs)
+        labelled = [_labelled(*pair) for pair in zip(outcomes, costs, strict=True)]
+        gpu_s = sum(cost.gpu_s for cost in costs)
         self._waiting.append(_Handful(handful, labelled, gpu_s, begun_s, compiled_s))
 
     def _starts_s(self) -> float:
         """When the GPU can start on the next handful."""
-        first_s = min(each.compiled_s for each in self._waiting)
+        first_s = min(handful.compiled_s for handful in self._waiting)
         return max(first_s, self._gpu_free_s, self.clock.time_s)
 
     def _first(self, start_s: float) -> _Handful:
         """The first submitted handful that is compiled by then."""
-        return next(each for each in self._waiting if each.compiled_s <= start_s)
+        return next(handful for handful in self._waiting if handful.compiled_s <= start_s)
 
     def _start(self) -> None:
         """Give the next handful to the GPU."""
@@ -308,17 +312,17 @@ def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
     return replace(outcome, extra={**outcome.extra, "assumed_costs": assumed})
 
 
-def _only_device(rows: Sequence[Outcome], wanted: str | None) -> str:
+def _only_device(rows: Sequence[Outcome], requested: str | None) -> str:
     """The recorded name of the wanted GPU; raises `InputError` if there is not exactly one."""
     recorded = sorted({row.device for row in rows})
     if not recorded:
         raise InputError("no recorded row to replay")
-    names = {wanted, _catalogued(wanted)} if wanted is not None else set(recorded)
-    found = [each for each in recorded if each in names]
-    if len(found) != 1:
-        why = "several GPUs are recorded" if wanted is None else f"{wanted!r} is not recorded"
+    names = {requested, _catalogued(requested)} if requested is not None else set(recorded)
+    devices = [device for device in recorded if device in names]
+    if len(devices) != 1:
+        why = "several GPUs are recorded" if requested is None else f"{requested!r} is not recorded"
         raise InputError(f"{why}; choose one of: {', '.join(recorded)}")
-    return found[0]
+    return devices[0]
 
 
 def _catalogued(name: str) -> str:
@@ -382,8 +386,8 @@ class _Recording:
             from solkit.datasets.kernels import kernel_at
 
             entry_point, reference = configuration.entry_point, configuration.reference
-            found = kernel_at(path, entry_point, reference).kernel_id
-            named = [found] if found in self._names else []
+            kernel_id = kernel_at(path, entry_point, reference).kernel_id
+            named = [kernel_id] if kernel_id in self._names else []
         if len(named) != 1:
             why = f"{len(named)} kernels are called {path!r}" if named else f"no kernel {path!r}"
             kernels = [f"{name} ({kernel})" for kernel, name in self._names.items()]
@@ -395,18 +399,18 @@ class _Recording:
         shapes = self._shapes[kernel]
         if (exact := canonical(shape)) in shapes:
             return exact
-        found = [
+        matches = [
             text
             for text, (row, *_) in shapes.items()
             if canonical(shape) == canonical({k: v for k, v in row.shape.items() if k in shape})
         ]
-        if len(found) != 1:
-            why = "is recorded at several shapes" if found else "is not recorded"
+        if len(matches) != 1:
+            why = "is recorded at several shapes" if matches else "is not recorded"
             recorded = _listed([_told(row.shape) for row, *_ in shapes.values()])
             raise NotRecordedError(
                 f"{self._names[kernel]} at {_told(shape)} {why}; recorded: {recorded}"
             )
-        return found[0]
+        return matches[0]
 
 
 def _told(values: Mapping[str, object]) -> str:
@@ -415,8 +419,8 @@ def _told(values: Mapping[str, object]) -> str:
 
 def _listed(values: Sequence[object]) -> str:
     shown = "; ".join(map(str, values[:_MOST_LISTED]))
-    left = len(values) - _MOST_LISTED
-    return f"{shown}; and {left} more" if left > 0 else shown
+    remaining = len(values) - _MOST_LISTED
+    return f"{shown}; and {remaining} more" if remaining > 0 else shown
 
 
 def _values(rows: Sequence[Outcome]) -> str:
@@ -427,8 +431,8 @@ def _values(rows: Sequence[Outcome]) -> str:
             values.setdefault(name, {})[canonical({name: value})] = value
     count = len({canonical(row.params) for row in rows})
     names = (
-        f"{name} of {', '.join(map(str, list(each.values())[:_MOST_LISTED]))}"
-        + (", ..." if len(each) > _MOST_LISTED else "")
-        for name, each in values.items()
+        f"{name} of {', '.join(map(str, list(choices.values())[:_MOST_LISTED]))}"
+        + (", ..." if len(choices) > _MOST_LISTED else "")
+        for name, choices in values.items()
     )
     return f"{count} configurations, with {'; '.join(names)}"

@@ -52,7 +52,7 @@ class Link(Protocol):
 
 @dataclass(frozen=True)
 class Trade:
-    """What a driver gives to its remote benches.
+    """Log, sources of facts and callbacks that a driver gives to its remote benches.
 
     Attributes:
         log: where outcomes are written; ``None``: nowhere, as for recorded ones.
@@ -117,7 +117,7 @@ class RemoteBench(Bench):
     ) -> None:
         self._open_link, self._trade, self._sends_files = open_link, trade, sends_files
         self._kernels: dict[tuple[str, str, str | None], Kernel] = {
-            (str(each.path), each.entry_point, None): each for each in trade.kernels
+            (str(kernel.path), kernel.entry_point, None): kernel for kernel in trade.kernels
         }
         self._numbers = itertools.count()
         self._sent: dict[int, _Sent] = {}
@@ -155,7 +155,7 @@ class RemoteBench(Bench):
     @property
     def pending(self) -> int:
         """Number of submitted configurations without an outcome."""
-        return sum(not each.is_dropped for each in self._sent.values())
+        return sum(not order.is_dropped for order in self._sent.values())
 
     @property
     def capacity(self) -> int:
@@ -181,12 +181,12 @@ class RemoteBench(Bench):
             InputError: a kernel file cannot be used. None is queued then.
             WorkerError: the worker has ended.
         """
-        orders = [self._order(each, on) for each in configurations]
+        orders = [self._order(configuration, on) for configuration in configurations]
         try:
             self._talk("submit", orders)
         except BaseException:
-            for each in orders:
-                self._sent.pop(each.ticket, None)
+            for order in orders:
+                self._sent.pop(order.ticket, None)
             raise
         self._bundled |= {o.bundle.digest for o in orders if isinstance(o.bundle, Bundle)}
 
@@ -199,9 +199,9 @@ class RemoteBench(Bench):
         """
         while self.pending or self._reports:
             if self._reports:
-                found = self._written()
-                if found is not None:
-                    yield found
+                pair = self._written()
+                if pair is not None:
+                    yield pair
                 continue
             if self._error is not None:
                 raise self._error  # again, whenever asked: the rest gets no outcome here
@@ -212,8 +212,8 @@ class RemoteBench(Bench):
 
     def discard(self) -> None:
         """Drop everything; what is being timed then is only logged."""
-        for each in self._sent.values():
-            each.is_dropped = True
+        for order in self._sent.values():
+            order.is_dropped = True
         self._talk("discard")
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """What a helper made of a job.
+    """Result of a helper's job.
 
     Attributes:
         compiled: the result for each configuration.
@@ -116,9 +116,9 @@ class FarAhead(Ahead):
         self._counting = threading.Lock()
         self._lending = ThreadPoolExecutor(max(lender.slots, 1))
 
-    def __exit__(self, *given: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._lending.shutdown(wait=False, cancel_futures=True)
-        super().__exit__(*given)
+        super().__exit__(*exception)
 
     def compiled(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
@@ -131,8 +131,10 @@ class FarAhead(Ahead):
         jobs = self._far if is_far else self._here
         with self._counting:
             jobs[0] += 1
-        given = kernel, reference, shape, choices
-        future = self._lending.submit(self._lent, *given) if is_far else super().compiled(*given)
+        arguments = kernel, reference, shape, choices
+        future = (
+            self._lending.submit(self._lent, *arguments) if is_far else super().compiled(*arguments)
+        )
         future.add_done_callback(lambda _: self._counted(jobs))
         return future
 
@@ -211,8 +213,8 @@ def help_out(job: Job) -> Done:
 
 def _bounded(job: Job, path: str, reference: str | None) -> Done:
     try:
-        found = _ahead(job.device, job.limit_s).bound(path, reference, job.shape).result()
-        return Done((), {}, _triton(), found)
+        bound = _ahead(job.device, job.limit_s).bound(path, reference, job.shape).result()
+        return Done((), {}, _triton(), bound)
     except WorkerError as error:
         return Done((), {}, _triton(), error=str(error))
 
@@ -229,4 +231,4 @@ def _ahead(device: Device, limit_s: float) -> Ahead:
 
 
 def _environment(ahead: Ahead) -> Mapping[str, str]:
-    return {name: each for name, each in ahead.environment.items() if name != "TRITON_CACHE_DIR"}
+    return {name: value for name, value in ahead.environment.items() if name != "TRITON_CACHE_DIR"}

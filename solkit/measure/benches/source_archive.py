@@ -58,48 +58,50 @@ class Bundle:
 
 
 def bundle_of(path: str, reference: str | None = None) -> Bundle:
-    """What another machine needs to load a kernel file.
+    """Return the files that another machine needs to load a kernel file.
 
     Raises:
         InputError: a file cannot be read, or there are over 64 MiB.
     """
-    wanted = [Path(each).resolve() for each in (path, reference) if each is not None]
-    found = {file for each in wanted for file in _needed(each)}
-    stamps = tuple(sorted((str(file), *_stamp(file)) for file in found))
-    return _bundle(tuple(map(str, wanted)), stamps)
+    paths = [Path(file).resolve() for file in (path, reference) if file is not None]
+    files = {file for start in paths for file in _needed(start)}
+    stamps = tuple(sorted((str(file), *_stamp(file)) for file in files))
+    return _bundle(tuple(map(str, paths)), stamps)
 
 
 @functools.lru_cache(maxsize=256)
-def _bundle(wanted: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) -> Bundle:
+def _bundle(paths: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]) -> Bundle:
     total = sum(size for _, size, _ in stamps)
     if total > MOST_BYTES:
         raise InputError(
-            f"{wanted[0]}: its files take {total >> 20} MiB; at most {MOST_BYTES >> 20} MiB are "
+            f"{paths[0]}: its files take {total >> 20} MiB; at most {MOST_BYTES >> 20} MiB are "
             "sent to another machine"
         )
     named = [Path(name) for name, _, _ in stamps]
     # a folder's name names the family, so it is kept
-    root = Path(os.path.commonpath([*(each.parent for each in named), *_folders(wanted)])).parent
+    root = Path(os.path.commonpath([*(file.parent for file in named), *_folders(paths)])).parent
     try:
         files = {file.relative_to(root).as_posix(): file.read_bytes() for file in named}
     except OSError as error:
         raise InputError(f"cannot read {error.filename}: {error.strerror}") from error
-    told = "".join(f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n" for name in sorted(files))
-    digest = hashlib.sha256(told.encode()).hexdigest()
-    path, *other = (Path(each).relative_to(root).as_posix() for each in wanted)
+    listing = "".join(
+        f"{name}\0{hashlib.sha256(files[name]).hexdigest()}\n" for name in sorted(files)
+    )
+    digest = hashlib.sha256(listing.encode()).hexdigest()
+    path, *other = (Path(name).relative_to(root).as_posix() for name in paths)
     return Bundle(digest, path, other[0] if other else None, files)
 
 
-def _folders(wanted: tuple[str, ...]) -> list[Path]:
-    return [Path(each) if Path(each).is_dir() else Path(each).parent for each in wanted]
+def _folders(paths: tuple[str, ...]) -> list[Path]:
+    return [Path(path) if Path(path).is_dir() else Path(path).parent for path in paths]
 
 
 def _stamp(file: Path) -> tuple[int, int]:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from error
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _needed(start: Path) -> Iterator[Path]:
@@ -109,7 +111,7 @@ def _needed(start: Path) -> Iterator[Path]:
         return
     yield start
     beside = start.with_suffix(".launch.toml"), start.parent / _PROBLEM
-    modules = [start, *(each for each in beside if each.is_file())]
+    modules = [start, *(module for module in beside if module.is_file())]
     seen: set[Path] = set()
     while modules:
         module = modules.pop()
@@ -122,13 +124,13 @@ def _needed(start: Path) -> Iterator[Path]:
 def _problem_folder(start: Path) -> Path:
     """The folder of a problem, or the one that holds definitions and workloads."""
     folder = start if start.is_dir() else start.parent
-    above = [each for each in (folder, *folder.parents) if (each / "definitions").is_dir()]
+    above = [parent for parent in (folder, *folder.parents) if (parent / "definitions").is_dir()]
     return above[0] if above else folder
 
 
 def _all_in(folder: Path) -> list[Path]:
-    found = (each for each in folder.rglob("*") if "__pycache__" not in each.parts)
-    return [each for each in found if each.is_file()]
+    paths = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    return [path for path in paths if path.is_file()]
 
 
 def _imported(module: Path, root: Path) -> Iterator[Path]:

@@ -15,7 +15,7 @@ __all__ = ["Change", "Changes"]
 
 _CHUNK = 1 << 26
 _MAGNITUDES = (4.0, 2.0**6, 2.0**12, 2.0**24, 2.0**48, 2.0**96)
-"""Of the typical size of a value: the larger ones show in sums of many terms."""
+"""Multiples of the typical size of a value: the larger ones show in sums of many terms."""
 
 
 Write: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -73,7 +73,7 @@ class Changes:
         return float(torch.rand((), generator=self._generator))
 
     def is_zero(self, at: int, element: int) -> bool:
-        """Whether an element's sector holds nothing but zeros, which stay."""
+        """Tell whether an element's sector holds nothing but zeros, which stay."""
         region = self._regions[at]
         return region.flat.is_floating_point() and not bool(
             region.flat[region.sector_of(element)].double().any()
@@ -86,9 +86,9 @@ class Changes:
             How much the sector counts, and its changes, those within the range first. Where
             elements must change together, each of their sectors counts the same part of one.
         """
-        region, known = self._regions[at], self._relations[at]
+        region, relations = self._regions[at], self._relations[at]
         places = region.sector_of(element)
-        if known.is_fixed:
+        if relations.is_fixed:
             return 0.0, iter(())
         if not region.flat.is_floating_point():
             free = places[~self._kept(at, places)]
@@ -102,20 +102,20 @@ class Changes:
     # ------------------------------------------------------------------- what changes together
 
     def _members(self) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
-        """Of each floating region the elements with a key of a drawn sector, and their keys."""
+        """Return each floating region's elements with a key of a drawn sector, and the keys."""
         drawn = []
-        for at, known in enumerate(self._relations):
-            if known.keys is not None:
+        for at, relations in enumerate(self._relations):
+            if relations.keys is not None:
                 places = [self._regions[at].sector_of(element) for element in self.elements[at]]
-                drawn.append(known.keys[self._order(at, torch.cat(places))])
+                drawn.append(relations.keys[self._order(at, torch.cat(places))])
         if not drawn:
             return []
-        wanted: torch.Tensor = torch.cat(drawn).unique()  # type: ignore[no-untyped-call]
+        drawn_keys: torch.Tensor = torch.cat(drawn).unique()  # type: ignore[no-untyped-call]
         return [
-            (number, found, known.keys[found])
-            for number, known in enumerate(self._relations)
-            if known.keys is not None
-            for found in [_among(known, wanted)]
+            (number, elements, relations.keys[elements])
+            for number, relations in enumerate(self._relations)
+            if relations.keys is not None
+            for elements in [_among(relations, drawn_keys)]
         ]
 
     def _kept(self, at: int, places: torch.Tensor) -> torch.Tensor:
@@ -138,19 +138,21 @@ class Changes:
         keys = self._relations[at].keys
         assert keys is not None
         mine = keys[self._order(at, free)]
-        alike = sum(int(torch.isin(each, mine).sum()) for _, _, each in self._groups)
+        alike = sum(int(torch.isin(group_keys, mine).sum()) for _, _, group_keys in self._groups)
         if alike <= free.numel():
             return None, 1.0
         chosen = free[self._below(free.numel())].reshape(1)
         key = keys[self._order(at, chosen)]
-        members = [(number, found[each == key]) for number, found, each in self._groups]
-        return (chosen, members), 1.0 / sum(found.numel() for _, found in members)
+        members = [
+            (number, elements[group_keys == key]) for number, elements, group_keys in self._groups
+        ]
+        return (chosen, members), 1.0 / sum(elements.numel() for _, elements in members)
 
     # --------------------------------------------------------------------------- new values
 
     def _of_integers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
         """Integers trade places, or take values found elsewhere; bools are flipped."""
-        region, known = self._regions[at], self._relations[at]
+        region, relations = self._regions[at], self._relations[at]
         if not places.numel():
             return
         old = region.flat[places]
@@ -159,19 +161,21 @@ class Changes:
             return
         if places.numel() > 1:
             yield self._change(at, places, old.roll(1))
-        if not known.is_distinct:
+        if not relations.is_distinct:
             yield self._change(at, places, self._from_elsewhere(at, places))
-            least, most = (torch.full_like(old, int(end)) for end in (known.least, known.most))
+            least, most = (
+                torch.full_like(old, int(end)) for end in (relations.least, relations.most)
+            )
             yield self._change(at, places, least)
             yield self._change(at, places, most)
 
     def _of_numbers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
         if not places.numel():
             return
-        known = self._relations[at]
+        relations = self._relations[at]
         yield self._change(at, places, self._from_elsewhere(at, places))
         for least_first in (False, True):
-            ends = torch.tensor([known.least, known.most], dtype=torch.float64)
+            ends = torch.tensor([relations.least, relations.most], dtype=torch.float64)
             pick = (torch.arange(places.numel()) + least_first) % 2
             yield self._change(at, places, ends[pick])
         old = self._regions[at].flat[places].double()
@@ -182,41 +186,41 @@ class Changes:
         self, at: int, chosen: torch.Tensor, members: list[tuple[int, torch.Tensor]]
     ) -> Iterator[Change]:
         """One value and all that must equal or mirror it."""
-        known = self._relations[at]
+        relations = self._relations[at]
         old = self._regions[at].flat[chosen].double()
-        within = [self._from_elsewhere(at, chosen).double().cpu(), known.least, known.most]
+        within = [self._from_elsewhere(at, chosen).double().cpu(), relations.least, relations.most]
         beyond = [self._signed(at, old.abs() + 1, size) for size in self._sizes(at)]
         for number, value in enumerate([*within, *beyond]):
             ratio = torch.as_tensor(value, dtype=torch.float64, device=old.device) / old
             writes: list[Write] = []
-            for region_number, found in members:
+            for region_number, elements in members:
                 region = self._regions[region_number]
-                places = found if region.places is None else region.places[found]
+                places = elements if region.places is None else region.places[elements]
                 new = region.flat[places].double() * ratio
                 writes += self._change(region_number, places, new).writes
             yield Change(tuple(writes), number < len(within))
 
     def _sizes(self, at: int) -> list[float]:
         largest = torch.finfo(self._regions[at].flat.dtype).max / 4
-        sizes = [each * self._scales[at] for each in _MAGNITUDES]
-        return [each for each in sizes if each < largest] or [largest]
+        sizes = [magnitude * self._scales[at] for magnitude in _MAGNITUDES]
+        return [size for size in sizes if size < largest] or [largest]
 
     def _signed(self, at: int, sizes: torch.Tensor, factor: float) -> torch.Tensor:
         """Sizes with signs that the region has, the first one positive if that may be."""
-        known = self._relations[at]
+        relations = self._relations[at]
         sign = torch.ones(sizes.numel(), dtype=torch.float64)
-        if known.most <= 0:
+        if relations.most <= 0:
             sign = -sign
-        elif known.least < 0 and sign.numel() > 1:
+        elif relations.least < 0 and sign.numel() > 1:
             sign[1::2] = -1.0
         return (sizes / sizes.max() * factor * sign.to(sizes.device)).reshape(-1)
 
     def _from_elsewhere(self, at: int, places: torch.Tensor) -> torch.Tensor:
         region = self._regions[at]
         picked = [self._below(region.count) for _ in range(places.numel())]
-        found = torch.tensor(picked, device=region.flat.device)
-        found = found if region.places is None else region.places[found]
-        return region.flat[found]
+        elements = torch.tensor(picked, device=region.flat.device)
+        elements = elements if region.places is None else region.places[elements]
+        return region.flat[elements]
 
     def _change(
         self, at: int, places: torch.Tensor, values: torch.Tensor, is_within: bool = True
@@ -237,16 +241,16 @@ class Changes:
         return int(torch.randint(count, (), generator=self._generator))
 
 
-def _among(known: Relations, wanted: torch.Tensor) -> torch.Tensor:
+def _among(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
     """The elements that have one of the wanted keys, which are sorted, and may change."""
-    assert known.keys is not None
-    found = []
-    for start in range(0, known.keys.numel(), _CHUNK):
-        keys = known.keys[start : start + _CHUNK]
-        nearest = torch.searchsorted(wanted, keys).clamp(max=wanted.numel() - 1)
-        alike = (wanted[nearest] == keys) & ~known.kept[start : start + _CHUNK]
-        found.append(alike.nonzero().reshape(-1) + start)
-    return torch.cat(found)
+    assert relations.keys is not None
+    chunks = []
+    for start in range(0, relations.keys.numel(), _CHUNK):
+        keys = relations.keys[start : start + _CHUNK]
+        nearest = torch.searchsorted(drawn_keys, keys).clamp(max=drawn_keys.numel() - 1)
+        alike = (drawn_keys[nearest] == keys) & ~relations.kept[start : start + _CHUNK]
+        chunks.append(alike.nonzero().reshape(-1) + start)
+    return torch.cat(chunks)
 
 
 def _typical(region: Region) -> float:

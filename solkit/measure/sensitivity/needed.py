@@ -1,4 +1,4 @@
-"""What the inputs at hand make compulsory: see `solkit.measure.sensitivity`."""
+"""Traffic and products that the inputs make compulsory: see `solkit.measure.sensitivity`."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def needed(
     deadline = time.monotonic() + limit_s
     regions = _that_matter(regions_of(inputs))
     for_draws = time.monotonic() + _FOR_DRAWS * limit_s
-    known = relations_of(regions, draw, lambda: time.monotonic() < min(for_draws, deadline))
-    if known is None:
+    relations = relations_of(regions, draw, lambda: time.monotonic() < min(for_draws, deadline))
+    if relations is None:
         return None
     generator = torch.Generator()
     generator.manual_seed(random.Random(seed).getrandbits(63))
-    changes = Changes(regions, known, generator, samples)
+    changes = Changes(regions, relations, generator, samples)
     tallies = _sampled(subject, changes, len(regions), deadline)
     split = RISK / max(1, len(regions))
     shares = {region.number: tally.share for region, tally in zip(regions, tallies, strict=True)}
@@ -84,14 +84,14 @@ def needed(
             for region, tally in zip(regions, tallies, strict=True)
         ),
         write_bytes=subject.write_bytes,
-        products=tuple(_products(each, shares) for each in counted),
+        products=tuple(_products(contraction, shares) for contraction in counted),
         samples=sum(tally.trials for tally in tallies),
     )
 
 
 @dataclass
 class _Tally:
-    """How many of the sampled sectors must be read, and how many hold nothing but zeros."""
+    """Counts of the sampled sectors that must be read, and of those that hold only zeros."""
 
     hits: int = 0
     trials: int = 0
@@ -128,11 +128,13 @@ def _sampled(
     return tallies
 
 
-def _products(found: Contraction, shares: dict[int, float]) -> NeededProducts:
+def _products(contraction: Contraction, shares: dict[int, float]) -> NeededProducts:
     """A contraction with the products that sectors which must be read take part in."""
-    parts = [min((shares.get(n, 1.0) for n in feeding), default=1.0) for feeding in found.feeding]
-    left = max(0.0, sum(parts) - (len(parts) - 1))
-    return NeededProducts(found.flops, int(found.nonzero * left))
+    parts = [
+        min((shares.get(n, 1.0) for n in feeding), default=1.0) for feeding in contraction.feeding
+    ]
+    share = max(0.0, sum(parts) - (len(parts) - 1))
+    return NeededProducts(contraction.flops, int(contraction.nonzero * share))
 
 
 class _Subject:
@@ -169,12 +171,12 @@ class _Subject:
 
     def contractions(self) -> tuple[Contraction, ...]:
         """See `contractions_of`."""
-        found = contractions_of(self._run, self._inputs)
+        contractions = contractions_of(self._run, self._inputs)
         self._restore()
-        return found
+        return contractions
 
     def depends(self, changes: Iterable[Change]) -> bool:
-        """Whether some change moves the outputs by more than any correct kernel may be off.
+        """Tell whether some change moves the outputs by more than a correct kernel may be off.
 
         Changes beyond the range of the draws count only where one within it moves any bit: a clamp
         to a range that no input leaves needs no input.
@@ -183,14 +185,14 @@ class _Subject:
         for change in changes:
             if not change.is_within and not (moved_in_bits and self._repeats):
                 return False
-            found = self._moved(change)
-            if found.is_undefined or (found.is_infinite and not change.is_within):
+            moved = self._moved(change)
+            if moved.is_undefined or (moved.is_infinite and not change.is_within):
                 if change.is_within:
                     continue
                 return False  # the larger ones overflow too
-            if found.by_more:
+            if moved.by_more:
                 return True
-            moved_in_bits |= found.in_bits
+            moved_in_bits |= moved.in_bits
         return False
 
     def _moved(self, change: Change) -> OutputChange:
@@ -199,10 +201,10 @@ class _Subject:
             got = self._run()
             for write in change.writes:
                 self._forgive(*write)
-            found = self._want.moved(got)
-            if found.by_more and self._accepts is not None and self._accepts(got):
-                return replace(found, by_more=False)
-            return found
+            moved = self._want.moved(got)
+            if moved.by_more and self._accepts is not None and self._accepts(got):
+                return replace(moved, by_more=False)
+            return moved
         except Exception:  # user code on inputs that it was not written for
             return OutputChange(is_undefined=True)
         finally:
@@ -214,10 +216,10 @@ class _Subject:
 
         A kernel that leaves the old value need not read it.
         """
-        known = self._standing.get(flat.data_ptr())
-        if known is None:
+        standing = self._standing.get(flat.data_ptr())
+        if standing is None:
             return
-        old, want = (each[places] for each in known)
+        old, want = (values[places] for values in standing)
         now = flat[places]
         stays = (now == values) & (old == want)
         flat[places] = torch.where(stays, want, now)
@@ -247,7 +249,9 @@ def _distinct(tensor: torch.Tensor) -> int:
     return math.prod(n for n, step in zip(tensor.shape, tensor.stride(), strict=True) if step)
 
 
-def _same(left: torch.Tensor, right: torch.Tensor) -> bool:
-    """Whether two tensors have the same bits, NaN included."""
-    a, b = (each.detach().contiguous().reshape(-1).view(torch.uint8) for each in (left, right))
+def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Tell whether two tensors have the same bits, NaN included."""
+    a, b = (
+        tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in (first, second)
+    )
     return torch.equal(a, b)

@@ -1,4 +1,4 @@
-"""Whether outputs moved: in any bit, or by more than a tolerance explains."""
+"""Changes of outputs: in any bit, or by more than a tolerance explains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARGIN = 4.0
 
 @dataclass(frozen=True)
 class OutputChange:
-    """How outputs differ from those on the inputs at hand.
+    """Difference of outputs from those on the inputs at hand.
 
     Attributes:
         in_bits: any bit differs.
@@ -52,22 +52,22 @@ class Outputs:
         self._allowed = [_allowed(tensor, tolerance) for tensor in self._want]
 
     def moved(self, got: Sequence[torch.Tensor]) -> OutputChange:
-        """How outputs differ; those of another shape differ by more."""
+        """Compare outputs; those of another shape differ by more."""
         if len(got) != len(self._want):
             return OutputChange(True, True)
-        found = OutputChange()
+        change = OutputChange()
         for mine, want, allowed in zip(got, self._want, self._allowed, strict=True):
             flat = _flat(mine)
             if flat.shape != want.shape or flat.dtype != want.dtype:
                 return OutputChange(True, True)
             if torch.equal(flat, want):
                 continue
-            found |= _moved(flat, want, allowed)
-        return found
+            change |= _moved(flat, want, allowed)
+        return change
 
 
 def changed(before: torch.Tensor, after: torch.Tensor, tolerance: Tolerance | None) -> int:
-    """How many elements differ from what stood there by more than a kernel may be off."""
+    """Count the elements that differ from what stood there by more than a kernel may be off."""
     old, now = _flat(before), _flat(after)
     limits = _allowed(now, tolerance)
     if limits is None:
@@ -104,16 +104,16 @@ def _allowed(want: torch.Tensor, tolerance: Tolerance | None) -> Tolerance | Non
 def _moved(got: torch.Tensor, want: torch.Tensor, allowed: Tolerance | None) -> OutputChange:
     if allowed is None:
         return OutputChange(True, True)
-    found = OutputChange()
+    change = OutputChange()
     wide = torch.float64 if want.dtype is torch.float64 else torch.float32
     for start in range(0, want.numel(), _CHUNK):
-        a, b = (each[start : start + _CHUNK].to(wide) for each in (got, want))
+        a, b = (values[start : start + _CHUNK].to(wide) for values in (got, want))
         limit = allowed.atol + allowed.rtol * torch.maximum(a.abs(), b.abs())
         both = a.isfinite() & b.isfinite()
-        found |= OutputChange(
+        change |= OutputChange(
             in_bits=bool((a != b).any()),
             by_more=bool(((both & ((a - b).abs() > limit)) | (a.isinf() != b.isinf())).any()),
             is_infinite=bool((a.isinf() & b.isfinite()).any()),
             is_undefined=bool((a.isnan() & ~b.isnan()).any()),
         )
-    return found
+    return change

@@ -19,7 +19,7 @@ __all__ = ["Contraction", "contractions_of"]
 
 _ATTENTIONS = "scaled_dot_product"
 _MOST_PAIRS = 1 << 32
-"""Of a query and a key: beyond it the products with values are not counted."""
+"""Limit of a query and a key: beyond it the products with values are not counted."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,20 @@ class _Counter(TorchDispatchMode):
         del types
         kwargs = kwargs or {}
         name = str(func.overloadpacket).replace("::", ".")
-        made = func(*args, **kwargs)
+        output = func(*args, **kwargs)
         record = operator(name)
         if record.family is Family.PRODUCT and record.factors:
             names = (argument.name for argument in func._schema.arguments)
             named = {**dict(zip(names, args)), **kwargs}
-            left, right = (named[factor] for factor in record.factors)
-            self._add(*_product(left, right), (left, right))
+            lhs, rhs = (named[factor] for factor in record.factors)
+            self._add(*_product(lhs, rhs), (lhs, rhs))
         elif _ATTENTIONS in name and "backward" not in name:
             self._add(*_attention(func, args, kwargs), args[:3])
         before = frozenset[int]().union(*map(self._of, tree_leaves((args, kwargs))))
-        for leaf in tree_leaves(made):
+        for leaf in tree_leaves(output):
             if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
                 self._feeding[_place(leaf)] = before
-        return made
+        return output
 
     def _of(self, leaf: Any) -> frozenset[int]:
         if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
@@ -102,22 +102,27 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
     return tensor != 0
 
 
-def _product(left: torch.Tensor, right: torch.Tensor) -> tuple[int, int]:
+def _product(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[int, int]:
     """All operations, and those on two nonzeros: for each k, of column k and of row k."""
-    left = left.unsqueeze(0) if left.dim() == 1 else left
-    right = right.unsqueeze(-1) if right.dim() == 1 else right
-    columns = _nonzero(left).sum(-2).double()
-    rows = _nonzero(right).sum(-1).double()
-    return 2 * left.numel() * right.shape[-1], 2 * int((columns * rows).sum())
+    lhs = lhs.unsqueeze(0) if lhs.dim() == 1 else lhs
+    rhs = rhs.unsqueeze(-1) if rhs.dim() == 1 else rhs
+    columns = _nonzero(lhs).sum(-2).double()
+    rows = _nonzero(rhs).sum(-1).double()
+    return 2 * lhs.numel() * rhs.shape[-1], 2 * int((columns * rows).sum())
 
 
 def _attention(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, int]:
     """The scores and the weighted values of attention, with the pairs that a mask leaves."""
     names = [argument.name for argument in func._schema.arguments]
-    given = {**dict(zip(names, args)), **kwargs}
-    query, key, value = (given[name] for name in ("query", "key", "value"))
-    mask = next((given[n] for n in ("attn_mask", "attn_bias") if given.get(n) is not None), None)
-    causal, scale = bool(given.get("is_causal")), given.get("scale") or query.shape[-1] ** -0.5
+    arguments = {**dict(zip(names, args)), **kwargs}
+    query, key, value = (arguments[name] for name in ("query", "key", "value"))
+    mask = next(
+        (arguments[n] for n in ("attn_mask", "attn_bias") if arguments.get(n) is not None), None
+    )
+    causal, scale = (
+        bool(arguments.get("is_causal")),
+        arguments.get("scale") or query.shape[-1] ** -0.5,
+    )
     groups = query.shape[-3] // key.shape[-3]
     rows, columns = query.shape[-2], key.shape[-2]
     heads = query.numel() // (rows * query.shape[-1])

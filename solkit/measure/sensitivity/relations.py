@@ -19,14 +19,14 @@ _DRAWS, _DRAWS_OF_NARROW = 3, 8
 """Draws: of wide numbers chance makes few equal, of those of one byte many."""
 _MIXING = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, odd: Knuth, TAOCP 3, 6.4
 _SAME_END = 1e-3
-"""Of the range: ends of draws that lie so close together are a limit of the values."""
+"""Share of the range: ends of draws that lie so close together limit the values."""
 _BEYOND = 2.0
 """Times the spread of the draws' ends: how far values may leave their range where it is chance."""
 
 
 @dataclass
 class Relations:
-    """What holds of one region in every draw.
+    """Relations that hold in one region in every draw.
 
     Attributes:
         kept: elements that never change: constants, and zeros of the inputs at hand.
@@ -48,7 +48,7 @@ class Relations:
 
     @property
     def has_sign(self) -> bool:
-        """Whether all values are on one side of zero."""
+        """True if all values are on one side of zero."""
         return self.least >= 0 or self.most <= 0
 
 
@@ -76,7 +76,7 @@ def relations_of(
 
 
 class _Watched:
-    """What has held in all draws so far."""
+    """Watcher of the relations that have held in all draws so far."""
 
     def __init__(self, regions: Sequence[Region]) -> None:
         self._regions = regions
@@ -106,8 +106,8 @@ class _Watched:
         self._ordered = {pair for pair in self._ordered if _is_ordered(tensors, *pair)}
 
     def relations(self) -> list[Relations]:
-        """What has held, by region."""
-        found = []
+        """Return the relations that have held, by region."""
+        rows = []
         copies = {second for _, second in self._copies}
         for at, region in enumerate(self._regions):
             floating = region.flat.is_floating_point()
@@ -115,7 +115,7 @@ class _Watched:
             kept = self._constant[at]
             if floating:
                 kept = kept | (self._first[at] == 0) | ~self._first[at].isfinite()
-            made = Relations(
+            relations = Relations(
                 kept=kept,
                 least=least,
                 most=most,
@@ -126,11 +126,11 @@ class _Watched:
             for low, high in self._ordered:
                 if at in (low, high) and (high, low) not in self._ordered:
                     other = self._regions[high if at == low else low]
-                    made.partners.append((at == high, other))
+                    relations.partners.append((at == high, other))
                     alike = region.tensor.stride() == other.tensor.stride()
-                    made.is_fixed |= not alike or region.places is not None
-            found.append(made)
-        return found
+                    relations.is_fixed |= not alike or region.places is not None
+            rows.append(relations)
+        return rows
 
 
 def _wide(values: torch.Tensor) -> torch.Tensor:
@@ -183,31 +183,31 @@ def _structures(tensor: torch.Tensor) -> set[tuple[str, int]]:
     values = _wide(tensor.detach())
     if values.is_complex() or values.numel() < 2 or not values.dim():
         return set()
-    found: set[tuple[str, int]] = set()
+    structures: set[tuple[str, int]] = set()
     for dim in {0, values.dim() - 1}:
         before = values.narrow(dim, 0, values.shape[dim] - 1)
         after = values.narrow(dim, 1, values.shape[dim] - 1)
-        found |= {(_UP, dim)} if bool((before <= after).all()) else set()
-        found |= {(_DOWN, dim)} if bool((before >= after).all()) else set()
+        structures |= {(_UP, dim)} if bool((before <= after).all()) else set()
+        structures |= {(_DOWN, dim)} if bool((before >= after).all()) else set()
     if tensor.is_floating_point():
-        return found
+        return structures
     for dim in range(values.dim()):
         if values.shape[dim] > 1 and values.stride(dim):
             equal = bool((values.narrow(dim, 0, 1) == values).all())
-            found |= {("equal", dim)} if equal else set()
+            structures |= {("equal", dim)} if equal else set()
     if values.dim() > 1 and values.shape[-1] == values.shape[-2] > 1:
-        found |= {("symmetric", -1)} if torch.equal(values, values.mT) else set()
-    return found
+        structures |= {("symmetric", -1)} if torch.equal(values, values.mT) else set()
+    return structures
 
 
 def _fixes(structures: set[tuple[str, int]]) -> bool:
-    """Whether structures leave nothing to change; what is in both orders is equal."""
+    """Tell whether structures leave nothing to change; what is in both orders is equal."""
     both = {dim for word, dim in structures if word == _UP and (_DOWN, dim) in structures}
     return any(word not in (_UP, _DOWN) or dim not in both for word, dim in structures)
 
 
 def _are_distinct(tensor: torch.Tensor) -> bool:
-    """Whether no two integers of a tensor, or of each of its rows, are equal."""
+    """Tell whether no two integers of a tensor, or of each of its rows, are equal."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
     if not tensor.dim() or tensor.shape[-1] < 2 or tensor.element_size() < 2:
@@ -218,15 +218,15 @@ def _are_distinct(tensor: torch.Tensor) -> bool:
 
 def _pairs(regions: Sequence[Region], any_type: bool) -> list[tuple[int, int]]:
     """Regions whose tensors have one shape and type: in order, or both ways for an order."""
-    found = []
+    pairs = []
     for a, first in enumerate(regions):
         for b, second in enumerate(regions):
             alike = first.tensor.shape == second.tensor.shape
             alike = alike and first.tensor.dtype == second.tensor.dtype
             floating = first.flat.is_floating_point() and not first.tensor.is_complex()
             if alike and (a < b if any_type else a != b and floating):
-                found.append((a, b))
-    return found
+                pairs.append((a, b))
+    return pairs
 
 
 def _is_copy(tensors: Sequence[torch.Tensor], first: int, second: int) -> bool:

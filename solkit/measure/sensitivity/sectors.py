@@ -11,7 +11,7 @@ import torch
 __all__ = ["SECTOR_BYTES", "Region", "regions_of"]
 
 SECTOR_BYTES = 32
-"""What an SM reads from L2 at the least, and L2 from DRAM (CUDA C++ Programming Guide)."""
+"""Least that an SM reads from L2, and L2 from DRAM (CUDA C++ Programming Guide)."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Region:
 
     @property
     def count(self) -> int:
-        """How many elements."""
+        """Number of elements."""
         return self.flat.numel() if self.places is None else self.places.numel()
 
     @property
     def all_places(self) -> torch.Tensor:
-        """Where in `flat` the elements are."""
+        """Places of the elements in `flat`."""
         if self.places is not None:
             return self.places
         return torch.arange(self.flat.numel(), device=self.flat.device)
@@ -63,18 +63,18 @@ class Region:
         span = span.to(self.flat.device)
         if self.places is None:
             return span
-        found = torch.searchsorted(self.places, span).clamp(max=self.places.numel() - 1)
-        return span[self.places[found] == span]
+        positions = torch.searchsorted(self.places, span).clamp(max=self.places.numel() - 1)
+        return span[self.places[positions] == span]
 
     def like(self, other: torch.Tensor) -> torch.Tensor:
         """The elements of another draw of the same tensor, in the same order."""
         if self.places is None and other.stride() == self.tensor.stride():
             return _plain(_dense(other))
-        made = torch.empty_strided(
+        copy = torch.empty_strided(
             self.tensor.shape, self.tensor.stride(), dtype=other.dtype, device=other.device
         )
-        _once(made).copy_(_once_like(other, self.tensor))
-        span = made.as_strided((_span(made),), (1,))
+        _once(copy).copy_(_once_like(other, self.tensor))
+        span = copy.as_strided((_span(copy),), (1,))
         return self.values(_plain(span))
 
 
@@ -84,19 +84,19 @@ def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
     for number, tensor in enumerate(tensors):
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj():
             by_storage[tensor.untyped_storage().data_ptr()].append((number, tensor))
-    found = []
+    regions = []
     for sharing in by_storage.values():
         taken: list[Region] = []
-        for number, tensor in sorted(sharing, key=lambda each: -each[1].numel()):
+        for number, tensor in sorted(sharing, key=lambda item: -item[1].numel()):
             region = _region(number, tensor)
             if not any(_overlap(region, other) for other in taken):
                 taken.append(region)
-        found += taken
-    return sorted(found, key=lambda region: region.number)
+        regions += taken
+    return sorted(regions, key=lambda region: region.number)
 
 
 def _overlap(one: Region, other: Region) -> bool:
-    """Whether two regions of a storage share an element, or may."""
+    """Tell whether two regions of a storage share an element, or may."""
     (start, end), (low, high) = _range(one), _range(other)
     if end <= low or high <= start:
         return False
@@ -128,7 +128,7 @@ def _region(number: int, tensor: torch.Tensor) -> Region:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's elements fill its span, each once."""
+    """Tell whether a tensor's elements fill its span, each once."""
     return _span(tensor) == tensor.numel() and all(
         stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
     )

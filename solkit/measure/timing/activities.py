@@ -34,7 +34,7 @@ class Kind(enum.Enum):
     GPU = "gpu"
     """A kernel, a copy or a memset on the GPU."""
     GPU_RANGE = "gpu range"
-    """What a `record_function` range launched into one stream, from first start to last end."""
+    """Launches of a `record_function` range into a stream, from first start to last end."""
 
 
 class Activity(NamedTuple):
@@ -72,25 +72,25 @@ def kernels_ms(activities: Iterable[Activity], labels: Sequence[str]) -> dict[st
     Raises:
         ActivityError: as for `call_times`.
     """
-    found: dict[str, float] = {}
+    times_ms: dict[str, float] = {}
     for events in _activities_of(activities, labels).values():
         for event in events:
             taken_ms = (event.end_ns - event.start_ns) / 1e6
-            found[event.name] = found.get(event.name, 0.0) + taken_ms
-    return found
+            times_ms[event.name] = times_ms.get(event.name, 0.0) + taken_ms
+    return times_ms
 
 
 def _activities_of(
     activities: Iterable[Activity], labels: Sequence[str]
 ) -> dict[str, list[Activity]]:
-    """What each labelled call ran on the GPU."""
+    """List what each labelled call ran on the GPU."""
     events = list(activities)
-    wanted = set(labels)
-    ranges = sorted((e.start_ns, e.end_ns, e.name) for e in events if _is(e, Kind.RANGE, wanted))
+    names = set(labels)
+    ranges = sorted((e.start_ns, e.end_ns, e.name) for e in events if _is(e, Kind.RANGE, names))
     owner_of_launch = {
         e.correlation: _owner(ranges, e.start_ns) for e in events if e.kind is Kind.LAUNCH
     }
-    annotations = [e for e in events if _is(e, Kind.GPU_RANGE, wanted)]
+    annotations = [e for e in events if _is(e, Kind.GPU_RANGE, names)]
     of_call: dict[str, list[Activity]] = {label: [] for label in labels}
     for event in events:
         if event.kind is Kind.GPU:

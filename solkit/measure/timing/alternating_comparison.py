@@ -61,7 +61,7 @@ def compare(request: ComparisonRequest, channels: Sequence[Channel], setup: Setu
 
 
 def plan_for(request: ComparisonRequest, reference_s: float) -> SamplingPlan:
-    """How many turns, for a problem whose reference takes that long by the wall clock.
+    """Return the number of turns for a problem by its reference's wall-clock time.
 
     Sixty short calls take about 0.2 s, as long as a few starts and stops of the profiler, which
     more frequent checks would need. Eight are few but give an interval: the chance that six or more
@@ -155,13 +155,15 @@ class _Comparison:
                 rival.examination.check_graphs(_told(compared, rival.place), redraws)
         unconfirmed = tuple(self._doubts(compared, redraws.end()))
         samples = sum(len(turns.orders) for turns in compared)
-        told = method, flush, plan.warmup, samples, redraws.kind
-        protocol = protocol_used(self._common, *told)
-        found = (
-            replace(each, notes=notes + each.notes, unstable=each.unstable + unconfirmed)
-            for each in compared
+        settings = method, flush, plan.warmup, samples, redraws.kind
+        protocol = protocol_used(self._common, *settings)
+        judgements = (
+            replace(
+                judgement, notes=notes + judgement.notes, unstable=judgement.unstable + unconfirmed
+            )
+            for judgement in compared
         )
-        return JudgedTurns(tuple(found), protocol=protocol)
+        return JudgedTurns(tuple(judgements), protocol=protocol)
 
     def _checked(self) -> list[Shared]:
         """Check all candidates; returns the inputs that they share."""
@@ -197,9 +199,9 @@ class _Comparison:
         """Check the reported times against the referee's own clock."""
         for rival in self._rivals:
             with rival.named():
-                found = rival.examination.check_times(_told(compared, rival.place), shared)
-            if found.note is not None:
-                yield f"{rival.name}: {found.note}"
+                examined = rival.examination.check_times(_told(compared, rival.place), shared)
+            if examined.note is not None:
+                yield f"{rival.name}: {examined.note}"
 
 
 def _told(compared: Sequence[Turns], place: int) -> list[float]:
@@ -220,7 +222,7 @@ def _worst_ratio(taken: Sequence[Series]) -> float:
 
 
 def _intervals(taken: Sequence[Series]) -> Iterator[Interval]:
-    """Each turn's interval, from the start of its first call to the end of its last."""
+    """List the interval of each turn, from the start of its first call to the end of its last."""
     for calls in zip(*(series.ran for series in taken), strict=True):
         yield Interval(min(c.start_s for c in calls), max(c.end_s for c in calls))
 

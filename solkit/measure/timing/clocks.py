@@ -101,21 +101,21 @@ class ConditionSampler:
 
 def summarise(samples: Sequence[Sample]) -> Conditions:
     """Medians and extremes of the samples."""
-    told = {
+    readings = {
         name: [value for s in samples if (value := getattr(s, name)) is not None]
         for name in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "reasons")
     }
-    middle = {name: median(values) if values else None for name, values in told.items()}
-    reasons = told["reasons"]
+    middle = {name: median(values) if values else None for name, values in readings.items()}
+    reasons = readings["reasons"]
     counts = {name: sum(bool(r & bit) for r in reasons) for bit, name in _REASONS.items()}
     return Conditions(
         samples=len(samples),
         sm_clock_mhz=middle["sm_clock_mhz"],
-        sm_clock_low_mhz=min(told["sm_clock_mhz"], default=None),
+        sm_clock_low_mhz=min(readings["sm_clock_mhz"], default=None),
         memory_clock_mhz=middle["memory_clock_mhz"],
         power_w=middle["power_w"],
-        power_high_w=max(told["power_w"], default=None),
-        temperature_c=max(told["temperature_c"], default=None),
+        power_high_w=max(readings["power_w"], default=None),
+        temperature_c=max(readings["temperature_c"], default=None),
         reasons={name: round(n / len(reasons), 3) for name, n in counts.items() if n},
     )
 
@@ -141,7 +141,7 @@ class Screening:
 
     @property
     def left_out(self) -> int:
-        """How many calls do not count."""
+        """Number of calls that do not count."""
         return self.kept.count(False)
 
 
@@ -169,7 +169,7 @@ def _held_down(call: Interval, samples: Sequence[Sample]) -> int:
     """The bits of external reasons that held the clock down around a call."""
     first = bisect_left(samples, call.start_s - _REACH_S, key=attrgetter("time_s"))
     last = bisect_right(samples, call.end_s + _REACH_S, key=attrgetter("time_s"))
-    return _FROM_OUTSIDE & reduce(or_, (each.reasons or 0 for each in samples[first:last]), 0)
+    return _FROM_OUTSIDE & reduce(or_, (sample.reasons or 0 for sample in samples[first:last]), 0)
 
 
 @contextlib.contextmanager
@@ -186,18 +186,18 @@ def _gpu(uuid: str) -> Iterator[Any]:
 
 
 def _sample(gpu: Any) -> Sample:
-    def told(ask: str, *given: Any) -> Any:
+    def query(ask: str, *arguments: Any) -> Any:
         """NVML's answer; ``None`` if this GPU, driver or user may not have it."""
         try:
-            return getattr(pynvml, f"nvmlDeviceGet{ask}")(gpu, *given)
+            return getattr(pynvml, f"nvmlDeviceGet{ask}")(gpu, *arguments)
         except pynvml.NVMLError:
             return None
 
-    def number(ask: str, *given: Any) -> float | None:
-        value = told(ask, *given)
+    def number(ask: str, *arguments: Any) -> float | None:
+        value = query(ask, *arguments)
         return None if value is None else float(value)
 
-    fields = told("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
+    fields = query("FieldValues", [pynvml.NVML_FI_DEV_POWER_INSTANT])
     if fields is not None and fields[0].nvmlReturn == pynvml.NVML_SUCCESS:
         power_mw: float | None = float(fields[0].value.uiVal)
     else:  # the average over a second: some GPUs report only that
@@ -208,5 +208,5 @@ def _sample(gpu: Any) -> Sample:
         number("ClockInfo", pynvml.NVML_CLOCK_MEM),
         None if power_mw is None else power_mw / 1e3,
         number("Temperature", pynvml.NVML_TEMPERATURE_GPU),
-        told("CurrentClocksThrottleReasons"),
+        query("CurrentClocksThrottleReasons"),
     )

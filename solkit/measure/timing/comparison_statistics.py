@@ -35,7 +35,7 @@ from solkit.measure.timing.protocols import PROTOCOLS
 __all__ = ["LIKENESS", "TICK_MS", "difference", "half_width", "ratio_of"]
 
 LIKENESS = 0.004
-"""How far from 1 a kernel's ratio to itself was on an H100: an 8192³ matrix product, called in
+"""Distance from 1 of a kernel's ratio to itself on an H100: an 8192³ matrix product, called in
 turns, whose separate runs differed by 11 to 15 %. With it none of 80 comparisons of a kernel with
 itself showed a difference, without it 8 did (``bench/data/aa_h100.json``)."""
 
@@ -77,7 +77,7 @@ def ratio_of(
 
 
 def difference(ratio: Ratio) -> Difference:
-    """What a ratio shows: a difference only if its interval excludes 1."""
+    """Judge a ratio: it shows a difference only if its interval excludes 1."""
     if ratio.high < 1:
         return Difference.FASTER
     return Difference.SLOWER if ratio.low > 1 else Difference.NOT_SHOWN

@@ -110,8 +110,8 @@ def _opened(path: Path) -> Iterator[int]:
     except OSError as error:
         raise UnsupportedError(f"cannot lock the GPU by {path}: {error.strerror}") from error
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise UnsupportedError(f"cannot lock the GPU by {path}: not a regular file")
         yield file
     finally:
@@ -151,8 +151,8 @@ def _write(file: int, text: bytes) -> None:
 def _holder(file: int) -> str:
     """Who holds the lock; unknown until it has written that."""
     try:
-        told = json.loads(os.pread(file, _MOST_BYTES, 0))
-        return f"process {int(told['pid'])} ({told['command']}) since {told['since']}"
+        holder = json.loads(os.pread(file, _MOST_BYTES, 0))
+        return f"process {int(holder['pid'])} ({holder['command']}) since {holder['since']}"
     except (KeyError, TypeError, ValueError):
         return "an unidentified process"
 
@@ -179,8 +179,8 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
     """
     with nvml() as library:
         gpu = library.nvmlDeviceGetHandleByUUID(uuid)
-        found = library.nvmlDeviceGetComputeRunningProcesses(gpu)
-        return tuple(GpuProcess(int(each.pid), each.usedGpuMemory) for each in found)
+        running = library.nvmlDeviceGetComputeRunningProcesses(gpu)
+        return tuple(GpuProcess(int(process.pid), process.usedGpuMemory) for process in running)
 
 
 def uuid_of(visible: str) -> str:
@@ -241,7 +241,7 @@ def company(seen: Sequence[GpuProcess], ours: Collection[int]) -> Company:
     are ours too.
     """
     family = {os.getpid(), *ours}
-    others = [each for each in seen if not _is_ours(each.pid, family)]
+    others = [process for process in seen if not _is_ours(process.pid, family)]
     if len(others) < len(seen) or not ours:
         if not others:
             return Company()
@@ -265,11 +265,11 @@ class Neighbours:
     def look(self, ours: Collection[int]) -> None:
         """Check now; `ours` as in `company`."""
         try:
-            found = company(processes(self._uuid), ours)
+            neighbours = company(processes(self._uuid), ours)
         except UnsupportedError as error:
-            found = Company((), (f"Other users of the GPU are unknown: {error}.",))
-        self._evidence.update(dict.fromkeys(found.evidence))
-        self._notes.update(dict.fromkeys(found.notes))
+            neighbours = Company((), (f"Other users of the GPU are unknown: {error}.",))
+        self._evidence.update(dict.fromkeys(neighbours.evidence))
+        self._notes.update(dict.fromkeys(neighbours.notes))
 
     @property
     def seen(self) -> Company:
@@ -278,7 +278,7 @@ class Neighbours:
 
 
 def _is_ours(pid: int, ours: Collection[int]) -> bool:
-    """Whether a process is ours, a child of ours, or the server that ours share."""
+    """Tell whether a process is ours, a child of ours, or the server that ours share."""
     if _proc(pid, "comm").startswith(_MPS_SERVER):
         return True
     while pid > 1:
@@ -290,7 +290,7 @@ def _is_ours(pid: int, ours: Collection[int]) -> bool:
 
 
 def _proc(pid: int, name: str) -> str:
-    """What the system tells about a process; empty if it is hidden or gone."""
+    """Return the system's description of a process; empty if it is hidden or gone."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -121,14 +121,14 @@ class CudaMachine(Machine):
         self._buffer.learn()
         flush = L2Flush(self._buffer)
         warm = protocol.l2 == "warm"
-        made: dict[str, Timer] = {
+        timers: dict[str, Timer] = {
             "cupti": CuptiTimer(flush, warm=warm),
             "events": EventTimer(flush, warm=warm),
             "graph replay": EventTimer(flush, warm=warm, calls=protocol.calls),
         }
         before = "; then an untimed call on other inputs and a read of these: L2 is warm"
         before = before if warm else ""
-        return [made[name] for name in protocol.timers], self._buffer.description + before
+        return [timers[name] for name in protocol.timers], self._buffer.description + before
 
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """See `Machine`."""

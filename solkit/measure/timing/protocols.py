@@ -1,4 +1,4 @@
-"""How times are measured: small named records; each measurement keeps the one it used.
+"""Timing protocols: small named records; each measurement keeps the one it used.
 
 ========== ==== ======== ==================== ====================================================
 name       L2   launched timers, best first   for
@@ -30,7 +30,7 @@ __all__ = ["PROTOCOLS", "TimingProtocol", "find"]
 
 @dataclass(frozen=True)
 class TimingProtocol:
-    """How calls are timed."""
+    """Method by which calls are timed."""
 
     name: str  # on the command line
     # ``"cold"``: flushed before each call; ``"warm"``: preceded by an untimed call on other inputs,

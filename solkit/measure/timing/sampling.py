@@ -1,4 +1,4 @@
-"""How many times are measured, and in what order."""
+"""Number and order of the measured times."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
 def by_first_that_works(
     timers: Sequence[Timer], measure: Callable[[Timer], T]
 ) -> tuple[T, tuple[str, ...]]:
-    """What the first timer that works gives, and why those before it do not.
+    """Return the times of the first timer that works, and why those before it do not.
 
     Raises:
         WorkerError: none works.
@@ -136,7 +136,7 @@ def by_first_that_works(
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """How many samples to take."""
+    """Return the number of samples to take."""
 
     warmup: int = 10  # untimed calls of each side before
     minimum: int = 20  # samples of each side
@@ -265,6 +265,6 @@ def _round(
 
 
 def _is_longer(calls: Sequence[Interval], limit_ms: float) -> bool:
-    """Whether even the shortest call surely took longer; ``False`` if there is none."""
-    took_s = [each.end_s - each.start_s for each in calls]
+    """Tell whether even the shortest call surely took longer; ``False`` if there is none."""
+    took_s = [call.end_s - call.start_s for call in calls]
     return bool(took_s) and min(took_s) - _REQUESTING_S > limit_ms / 1e3

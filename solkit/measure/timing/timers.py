@@ -53,7 +53,7 @@ class FlushBuffer:
 
     @property
     def description(self) -> str:
-        """How it flushes, in words."""
+        """Method of flushing, in words."""
         return f"a {self.size >> 20} MiB buffer read before each call: clean lines are left in L2"
 
     def read(self, passes: int) -> None:
@@ -246,7 +246,7 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
 
     PyTorch's ops have their own correlation ids, unrelated to CUDA's, so ops are left out.
     """
-    found = []
+    activities = []
     for event in events:  # dozens for each timed call
         name = event.name()
         kind = _kind(event, name)
@@ -254,8 +254,10 @@ def read_activities(events: Iterable[Any]) -> list[Activity]:
             start_ns = event.start_ns()
             end_ns = start_ns + event.duration_ns()
             stream = event.device_index(), event.device_resource_id()
-            found.append(Activity(kind, name, start_ns, end_ns, event.correlation_id(), stream))
-    return found
+            activities.append(
+                Activity(kind, name, start_ns, end_ns, event.correlation_id(), stream)
+            )
+    return activities
 
 
 def _kind(event: Any, name: str) -> Kind | None:

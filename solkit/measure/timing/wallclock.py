@@ -1,4 +1,4 @@
-"""Whether the times that the candidate's process reports agree with the referee's own clock.
+"""Check of the times that a candidate's process reports against the referee's own clock.
 
 CUPTI sees only its own process, so a candidate's times come from the candidate's process. The
 referee requests rows of N calls and of 2N, and times both by its own clock, from the request to the
@@ -125,7 +125,7 @@ class _Rows:
 
 
 def _waits(calls: Calls, call_ms: float) -> bool:
-    """Whether a call returns only after the GPU finished the work queued before it."""
+    """Tell whether a call returns only after the GPU finished the work queued before it."""
     behind_ms = max(_NOTICED_MS, 3 * call_ms)
     if behind_ms > _MOST_HIDDEN_MS:
         return False

@@ -44,14 +44,14 @@ class _Order:
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """What it has in common with orders that may be timed together."""
+        """Key that orders have in common if they may be timed together."""
         first = self.configurations[0]
         return self.kernel.kernel_id, first.reference, canonical(first.shape)
 
     @property
     def unfinished(self) -> list[Future[Any]]:
         """The futures that are not done."""
-        return [each for each in (self.compiled, self.bound) if not each.done()]
+        return [future for future in (self.compiled, self.bound) if not future.done()]
 
 
 class TrustedBench(Bench):
@@ -85,7 +85,7 @@ class TrustedBench(Bench):
             raise UnsupportedError(f"{key} is from the catalogue: only a live GPU can be timed")
         self._ahead, self._log, self._tell, self.seed = ahead, log, tell, seed
         self._kernels: dict[tuple[str, str, str | None], Kernel] = {
-            (str(each.path), each.entry_point, None): each for each in kernels
+            (str(kernel.path), kernel.entry_point, None): kernel for kernel in kernels
         }
         self._bounds: dict[tuple[str, str], Future[dict[str, Any]]] = {}
         self._unbound: set[tuple[str, str]] = set()
@@ -105,7 +105,7 @@ class TrustedBench(Bench):
     @property
     def pending(self) -> int:
         """Number of submitted configurations without an outcome."""
-        return len(self._done) + sum(len(each.configurations) for each in self._waiting)
+        return len(self._done) + sum(len(order.configurations) for order in self._waiting)
 
     @property
     def capacity(self) -> int:
@@ -121,7 +121,7 @@ class TrustedBench(Bench):
         kernels = [self._kernel(handful[0]) for handful in handfuls(configurations)]
         for handful, kernel in zip(handfuls(configurations), kernels, strict=True):
             shape, reference = handful[0].shape, handful[0].reference
-            params = [each.params for each in handful]
+            params = [configuration.params for configuration in handful]
             bound = self._bound(kernel, reference, shape)
             compiled = self._ahead.compiled(kernel, reference, shape, params)
             self._waiting.append(_Order(kernel, handful, compiled, bound))
@@ -209,7 +209,7 @@ class TrustedBench(Bench):
                     if not order.unfinished:
                         return self._waiting.pop(place)
                 left_s = _POLL_S if until_s is None else min(_POLL_S, until_s - now_s)
-                unfinished = [each for order in self._waiting for each in order.unfinished]
+                unfinished = [future for order in self._waiting for future in order.unfinished]
                 wait(unfinished, timeout=left_s, return_when=FIRST_COMPLETED)
                 now_s = self.clock.now_s()
             return None
@@ -221,18 +221,18 @@ class TrustedBench(Bench):
         """The order with others of its kernel and shape that are ready, up to a handful."""
         if first.compiled.exception() is not None:
             return first
-        found, room = [first], HANDFUL - len(first.configurations)
+        orders, room = [first], HANDFUL - len(first.configurations)
         for order in tuple(self._waiting):
             is_ready = not order.unfinished and order.compiled.exception() is None
             if is_ready and order.place == first.place and len(order.configurations) <= room:
                 self._waiting.remove(order)
-                found.append(order)
+                orders.append(order)
                 room -= len(order.configurations)
-        if len(found) == 1:
+        if len(orders) == 1:
             return first
         compiled: Future[list[Compiled]] = Future()
-        compiled.set_result([each for order in found for each in order.compiled.result()])
-        together = [each for order in found for each in order.configurations]
+        compiled.set_result([result for order in orders for result in order.compiled.result()])
+        together = [configuration for order in orders for configuration in order.configurations]
         return replace(first, configurations=together, compiled=compiled)
 
     def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
@@ -240,24 +240,26 @@ class TrustedBench(Bench):
         bound = self._bound_of(order)
         compiled = order.compiled.result()
         drafts = [
-            self._draft(order.kernel, *each, bound, environment)
-            for each in zip(order.configurations, compiled, strict=True)
+            self._draft(order.kernel, *pair, bound, environment)
+            for pair in zip(order.configurations, compiled, strict=True)
         ]
-        found = {n: draft for n, draft in enumerate(drafts) if draft.message is not None}
+        outcomes = {n: draft for n, draft in enumerate(drafts) if draft.message is not None}
         first = order.configurations[0]
-        ran, begun_s = len(drafts) - len(found), self.clock.now_s()
-        while left := [n for n in range(len(drafts)) if n not in found]:
-            asked = [drafts[n] for n in left]
+        ran, begun_s = len(drafts) - len(outcomes), self.clock.now_s()
+        while remaining := [n for n in range(len(drafts)) if n not in outcomes]:
+            requested = [drafts[n] for n in remaining]
             file = str(order.kernel.path), first.reference
-            handful = Handful(*file, first.shape, asked, self.seed, _hopeless_ms(order))
+            handful = Handful(*file, first.shape, requested, self.seed, _hopeless_ms(order))
             try:
-                found.update(zip(left, self._process.outcomes(handful), strict=True))
+                outcomes.update(zip(remaining, self._process.outcomes(handful), strict=True))
             except LostError as lost:  # ask for the others again
-                found[left[lost.number]] = lost.outcome
+                outcomes[remaining[lost.number]] = lost.outcome
         share_s = (self.clock.now_s() - begun_s) / max(ran, 1)
         source = order.kernel.source.text
-        finished = [_finished(found[n], compiled[n], share_s, source) for n in range(len(drafts))]
-        return [judged(each, self.device) for each in finished]
+        finished = [
+            _finished(outcomes[n], compiled[n], share_s, source) for n in range(len(drafts))
+        ]
+        return [judged(outcome, self.device) for outcome in finished]
 
     def _bound_of(self, order: _Order) -> Mapping[str, Any]:
         """The fields of a row that its problem decides; a missing bound is reported once."""
@@ -281,7 +283,7 @@ class TrustedBench(Bench):
         bound: Mapping[str, Any],
         environment: Environment,
     ) -> Outcome:
-        """What is known before it runs; its message says why it does not compile."""
+        """Fill in what is known before it runs; the message says why it does not compile."""
         protocol = find("cold")
         return Outcome(
             params=configuration.params,
@@ -303,8 +305,12 @@ class TrustedBench(Bench):
 
 def _hopeless_ms(order: _Order) -> float | None:
     """The time beyond which none of a handful is of interest; ``None`` if any always is."""
-    told = [each.hopeless_ms for each in order.configurations if each.hopeless_ms is not None]
-    return max(told) if len(told) == len(order.configurations) else None
+    limits_ms = [
+        configuration.hopeless_ms
+        for configuration in order.configurations
+        if configuration.hopeless_ms is not None
+    ]
+    return max(limits_ms) if len(limits_ms) == len(order.configurations) else None
 
 
 def _finished(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:

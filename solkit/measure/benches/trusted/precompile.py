@@ -45,7 +45,7 @@ class Compiled:
 
 
 _End = tuple[int | None, str]
-"""How a process ended: its return code, ``None`` if it ran out of time; and in words."""
+"""End of a process: the return code, ``None`` if it ran out of time; and in words."""
 
 
 class Ahead:
@@ -89,7 +89,7 @@ class Ahead:
         self._folder.cleanup()
 
     def space(self, kernel: Kernel, build: bool = True) -> Future[list[dict[str, Any]]]:
-        """Each shape of a file: ``shape``, ``default`` and ``valid``, its configurations.
+        """List the shapes of a file: ``shape``, ``default`` and ``valid``, its configurations.
 
         The extension of a file that loads one is built here, once, before anything else of it is
         compiled. If it does not build, one configuration of each shape remains, to report why.
@@ -117,14 +117,14 @@ class Ahead:
             return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
         return self._pool.submit(self._compile, kernel, reference, shape, choices)
 
-    def _survey(self, function: str, path: str, *given: Any) -> Any:
+    def _survey(self, function: str, path: str, *arguments: Any) -> Any:
         try:
             with _answers() as answer:
-                code, told = self._run(
-                    function, (path, *given, self.device, str(answer)), _SURVEY_S
+                code, message = self._run(
+                    function, (path, *arguments, self.device, str(answer)), _SURVEY_S
                 )
                 if code != 0 or not answer.exists():  # an answer may be incomplete
-                    raise WorkerError(f"{path} cannot be surveyed: {told}")
+                    raise WorkerError(f"{path} cannot be surveyed: {message}")
                 return json.loads(answer.read_text(encoding="utf-8"))
         except OSError as error:  # no process or file is available
             raise WorkerError(f"{path} cannot be surveyed: {error}") from error
@@ -134,14 +134,14 @@ class Ahead:
     ) -> list[dict[str, Any]]:
         """The survey, once the extension is built."""
         shapes = surveyed.result()
-        first = next((each for each in shapes if each["valid"]), None)
+        first = next((shape for shape in shapes if shape["valid"]), None)
         if first is None:
             return shapes
         (built,) = self._compile(kernel, None, first["shape"], first["valid"][:1])
         if not built.error:
             return shapes
         self._unbuilt[kernel.path] = built
-        return [{**each, "valid": each["valid"][:1]} for each in shapes]
+        return [{**shape, "valid": shape["valid"][:1]} for shape in shapes]
 
     def _compile(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
@@ -156,9 +156,9 @@ class Ahead:
             rest = choices[len(done) :]
             try:
                 with _answers() as answer:
-                    given = str(kernel.path), reference, shape, rest, limit_s, self.device
+                    arguments = str(kernel.path), reference, shape, rest, limit_s, self.device
                     job_s = _START_S + limit_s * len(rest)
-                    end = self._run("compile_ahead", (*given, str(answer), self._facts), job_s)
+                    end = self._run("compile_ahead", (*arguments, str(answer), self._facts), job_s)
                     text = answer.read_text(encoding="utf-8") if answer.exists() else ""
             except OSError as error:
                 why = f"it could not be compiled: {error}"
@@ -170,14 +170,14 @@ class Ahead:
                 done.append(_ended(end, limit_s))
         return done
 
-    def _run(self, function: str, given: tuple[Any, ...], limit_s: float) -> _End:
+    def _run(self, function: str, arguments: tuple[Any, ...], limit_s: float) -> _End:
         """Run it in a process of its own."""
         if self._is_closed:  # forking would start a new server
             raise WorkerError("compiling has ended")
         with tempfile.TemporaryFile("w+") as output:
             job = self._server.fork(
                 f"{_JOBS}:{function}",
-                given,
+                arguments,
                 env={**os.environ, **self.environment, **_NO_GPU},
                 output=output.fileno(),
             )
@@ -196,13 +196,13 @@ def _ended(end: _End, limit_s: float) -> Compiled:
     was killed (the system does so when memory is short) or an exception came from outside the
     compiler (a full disk), the configuration is not at fault.
     """
-    code, told = end
+    code, message = end
     if code == -signal.SIGALRM:
         error = f"compiling it took over {limit_s:g} s"
         return Compiled(limit_s, error, verdict=Verdict.TIMED_OUT)
     crashed = code is not None and code < 0 and code != -signal.SIGKILL
     verdict = Verdict.DOES_NOT_COMPILE if crashed else Verdict.NOT_MEASURED
-    return Compiled(None, f"compiling it ended its process: {told}", verdict=verdict)
+    return Compiled(None, f"compiling it ended its process: {message}", verdict=verdict)
 
 
 def _compiled(line: str) -> Compiled:

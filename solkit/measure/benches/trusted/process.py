@@ -75,8 +75,8 @@ class TimingProcess:
 
     def close(self) -> None:
         """End all; the next `start` starts anew."""
-        for each in (self._now, self._spare):
-            _end(each, patience_s=0.0)
+        for process in (self._now, self._spare):
+            _end(process, patience_s=0.0)
         self._now = self._spare = None
 
     def load(self) -> None:
@@ -98,21 +98,21 @@ class TimingProcess:
         self._now = spare or self._begun()
         self._now.take_gpu()
         self._asked = 0
-        told = self._heard(_START_S)
-        if not isinstance(told, Environment):
+        answer = self._heard(_START_S)
+        if not isinstance(answer, Environment):
             code = _end(self._now)
             self._now = None
             raise WorkerError(f"the timing process did not start (exit code {code})")
         self._spare = self._begun()
         self._spare.take_gpu()
-        return told
+        return answer
 
     def _begun(self) -> _Started:
         spawned = multiprocessing.get_context("spawn")
         connection, other = spawned.Pipe()
         called: Called = spawned.RawArray("q", [NOTHING_CALLED, 0])
-        given = other, called, self._device, self._environment
-        process = spawned.Process(target=serve, args=given, daemon=True)
+        arguments = other, called, self._device, self._environment
+        process = spawned.Process(target=serve, args=arguments, daemon=True)
         process.start()
         other.close()
         return _Started(process, connection, called)

@@ -21,7 +21,7 @@ _SAMPLES = 5
 
 @dataclass(frozen=True)
 class ReferenceTime:
-    """How long a call of a reference takes."""
+    """Time of a call of a reference."""
 
     samples_ms: tuple[float, ...]
     median_ms: float
@@ -74,7 +74,7 @@ class ReferenceTimes:
         return sampling.by_first_that_works(self._machine.timers()[0], taken)[0]
 
     def _call_ms(self, problem: Workload) -> float:
-        """How long a call takes by the host's clock."""
+        """Return the time of a call by the host's clock."""
         start = time.perf_counter()
         problem.run_reference()
         self._machine.synchronize()

@@ -60,14 +60,14 @@ def survey_space(path: str, device: Device, answer: str) -> None:
         loaded = kernelfiles.load(path)
     candidate, problem = loaded.description.candidate, loaded.description.problem
     assert candidate is not None
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for shape in problem.shapes:
         space = loaded.space(shape)
         points = space.walk() if space.size <= _MOST_LISTED else space.shuffled(0)
         valid = list(itertools.islice(points, _MOST_LISTED))
         default = {n: candidate.params[n] for n in space.values if n in candidate.params}
-        found.append({"shape": {**problem.sizes, **shape}, "default": default, "valid": valid})
-    Path(answer).write_text(json.dumps(found), encoding="utf-8")
+        rows.append({"shape": {**problem.sizes, **shape}, "default": default, "valid": valid})
+    Path(answer).write_text(json.dumps(rows), encoding="utf-8")
 
 
 def survey_bound(
@@ -78,12 +78,12 @@ def survey_bound(
     worker.fake(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
-        found: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
+        row: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
         try:
-            found |= _bound(problem_case(loaded, shape, {}, None), device)
+            row |= _bound(problem_case(loaded, shape, {}, None), device)
         except Exception as error:  # a reference may raise anything: its rows have no bound
-            found["error"] = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
-    Path(answer).write_text(json.dumps(found), encoding="utf-8")
+            row["error"] = f"{type(error).__name__}: {error}"[:_MOST_TEXT]
+    Path(answer).write_text(json.dumps(row), encoding="utf-8")
 
 
 def _bound(case: Case, device: Device) -> dict[str, Any]:
@@ -133,10 +133,10 @@ def compile_ahead(
             with _alarm_after(limit_s, signal.SIG_DFL), cuda.recording() as extensions:
                 captured, error, log = _compile(loaded, shape, params, device, extensions)
             seconds = time.perf_counter() - start
-            known = captured if wants_facts else None
-            facts = "" if known is None else _facts(known, extensions.launches, device)
-            told = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
-            file.write(json.dumps(told) + "\n")
+            traced = captured if wants_facts else None
+            facts = "" if traced is None else _facts(traced, extensions.launches, device)
+            row = seconds, error[:_MOST_TEXT], facts, is_machine_fault(log)
+            file.write(json.dumps(row) + "\n")
             file.flush()
 
 
@@ -152,7 +152,7 @@ def _compile(
     device: Device,
     extensions: cuda.CudaRecording,
 ) -> tuple[Captured | None, str, str]:
-    """What a configuration launches, if known; its compile error, in short and in full."""
+    """Return a configuration's launches, if known; its compile error, in short and in full."""
     skipped: frozenset[Choice] = frozenset()
     while True:
         try:
@@ -162,29 +162,33 @@ def _compile(
             if isinstance(error.__cause__, fake_cuda.BuildError):
                 return None, str(error.__cause__), error.__cause__.log
             return None, "", ""  # it is tried live
-        kernels = {id(each.kernel): each.kernel for each in captured.launches}
-        made = {at: triton_compiler.fill_cache(kernel, device) for at, kernel in kernels.items()}
-        more = passed_over(captured.launches, made) - skipped
+        kernels = {id(launch.kernel): launch.kernel for launch in captured.launches}
+        compiled = {
+            at: triton_compiler.fill_cache(kernel, device) for at, kernel in kernels.items()
+        }
+        more = passed_over(captured.launches, compiled) - skipped
         skipped |= more
         if not more:
-            why = next((each.error for each in made.values() if each.error is not None), "")
+            why = next(
+                (result.error for result in compiled.values() if result.error is not None), ""
+            )
             return (None, why, why) if why else (captured, "", "")
 
 
 def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device) -> str:
     """The facts of all launches; empty if any took too long to follow, or is unknown."""
-    found: list[tuple[Facts, float]] = []
+    followed: list[tuple[Facts, float]] = []
     unknown: tuple[str, ...] = ()
     try:
         with _alarm_after(_FOLLOWING_S * len(captured.launches), _interrupt):
-            found += launch_facts(captured.launches, partial(compile_all, device=device), device)
+            followed += launch_facts(captured.launches, partial(compile_all, device=device), device)
         with _alarm_after(_EXTENSION_S, _interrupt):
             extended, unknown, _ = extension_facts(extensions, device)
     except TimeoutError:
         return ""
-    own = [facts for facts, _ in (*found, *extended)]
-    known = library.with_operators(own, captured.library, device, Depth.COMPILED, lambda each: each)
-    return facts_to_json(known) if known and not unknown else ""
+    own = [facts for facts, _ in (*followed, *extended)]
+    merged = library.with_operators(own, captured.library, device, Depth.COMPILED, lambda row: row)
+    return facts_to_json(merged) if merged and not unknown else ""
 
 
 @contextlib.contextmanager

@@ -216,8 +216,8 @@ class _Timing:
             raise
         except Exception as error:  # the problem failed: its candidates are not at fault
             doing = "loading it, its inputs or its reference"
-            failed = [self._failed(each, error, handful.path, doing) for each in handful.drafts]
-            return [replace(each, verdict=Verdict.NOT_MEASURED) for each in failed]
+            failed = [self._failed(draft, error, handful.path, doing) for draft in handful.drafts]
+            return [replace(outcome, verdict=Verdict.NOT_MEASURED) for outcome in failed]
 
     def _outcomes(self, handful: Handful) -> list[Outcome]:
         from solkit.kernelfiles import load
@@ -257,7 +257,7 @@ class _Timing:
         tolerance = loaded.description.problem.tolerance or default_tolerance(want[0].dtype)
         standard = Standard(want, tolerance, None, problem.check)
         digest = digest_of(problem)
-        found: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = {}
         right: list[tuple[int, Workload, float]] = []
         for number in numbers:
             draft, call_ms = replace(handful.drafts[number], inputs_digest=digest), 0.0
@@ -266,31 +266,31 @@ class _Timing:
                 _spoil(want)
             try:
                 workload = loaded.with_params(problem, draft.params)
-                found[number], call_ms = self._checked(draft, workload, standard, writes)
+                outcomes[number], call_ms = self._checked(draft, workload, standard, writes)
             except Exception as error:  # a candidate may raise anything
-                found[number] = self._failed(draft, error, handful.path)
-            if found[number].verdict is Verdict.CORRECT:
+                outcomes[number] = self._failed(draft, error, handful.path)
+            if outcomes[number].verdict is Verdict.CORRECT:
                 right.append((number, workload, call_ms))
         if not is_unchanged(kept, shared):
             raise _SpoiltError
         del want, standard, shared, kept
         for samples in (_SAMPLES, _SAMPLES_OF_LONG, 1):
             chosen = [(n, w) for n, w, ms in right if _samples(ms, handful.hopeless_ms) == samples]
-            self._time(chosen, found, samples, handful.path)
-        if any(found[number].time_ms is not None for number, *_ in right):
-            self._add_reference(found, handful, problem)
-        return [found[number] for number in numbers]
+            self._time(chosen, outcomes, samples, handful.path)
+        if any(outcomes[number].time_ms is not None for number, *_ in right):
+            self._add_reference(outcomes, handful, problem)
+        return [outcomes[number] for number in numbers]
 
     def _add_reference(
-        self, found: dict[int, Outcome], handful: Handful, problem: Workload
+        self, outcomes: dict[int, Outcome], handful: Handful, problem: Workload
     ) -> None:
         """Add the time of the reference to those that have a time."""
         self._say(NOTHING_CALLED)
         name = handful.drafts[0].problem_sha256 or handful.path
         reference = self._references.of(name, handful.shape, problem)
-        for number, each in found.items():
-            if reference is not None and each.time_ms is not None:
-                found[number] = replace(each, **reference.fields(each.method))
+        for number, outcome in outcomes.items():
+            if reference is not None and outcome.time_ms is not None:
+                outcomes[number] = replace(outcome, **reference.fields(outcome.method))
 
     def _checked(
         self, draft: Outcome, workload: Workload, standard: Any, writes: bool
@@ -342,7 +342,7 @@ class _Timing:
     def _time(
         self,
         chosen: Sequence[tuple[int, Workload]],
-        found: dict[int, Outcome],
+        outcomes: dict[int, Outcome],
         samples: int,
         path: str,
     ) -> None:
@@ -351,22 +351,22 @@ class _Timing:
         One that fails then has no time, and keeps its other fields.
         """
         try:
-            found.update(self._in_turns(chosen, found, samples))
+            outcomes.update(self._in_turns(chosen, outcomes, samples))
             return
         except Exception as error:  # a candidate, or a timer, may raise anything
             number = chosen[0][0]
-            failed = self._failed(found[number], error, path, "timing it")
+            failed = self._failed(outcomes[number], error, path, "timing it")
         if len(chosen) > 1:  # any of them may be at fault, or none
-            for each in chosen:
-                self._time([each], found, samples, path)
+            for pair in chosen:
+                self._time([pair], outcomes, samples, path)
         else:
-            found[number] = failed
+            outcomes[number] = failed
 
     def _in_turns(
-        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
+        self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
-        """Each with its times; those delayed by a stalled host are timed again."""
-        timed = self._timed(chosen, found, samples)
+        """Time all of them; those delayed by a stalled host are timed again."""
+        timed = self._timed(chosen, outcomes, samples)
         stalled = [(number, w) for number, w in chosen if _has_gaps(timed[number])]
         for number, again in self._timed(stalled, timed, samples).items():
             if (again.time_ms or 0.0) < (timed[number].time_ms or 0.0):
@@ -374,9 +374,9 @@ class _Timing:
         return timed
 
     def _timed(
-        self, chosen: Sequence[tuple[int, Workload]], found: Mapping[int, Outcome], samples: int
+        self, chosen: Sequence[tuple[int, Workload]], outcomes: Mapping[int, Outcome], samples: int
     ) -> dict[int, Outcome]:
-        """Each with its times, by the first timer that works; `WorkerError` if none does."""
+        """Time all of them by the first timer that works; `WorkerError` if none does."""
         from solkit.measure.timing import sampling
 
         if not chosen:
@@ -396,7 +396,7 @@ class _Timing:
         timers, _ = self._machine.timers()  # new ones: they learn the host's time per call
         (every, how), _notes = sampling.by_first_that_works(timers, taken)
         return {
-            number: replace(found[number], **how, **_times(series))
+            number: replace(outcomes[number], **how, **_times(series))
             for (number, _), series in zip(chosen, every, strict=True)
         }
 
@@ -407,7 +407,7 @@ class _Timing:
 
 
 def _samples(call_ms: float, hopeless_ms: float | None) -> int:
-    """How often a call that takes so long, by the host's clock, is timed."""
+    """Return the number of samples of a call that takes so long by the host's clock."""
     if call_ms <= _SHORT_MS:
         return _SAMPLES
     return 1 if hopeless_ms is not None and call_ms > hopeless_ms else _SAMPLES_OF_LONG
@@ -433,10 +433,10 @@ def _dtypes(workload: Workload, got: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _has_gaps(timed: Outcome) -> bool:
-    """Whether the GPU waited between launches, for the host or because of the call itself."""
+    """Tell whether the GPU waited between launches, for the host or because of the call itself."""
     if timed.time_ms is None or timed.kernel_sum_ms is None:
         return False
-    launches = sum(each.count for each in timed.live_launches)
+    launches = sum(launch.count for launch in timed.live_launches)
     return timed.time_ms - timed.kernel_sum_ms > GAP_MS * max(launches - 1, 1)
 
 
