@@ -34,14 +34,14 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id of the child."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether it died with the server that forked it."""
+        """True if the child died with the server that forked it."""
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its return code as in `subprocess`; ``None`` if it has not ended within that time."""
+        """Wait for the return code as in `subprocess`; ``None`` if it has not ended by then."""
 
     def end(self, grace_s: float = 0.0) -> int:
         """Kill it unless it ends by itself within `grace_s`; returns its return code."""
@@ -131,7 +131,7 @@ class Host(Generic[P]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """True if the child runs."""
         with self._lock:
             return self.process.wait(0.0) is None
 
@@ -187,7 +187,7 @@ class Host(Generic[P]):
 
 
 def ending(returncode: int, limit_s: float | None = None) -> str:
-    """How a process ended, in words.
+    """Describe in words how a process ended.
 
     Args:
         returncode: as in `subprocess`.
