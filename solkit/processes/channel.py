@@ -60,11 +60,11 @@ class Channel:
 
     @classmethod
     def of(cls, descriptor: int, *, trusting: bool) -> Channel:
-        """The channel of an inherited or received descriptor, which it then owns."""
+        """Return the channel of an inherited or received descriptor, which it then owns."""
         return cls(socket.socket(fileno=descriptor), trusting=trusting)
 
     def fileno(self) -> int:
-        """The socket's descriptor."""
+        """Return the socket's descriptor."""
         return self._socket.fileno()
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Channel:
             raise ClosedError from error
 
     def receive(self, timeout_s: float | None = None) -> Frame:
-        """The next frame.
+        """Return the next frame.
 
         Raises:
             ClosedError: the other end is gone.

@@ -57,7 +57,7 @@ class Child:
         return self._fork.is_alive
 
     def printed(self) -> list[str]:
-        """The last lines printed since `forget_printed`."""
+        """Return the last lines printed since `forget_printed`."""
         return self._tail.text(wait=not self.is_alive).splitlines()
 
     def forget_printed(self) -> None:
@@ -81,7 +81,7 @@ class Child:
 
 
 def _family(pid: int) -> Iterator[int]:
-    """A process and its descendants: none escapes, since it adopts orphans."""
+    """Yield a process and its descendants: none escapes, since it adopts orphans."""
     yield pid
     for child in children_of(pid):
         yield from _family(child)
@@ -105,7 +105,7 @@ class _Tail:
         self._thread.start()
 
     def text(self, *, wait: bool) -> str:
-        """The kept output; waits for the stream's end unless another process holds it open."""
+        """Return the kept output; waits for its end unless another process holds it open."""
         if wait:
             self._thread.join(_READ_S)
         return self._kept.decode(errors="replace")

@@ -126,7 +126,7 @@ class ForkServer:
         output: int | None = None,
         folder: str | None = None,
     ) -> Fork:
-        """A new process that runs ``module:function``, with the caller's module path.
+        """Fork a new process that runs ``module:function``, with the caller's module path.
 
         Args:
             function: called with `args`, then with the process's numbers of `descriptors`.
@@ -284,7 +284,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def children_of(pid: int | str) -> list[int]:
-    """A process's children that it has not reaped (proc(5))."""
+    """Return a process's children that it has not reaped (proc(5))."""
     children: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # gone meanwhile
@@ -293,7 +293,7 @@ def children_of(pid: int | str) -> list[int]:
 
 
 def _here() -> str | None:
-    """The working directory, unless it was removed."""
+    """Return the working directory, unless it was removed."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
@@ -312,7 +312,7 @@ def _require_temporary_folder() -> None:
 
 
 def _read(end: socket.socket, size: int) -> bytes:
-    """A received number; empty if the other end closed."""
+    """Return a received number; empty if the other end closed."""
     with contextlib.suppress(ConnectionResetError):
         return end.recv(size, socket.MSG_WAITALL)
     return b""
@@ -322,7 +322,7 @@ def _read(end: socket.socket, size: int) -> bytes:
 
 
 def serve(descriptor: int, prepare: str) -> NoReturn:
-    """The server's process: prepare, then fork on request until the caller closes its socket."""
+    """Run the server: prepare, then fork on request until the caller closes its socket."""
     _get_ready(prepare)
     _Server(Channel.of(descriptor, trusting=True)).run()
 

@@ -144,7 +144,7 @@ class Host(Generic[P]):
         return self.receive(limit_s)
 
     def receive(self, limit_s: float | None) -> Frame:
-        """The next frame that is not empty: empty ones say that there is progress.
+        """Return the next frame that is not empty: empty ones say that there is progress.
 
         Args:
             limit_s: without progress, after which the process is killed.
@@ -205,7 +205,7 @@ def ending(returncode: int, limit_s: float | None = None) -> str:
 
 
 def python(code: str) -> list[str]:
-    """The command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
+    """Return the command that runs code in this Python, as ``python -P`` does from Python 3.11 on.
 
     A user's ``random.py`` in the working directory must not shadow the standard library's.
     """
@@ -213,7 +213,7 @@ def python(code: str) -> list[str]:
 
 
 def python_path() -> str:
-    """The inherited ``PYTHONPATH``, with this copy of SolKit in front."""
+    """Return the inherited ``PYTHONPATH``, with this copy of SolKit in front."""
     root = str(Path(__file__).absolute().parents[2])
     return os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 

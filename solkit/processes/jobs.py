@@ -84,7 +84,7 @@ class Jobs:
         return self.server.fork(function, args, env=env, descriptors=descriptors)
 
     def read(self, answer: bytes) -> Any:
-        """A process's pickled answer.
+        """Return a process's pickled answer.
 
         Raises:
             pickle.UnpicklingError: it is not allowed.
@@ -173,7 +173,7 @@ _shared = Jobs()
 
 
 def shared() -> Jobs:
-    """This process's shared jobs, outside any sandbox."""
+    """Return this process's shared jobs, outside any sandbox."""
     return _shared
 
 

@@ -95,7 +95,7 @@ class Sandbox:
         return self._folder
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment inside: allowed and required variables."""
+        """Return the environment inside: allowed and required variables."""
         return {**harmless(env), "HOME": _SCRATCH, "TMPDIR": _SCRATCH, "USER": "sandbox"}
 
     def shows(self, paths: Iterable[str]) -> bool:
@@ -104,7 +104,7 @@ class Sandbox:
         return self._server is None or shown
 
     def server(self, paths: Iterable[str]) -> ForkServer:
-        """The fork server inside; a new one if the files or their folders are not visible yet.
+        """Return the fork server inside; a new one if the files or folders are not visible yet.
 
         Args:
             paths: kernel files and problem folders.
@@ -186,7 +186,7 @@ def _all_shown_for(paths: Iterable[str]) -> set[Path]:
 
 
 def _shown_for(path: Path) -> Iterator[Path]:
-    """A file's folder, for its imports; only the file if that is the user's home."""
+    """Yield a file's folder, for its imports; only the file if that is the user's home."""
     folder = path if path.is_dir() else path.parent
     yield path if _holds_home(folder) else folder
 

@@ -129,7 +129,7 @@ class Bench(Protocol):
 
 
 def handfuls(configurations: Sequence[Configuration]) -> Iterator[Sequence[Configuration]]:
-    """Configurations of one kernel and shape together, at most `HANDFUL`, in the order given."""
+    """Yield configurations of one kernel and shape together, at most `HANDFUL`, in order."""
     groups: dict[tuple[str, str, str | None, str], list[Configuration]] = {}
     for configuration in configurations:
         kernel = configuration.path, configuration.entry_point, configuration.reference

@@ -116,7 +116,7 @@ class Member:
         return groups
 
     def answered(self, configuration: Configuration) -> Ticket:
-        """The ticket of an outcome."""
+        """Return the ticket of an outcome."""
         tickets = self.tickets[id(configuration)]
         ticket = tickets.pop(0)
         if not tickets:
@@ -162,7 +162,7 @@ def share_in_use(member: Member) -> float:
 
 
 def blamed_outcome(ticket: Ticket, device: Device) -> Outcome:
-    """The outcome of a configuration that ended every bench that had it."""
+    """Return the outcome of a configuration that ended every bench that had it."""
     configuration = ticket.configuration
     named: dict[str, Any] = {
         **{"kernel_id": configuration.path, "family": "", "kind": "", "origin": "file"},

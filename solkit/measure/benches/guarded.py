@@ -171,7 +171,7 @@ class GuardedBench(Bench):
         return replace(prospect, result=where_needed(prospect.result, needed, self._device))
 
     def _judgement(self, configuration: Configuration, prospect: PreparedCandidate) -> Judgement:
-        """The session's judgement, or why there is none."""
+        """Return the session's judgement, or why there is none."""
         try:
             return self._session.measure(
                 configuration.path,
@@ -188,7 +188,7 @@ class GuardedBench(Bench):
             return Judgement(Verdict.NOT_MEASURED, (str(error),), None, None)
 
     def _left(self, prospect: PreparedCandidate) -> MeasureSettings:
-        """The settings with the time that running on fake tensors left: half, if it ran out."""
+        """Return the settings with the time that fake tensors left: half, if it ran out."""
         ran_out = prospect.result.analysis.failure == Verdict.TIMED_OUT.value
         limit_s = self._settings.time_limit_s
         return replace(self._settings, time_limit_s=limit_s / 2 if ran_out else limit_s)

@@ -363,7 +363,7 @@ class BenchServer:
         self._stack.close()
 
     def _local(self, order: Order) -> Configuration:
-        """The configuration with this machine's paths: an object of its own."""
+        """Return the configuration with this machine's paths: an object of its own."""
         configuration = replace(order.configuration)
         if order.bundle is None:
             return configuration
@@ -375,7 +375,7 @@ class BenchServer:
         return replace(configuration, path=path, reference=reference)
 
     def _prospect(self, configuration: Configuration) -> PreparedCandidate:
-        """The order's prospect, with this machine's paths."""
+        """Return the order's prospect, with this machine's paths."""
         prospect = self._orders[id(configuration)].prospect
         if prospect is None:
             raise WorkerError(f"{configuration.path} came without what is known of it")
@@ -405,7 +405,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 
 def _gpu(name: str | None) -> Device:
-    """The GPU of a worker, which sees no other."""
+    """Return the GPU of a worker, which sees no other."""
     from solkit.roofline.nvml import live_device
 
     if name is not None:
@@ -414,7 +414,7 @@ def _gpu(name: str | None) -> Device:
 
 
 def portable(error: Exception) -> Exception:
-    """An error that the driver can raise: others may not unpickle there."""
+    """Return an error that the driver can raise: others may not unpickle there."""
     if isinstance(error, SolkitError):
         return error
     return WorkerError(f"{type(error).__name__}: {error}")

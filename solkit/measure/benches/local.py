@@ -74,7 +74,7 @@ class ProcessLink:
 
 
 def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) -> ManyBench:
-    """A bench of worker processes, one for each kind of bench; `gpus_named` gives those of GPUs.
+    """Open a bench of worker processes, one a kind of bench; `gpus_named` gives those of GPUs.
 
     A worker that ends is started again; what it had is measured elsewhere meanwhile.
 
@@ -102,7 +102,7 @@ def local_bench(kinds: Sequence[Kind], trade: Trade, names: Sequence[str] = ()) 
 
 
 def _opened(links: Sequence[Callable[[], ProcessLink]], trade: Trade) -> list[RemoteBench]:
-    """A bench for each worker. They start at once: each takes many seconds to load torch."""
+    """Open a bench for each worker. They start at once: each takes many seconds to load torch."""
     starting = ThreadPoolExecutor(len(links), thread_name_prefix="solkit-worker")
     begun = [starting.submit(RemoteBench, link, trade) for link in links]
     try:
@@ -121,7 +121,7 @@ def _close(opened: Future[RemoteBench]) -> None:
 
 
 def gpus_named(kind: Trusted | Guarded, named: str) -> tuple[list[Kind], list[str]]:
-    """The kinds of bench for GPUs of this machine, with their names.
+    """Return the kinds of bench for GPUs of this machine, with their names.
 
     Compiling cores are shared out among trusted ones.
 

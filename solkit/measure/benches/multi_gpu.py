@@ -297,7 +297,7 @@ class ManyBench(Bench):
                     self._faults.append(error)
 
     def _failed(self, member: Member, error: BaseException) -> None:
-        """A member raised an error: others get what it had, unless the log is at fault."""
+        """Handle a member's error: others get what it had, unless the log is at fault."""
         if isinstance(error, TraceError):
             with contextlib.suppress(SolkitError):
                 member.bench.discard()
@@ -373,7 +373,7 @@ class ManyBench(Bench):
     # ------------------------------------------------------------------------------- virtual time
 
     def _next_at(self, until_s: float | None) -> tuple[Configuration, Outcome] | None:
-        """The next outcome in virtual time."""
+        """Return the next outcome in virtual time."""
         while not self._found:
             self._assign()
             for member in self._members:
@@ -422,7 +422,7 @@ class ManyBench(Bench):
     # ---------------------------------------------------------------------------------- real time
 
     def _next(self, until_s: float) -> tuple[Configuration, Outcome] | None:
-        """The next outcome in real time."""
+        """Return the next outcome in real time."""
         self._start()
         while not self._found:
             if (fault := self._fault()) is not None:
@@ -444,7 +444,7 @@ class ManyBench(Bench):
                 thread.start()
 
     def _serve(self, member: Member) -> None:
-        """A member's thread: measure what it is given, until it ends or the bench is closed."""
+        """Run a member's thread: measure its groups until it ends or the bench is closed."""
         while not self._is_closed and not member.is_gone:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_wanted(member))
@@ -508,7 +508,7 @@ class ManyBench(Bench):
 
 
 def _regrouped(group: list[Ticket]) -> list[list[Ticket]]:
-    """A group as it is measured again: without blamed ones, and suspects each alone."""
+    """Return a group as it is measured again: without blamed ones, and suspects each alone."""
     tickets = [ticket for ticket in group if len(ticket.ended) < BLAMED_AFTER]
     others = [ticket for ticket in tickets if not ticket.is_alone]
     alone = [[ticket] for ticket in tickets if ticket.is_alone]

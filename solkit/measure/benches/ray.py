@@ -64,7 +64,7 @@ def ray_bench(
     place_s: float = _PLACE_S,
     head_s: float = HEAD_S,
 ) -> RemoteBench:
-    """A bench of the GPUs of a Ray cluster; see this module.
+    """Open a bench of the GPUs of a Ray cluster; see this module.
 
     Args:
         address: of the cluster's head, as ``host:port``; ``"auto"``: the one that this machine
@@ -86,7 +86,7 @@ def ray_bench(
 
 
 def _ray() -> Any:
-    """The package; it is loaded by those alone that talk to a cluster."""
+    """Return the package; it is loaded by those alone that talk to a cluster."""
     return library("ray")
 
 
@@ -118,7 +118,7 @@ class Cluster:
         return many
 
     def _free(self, head: _Head) -> int:
-        """The number of GPUs to use."""
+        """Return the number of GPUs to use."""
         ray = _ray()
         deadline = time.monotonic() + min(_FREE_S, self.place_s)
         while not (free := int(ray.available_resources().get("GPU", 0))):
@@ -232,7 +232,7 @@ class _Worker:
 
 
 def _fitted(kind: Kind) -> Kind:
-    """A kind of bench that shares the node's cores with those of its other GPUs."""
+    """Return a kind of bench that shares the node's cores with those of its other GPUs."""
     if not isinstance(kind, Trusted) or kind.workers:
         return kind
     ray = _ray()
@@ -307,7 +307,7 @@ class _Seat:
         )
 
     def link(self) -> _ActorLink:
-        """The link to the worker that was started, or to a new one.
+        """Return the link to the worker that was started, or to a new one.
 
         Raises:
             WorkerError: the cluster has no free GPU, or the worker does not start.

@@ -51,7 +51,7 @@ class Cost:
 
 
 def configuration_of(outcome: Outcome) -> Configuration:
-    """The configuration of a recorded outcome; its path is the kernel's id."""
+    """Return the configuration of a recorded outcome; its path is the kernel's id."""
     entry_point, how = outcome.entry_point or "kernel", outcome.chosen_by
     return Configuration(
         outcome.kernel_id, entry_point, outcome.shape, outcome.params, chosen_by=how
@@ -59,7 +59,7 @@ def configuration_of(outcome: Outcome) -> Configuration:
 
 
 def cost_of(outcome: Outcome, call_ms: float) -> Cost:
-    """The cost of a recorded outcome; `call_ms` is the time of a call if it has none itself."""
+    """Return the cost of a recorded outcome; `call_ms` is a call's time if it has none itself."""
     call_ms = call_ms if outcome.time_ms is None else outcome.time_ms
     compile_s, gpu_s = outcome.compile_s, _gpu_s(outcome)
     recorded = {"compile_s": compile_s, "gpu_s": gpu_s}
@@ -140,7 +140,7 @@ class RecordedBench(Bench):
         device: str | None = None,
         cores: int = _CORES,
     ) -> RecordedBench:
-        """A bench that replays a store, a log, or a file that `solkit data import` accepts.
+        """Return a bench that replays a store, a log, or a file that `solkit data import` accepts.
 
         Args:
             path: the store's folder, or the file.
@@ -261,7 +261,7 @@ class RecordedBench(Bench):
         self._timed.clear()
 
     def _next(self, point: _Point) -> Outcome:
-        """The next recorded outcome of a point; the first follows the last."""
+        """Return the next recorded outcome of a point; the first follows the last."""
         place = self._replayed.get(point, 0)
         self._replayed[point] = place + 1
         rows = self._recording.rows[point]
@@ -284,7 +284,7 @@ class RecordedBench(Bench):
         return max(first_s, self._gpu_free_s, self.clock.time_s)
 
     def _first(self, start_s: float) -> _Handful:
-        """The first submitted handful that is compiled by then."""
+        """Return the first submitted handful that is compiled by then."""
         return next(handful for handful in self._waiting if handful.compiled_s <= start_s)
 
     def _start(self) -> None:
@@ -305,7 +305,7 @@ class RecordedBench(Bench):
 
 
 def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
-    """The outcome with its assumed costs."""
+    """Return the outcome with its assumed costs."""
     if not cost.assumed:
         return outcome
     assumed = {name: getattr(cost, name) for name in cost.assumed}
@@ -313,7 +313,7 @@ def _labelled(outcome: Outcome, cost: Cost) -> Outcome:
 
 
 def _only_device(rows: Sequence[Outcome], requested: str | None) -> str:
-    """The recorded name of the wanted GPU; raises `InputError` if there is not exactly one."""
+    """Return the recorded name of the requested GPU; raises `InputError` unless it is one."""
     recorded = sorted({row.device for row in rows})
     if not recorded:
         raise InputError("no recorded row to replay")
@@ -351,7 +351,7 @@ class _Recording:
         self._call_ms: dict[tuple[str, str], float] = {}
 
     def call_ms(self, outcome: Outcome) -> float:
-        """The median time of its kernel at its shape; 0 if nothing there has a time."""
+        """Return the median time of the kernel at the shape; 0 if nothing there has a time."""
         cell = outcome.kernel_id, canonical(outcome.shape)
         if cell not in self._call_ms:
             rows = self._shapes[cell[0]][cell[1]]
@@ -360,7 +360,7 @@ class _Recording:
         return self._call_ms[cell]
 
     def point(self, configuration: Configuration) -> _Point:
-        """The recorded point of a configuration.
+        """Return the recorded point of a configuration.
 
         Raises:
             NotRecordedError: there is none.
@@ -377,7 +377,7 @@ class _Recording:
         return point
 
     def _kernel(self, configuration: Configuration) -> str:
-        """The id of its kernel; its path is that id, a name or a file."""
+        """Return the id of a configuration's kernel; the path is that id, a name or a file."""
         path = configuration.path
         if path in self._names:
             return path
@@ -395,7 +395,7 @@ class _Recording:
         return named[0]
 
     def _shape(self, kernel: str, shape: Mapping[str, object]) -> str:
-        """The recorded shape with these sizes, as canonical text."""
+        """Return the recorded shape with these sizes, as canonical text."""
         shapes = self._shapes[kernel]
         if (exact := canonical(shape)) in shapes:
             return exact
@@ -424,7 +424,7 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _values(rows: Sequence[Outcome]) -> str:
-    """The number of configurations, and the values of each parameter."""
+    """Return the number of configurations, and the values of each parameter."""
     values: dict[str, dict[str, object]] = {}
     for row in rows:
         for name, value in row.params.items():

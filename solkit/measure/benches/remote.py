@@ -91,7 +91,7 @@ class _RemoteClock:
         return self._told_s + self._pace * (self.now_s() - self._told_at_s)
 
     def note(self, gpu_s: float, pace: int) -> None:
-        """The worker told this; since then so many GPUs are held."""
+        """Note the GPU seconds that the worker reported; since then so many GPUs are held."""
         self._told_s = max(gpu_s, self.gpu_s())
         self._told_at_s, self._pace = self.now_s(), pace if gpu_s > 0 else 0
 
@@ -163,7 +163,7 @@ class RemoteBench(Bench):
         return self._last.capacity
 
     def reopened(self) -> RemoteBench:
-        """A new worker in place of one that ended.
+        """Return a new worker in place of one that ended.
 
         Raises:
             SolkitError: none can be started.
@@ -257,7 +257,7 @@ class RemoteBench(Bench):
     # ------------------------------------------------------------------------------------ orders
 
     def _order(self, configuration: Configuration, on: str | None) -> Order:
-        """The order of a configuration.
+        """Return the order of a configuration.
 
         Raises:
             InputError: its file cannot be used.
@@ -302,7 +302,7 @@ class RemoteBench(Bench):
 
 
 def _ours(outcome: Outcome, sent: _Sent) -> Outcome:
-    """The outcome with the driver's names and paths, and how the driver chose it."""
+    """Return the outcome with the driver's names and paths, and how the driver chose it."""
     outcome = replace(outcome, chosen_by=sent.configuration.chosen_by)
     if sent.kernel is None:
         return outcome

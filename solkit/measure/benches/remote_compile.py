@@ -223,7 +223,7 @@ _aheads: dict[tuple[str, float], Ahead] = {}
 
 
 def _ahead(device: Device, limit_s: float) -> Ahead:
-    """A server that has torch loaded; it lives as long as the helper's process."""
+    """Return a server that has torch loaded; it lives as long as the helper's process."""
     named = device.key, limit_s
     if named not in _aheads:
         _aheads[named] = Ahead(device, 1, limit_s)

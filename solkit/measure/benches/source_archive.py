@@ -105,7 +105,7 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def _needed(start: Path) -> Iterator[Path]:
-    """The files that loading one reads."""
+    """Yield the files that loading one reads."""
     if start.is_dir() or start.suffix == ".json":
         yield from _all_in(_problem_folder(start))
         return
@@ -122,7 +122,7 @@ def _needed(start: Path) -> Iterator[Path]:
 
 
 def _problem_folder(start: Path) -> Path:
-    """The folder of a problem, or the one that holds definitions and workloads."""
+    """Return the folder of a problem, or the one that holds definitions and workloads."""
     folder = start if start.is_dir() else start.parent
     above = [parent for parent in (folder, *folder.parents) if (parent / "definitions").is_dir()]
     return above[0] if above else folder
@@ -153,7 +153,7 @@ def _imported(module: Path, root: Path) -> Iterator[Path]:
 
 
 def _found(base: Path, name: str) -> Iterator[Path]:
-    """The files of a module in a folder; none if it is elsewhere."""
+    """Yield the files of a module in a folder; none if it is elsewhere."""
     first = name.partition(".")[0]
     if (base / f"{first}.py").is_file():
         yield base / f"{first}.py"

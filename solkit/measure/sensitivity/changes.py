@@ -69,7 +69,7 @@ class Changes:
         self._scales = [_typical(region) for region in regions]
 
     def chance(self) -> float:
-        """A number in [0, 1)."""
+        """Return a number in [0, 1)."""
         return float(torch.rand((), generator=self._generator))
 
     def is_zero(self, at: int, element: int) -> bool:
@@ -80,7 +80,7 @@ class Changes:
         )
 
     def of(self, at: int, element: int) -> tuple[float, Iterator[Change]]:
-        """The changes to try on the sector of an element.
+        """Return the changes to try on the sector of an element.
 
         Returns:
             How much the sector counts, and its changes, those within the range first. Where
@@ -242,7 +242,7 @@ class Changes:
 
 
 def _among(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
-    """The elements that have one of the wanted keys, which are sorted, and may change."""
+    """Return the elements that have one of the wanted keys, which are sorted, and may change."""
     assert relations.keys is not None
     chunks = []
     for start in range(0, relations.keys.numel(), _CHUNK):
@@ -254,7 +254,7 @@ def _among(relations: Relations, drawn_keys: torch.Tensor) -> torch.Tensor:
 
 
 def _typical(region: Region) -> float:
-    """The mean size of a region's numbers, at least of the order of 1."""
+    """Return the mean size of a region's numbers, at least of the order of 1."""
     if not region.flat.is_floating_point():
         return 1.0
     values = region.values().float().abs()

@@ -10,7 +10,7 @@ _STEPS = 60  # of the bisection: 2^-60 is below what a float tells from 0
 
 
 def lower_bound(hits: int, trials: int, risk: float) -> float:
-    """The Clopper-Pearson lower bound of a share.
+    """Return the Clopper-Pearson lower bound of a share.
 
     The p at which `hits` or more of `trials` independent trials succeed with probability `risk`
     (Clopper and Pearson, Biometrika 26(4), 1934).
@@ -33,7 +33,7 @@ def lower_bound(hits: int, trials: int, risk: float) -> float:
 
 
 def _tail(hits: int, trials: int, share: float) -> float:
-    """The probability of so many hits or more."""
+    """Return the probability of so many hits or more."""
     if share <= 0.0:
         return 0.0
     if share >= 1.0:

@@ -129,7 +129,7 @@ def _sampled(
 
 
 def _products(contraction: Contraction, shares: dict[int, float]) -> NeededProducts:
-    """A contraction with the products that sectors which must be read take part in."""
+    """Return a contraction with the products that sectors which must be read take part in."""
     parts = [
         min((shares.get(n, 1.0) for n in feeding), default=1.0) for feeding in contraction.feeding
     ]
@@ -212,7 +212,7 @@ class _Subject:
             self._restore()
 
     def _forgive(self, flat: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> None:
-        """An output that lies in an input may hold the changed value, where nothing is written.
+        """Let an output that lies in an input hold the changed value where nothing is written.
 
         A kernel that leaves the old value need not read it.
         """

@@ -90,7 +90,7 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _allowed(want: torch.Tensor, tolerance: Tolerance | None) -> Tolerance | None:
-    """The largest difference between two outputs that are both right; ``None`` for integers."""
+    """Return the largest difference of two outputs that are both right; ``None``: integers."""
     if not want.is_floating_point():
         return None
     default = default_tolerance(want.dtype)

@@ -40,7 +40,7 @@ class Contraction:
 def contractions_of(
     run: Callable[[], Any], inputs: Sequence[torch.Tensor]
 ) -> tuple[Contraction, ...]:
-    """The contractions that a function computes, in order.
+    """Return the contractions that a function computes, in order.
 
     Args:
         run: computes on `inputs`.
@@ -112,7 +112,7 @@ def _product(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[int, int]:
 
 
 def _attention(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, int]:
-    """The scores and the weighted values of attention, with the pairs that a mask leaves."""
+    """Return the scores and the weighted values of attention, with the pairs that a mask leaves."""
     names = [argument.name for argument in func._schema.arguments]
     arguments = {**dict(zip(names, args)), **kwargs}
     query, key, value = (arguments[name] for name in ("query", "key", "value"))

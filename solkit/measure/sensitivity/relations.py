@@ -57,7 +57,7 @@ def relations_of(
     draw: Callable[[int], Sequence[torch.Tensor]],
     is_time: Callable[[], bool],
 ) -> list[Relations] | None:
-    """The relations of each region; ``None`` if there was no time for enough draws.
+    """Return the relations of each region; ``None`` if there was no time for enough draws.
 
     Args:
         regions: of the inputs at hand, which are the first draw.
@@ -149,7 +149,7 @@ def _ends(values: torch.Tensor) -> tuple[float, float]:
 
 
 def _range(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The range of all draws, wider where its ends are chance."""
+    """Return the range of all draws, wider where its ends are chance."""
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     width = most - least
     spread_low = max(low for low, _ in ends) - least
@@ -162,7 +162,7 @@ def _range(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _mixed(values: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:
-    """A key of each magnitude, in all draws so far."""
+    """Return a key of each magnitude, in all draws so far."""
     if not values.is_floating_point():
         return values  # no keys are made of integers: chance makes many equal
     bits = values.abs().double().view(torch.int64)

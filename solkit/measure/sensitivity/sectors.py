@@ -48,7 +48,7 @@ class Region:
         return self.count * self.flat.element_size()
 
     def values(self, flat: torch.Tensor | None = None) -> torch.Tensor:
-        """The elements, of this memory or of another like it."""
+        """Return the elements, of this memory or of another like it."""
         flat = self.flat if flat is None else flat
         return flat if self.places is None else flat[self.places]
 
@@ -67,7 +67,7 @@ class Region:
         return span[self.places[positions] == span]
 
     def like(self, other: torch.Tensor) -> torch.Tensor:
-        """The elements of another draw of the same tensor, in the same order."""
+        """Return the elements of another draw of the same tensor, in the same order."""
         if self.places is None and other.stride() == self.tensor.stride():
             return _plain(_dense(other))
         copy = torch.empty_strided(
@@ -79,7 +79,7 @@ class Region:
 
 
 def regions_of(tensors: Sequence[torch.Tensor]) -> list[Region]:
-    """A region for each tensor; of several that overlap, the largest has one."""
+    """Return a region for each tensor; of several that overlap, the largest has one."""
     by_storage: dict[int, list[tuple[int, torch.Tensor]]] = defaultdict(list)
     for number, tensor in enumerate(tensors):
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj():
@@ -153,7 +153,7 @@ def _plain(flat: torch.Tensor) -> torch.Tensor:
 
 
 def _once(tensor: torch.Tensor) -> torch.Tensor:
-    """A view that holds each element of an expanded tensor once."""
+    """Return a view that holds each element of an expanded tensor once."""
     return _once_like(tensor, tensor)
 
 

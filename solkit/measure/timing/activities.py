@@ -57,7 +57,7 @@ class CallTime:
 
 
 def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[CallTime]:
-    """The time of each labelled call, in the order of `labels`.
+    """Return the time of each labelled call, in the order of `labels`.
 
     Raises:
         ActivityError: a call has no range or no GPU activity, or an activity is ambiguous.
@@ -110,7 +110,7 @@ def _is(event: Activity, kind: Kind, names: set[str]) -> bool:
 
 
 def _owner(ranges: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
-    """The label of the range that a moment lies in; ``None`` between calls."""
+    """Return the label of the range that a moment lies in; ``None`` between calls."""
     index = bisect.bisect_right(ranges, (time_ns, float("inf"), "")) - 1
     if index < 0 or time_ns > ranges[index][1]:
         return None

@@ -102,7 +102,7 @@ class _Rival:
             raise CandidateDiedError(f"{self.name}: {death.doing}", self.place) from death
 
     def side(self, redraws: Redraws, method: str) -> Side:
-        """The candidate as a side that is sampled, which names it in its failures."""
+        """Return the candidate as a side that is sampled, which names it in its failures."""
         own = self.examination.side(redraws, method, _LOOKS)
 
         def named(step: Callable[[], T]) -> T:
@@ -134,7 +134,7 @@ class _Comparison:
         ]
 
     def outcome(self) -> JudgedTurns:
-        """The comparison's result; raises `_RivalError` if a candidate fails."""
+        """Return the comparison's result; raises `_RivalError` if a candidate fails."""
         sets = self._checked()
         base = self._rivals[0].examination.checks
         redraws = base.redraws(sets, [rival.examination.remote for rival in self._rivals])
@@ -216,7 +216,7 @@ def _name(place: int, count: int) -> str:
 
 
 def _worst_ratio(taken: Sequence[Series]) -> float:
-    """The largest relative uncertainty of the ratios to the base."""
+    """Return the largest relative uncertainty of the ratios to the base."""
     base, *others = taken
     return max(half_width(base.spans_ms, other.spans_ms) for other in others)
 

@@ -88,7 +88,7 @@ class ConditionSampler:
         return tuple(self._samples)
 
     def since(self, time_s: float = 0.0) -> Conditions:
-        """The conditions since a moment of `time.monotonic`."""
+        """Return the conditions since a moment of `time.monotonic`."""
         return summarise([sample for sample in self.samples if sample.time_s >= time_s])
 
     def _read(self) -> None:
@@ -166,7 +166,7 @@ def screen(calls: Sequence[Interval], samples: Sequence[Sample]) -> Screening:
 
 
 def _held_down(call: Interval, samples: Sequence[Sample]) -> int:
-    """The bits of external reasons that held the clock down around a call."""
+    """Return the bits of external reasons that held the clock down around a call."""
     first = bisect_left(samples, call.start_s - _REACH_S, key=attrgetter("time_s"))
     last = bisect_right(samples, call.end_s + _REACH_S, key=attrgetter("time_s"))
     return _FROM_OUTSIDE & reduce(or_, (sample.reasons or 0 for sample in samples[first:last]), 0)

@@ -57,7 +57,7 @@ _MOST_EXACT = 25  # turns; from there on the normal approximation is as good to 
 def ratio_of(
     base_ms: Sequence[float], candidate_ms: Sequence[float], method: str = "cupti"
 ) -> Ratio:
-    """The candidate's time over the base's, with its 95 % interval, from one time each per turn.
+    """Return the candidate's time over the base's, with its 95 % interval, from a time a turn.
 
     `method` is how they were measured: a key of `TICK_MS`.
 
@@ -84,7 +84,7 @@ def difference(ratio: Ratio) -> Difference:
 
 
 def half_width(base_ms: Sequence[float], candidate_ms: Sequence[float]) -> float:
-    """The ratio's relative uncertainty that more turns can reduce."""
+    """Return the ratio's relative uncertainty that more turns can reduce."""
     _, low, high = _interval(base_ms, candidate_ms)
     return (high - low) / 2
 
@@ -92,7 +92,7 @@ def half_width(base_ms: Sequence[float], candidate_ms: Sequence[float]) -> float
 def _interval(
     base_ms: Sequence[float], candidate_ms: Sequence[float]
 ) -> tuple[float, float, float]:
-    """The median of the Walsh averages of log ratios and the ends of its interval."""
+    """Return the median of the Walsh averages of log ratios and the ends of its interval."""
     if not base_ms or len(base_ms) != len(candidate_ms):
         raise ValueError(f"{len(base_ms)} and {len(candidate_ms)} times are not pairs")
     logs = np.log(np.asarray(candidate_ms) / np.asarray(base_ms))

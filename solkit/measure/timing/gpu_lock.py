@@ -78,7 +78,7 @@ def exclusive(uuid: str, limit_s: float) -> Iterator[None]:
 
 
 def _folder() -> Path:
-    """The first writable folder; users share ``/tmp``."""
+    """Return the first writable folder; users share ``/tmp``."""
     named = (os.environ.get(VARIABLE), "/tmp", os.environ.get("XDG_RUNTIME_DIR"))
     for name in filter(None, named):
         if os.access(name, os.W_OK | os.X_OK) and Path(name).is_dir():
@@ -90,7 +90,7 @@ def _folder() -> Path:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """The lock file's descriptor; creates the file if needed, for every user to lock.
+    """Yield the lock file's descriptor; creates the file if needed, for every user to lock.
 
     It is created and opened in two steps, since Linux may refuse ``O_CREAT`` on another user's file
     in a sticky folder (sysctl fs.protected_regular). It is never removed: a process waiting on the
@@ -172,7 +172,7 @@ class GpuProcess:
 
 
 def processes(uuid: str) -> tuple[GpuProcess, ...]:
-    """The processes that have a CUDA context on a GPU, according to NVML.
+    """Return the processes that have a CUDA context on a GPU, according to NVML.
 
     Raises:
         UnsupportedError: NVML fails.
@@ -184,7 +184,7 @@ def processes(uuid: str) -> tuple[GpuProcess, ...]:
 
 
 def uuid_of(visible: str) -> str:
-    """The UUID of the GPU for an entry of ``CUDA_VISIBLE_DEVICES``: a number or part of a UUID.
+    """Return the GPU's UUID for an entry of ``CUDA_VISIBLE_DEVICES``: a number or part of one.
 
     Raises:
         UnsupportedError: there is no such GPU, or NVML fails.

@@ -33,7 +33,7 @@ class Machine:
         """Wait for all launched work; raises its errors."""
 
     def timers(self, protocol: TimingProtocol = COLD) -> tuple[Sequence[Timer], str]:
-        """A protocol's timers, best first, and how they flush L2, in words.
+        """Return a protocol's timers, best first, and how they flush L2, in words.
 
         Raises:
             UnsupportedError: there are none: a CPU's time is never reported as a GPU's.
@@ -41,7 +41,7 @@ class Machine:
         raise UnsupportedError(f"only a CUDA device can be timed ({protocol.name})")
 
     def captured(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """A function that replays what `work` launches, from a CUDA graph; here `work` itself.
+        """Return a function that replays `work`'s launches from a CUDA graph; here `work`.
 
         Raises:
             ActivityError: it cannot be captured.
@@ -80,7 +80,7 @@ class Machine:
         """Give back all that this process's allocator keeps for itself."""
 
     def conditions(self) -> ConditionSampler:
-        """A sampler of clocks and throttle reasons.
+        """Return a sampler of clocks and throttle reasons.
 
         Raises:
             UnsupportedError: there is no GPU.
@@ -88,7 +88,7 @@ class Machine:
         raise UnsupportedError("only a CUDA device has an SM clock")
 
     def recording(self) -> contextlib.AbstractContextManager[list[KernelAnalysis]]:
-        """Lists the Triton launches made inside a ``with`` block."""
+        """List the Triton launches made inside a ``with`` block."""
         return contextlib.nullcontext([])
 
 
@@ -175,5 +175,5 @@ class CudaMachine(Machine):
 
 @functools.cache
 def machine_for(device: str) -> Machine:
-    """This process's machine of a device name: ``"cuda"``, or ``"cpu"``, which times nothing."""
+    """Return the process's machine of a device: ``"cuda"``, or ``"cpu"``, which times nothing."""
     return Machine() if device == "cpu" else CudaMachine()

@@ -33,7 +33,7 @@ class MedianInterval:
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> MedianInterval:
-    """The median and its distribution-free interval between two order statistics.
+    """Return the median and its distribution-free interval between two order statistics.
 
     Raises:
         ValueError: no samples.
@@ -46,7 +46,7 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Media
 
 
 def rank(count: int, confidence: float) -> int:
-    """The largest k whose interval [x(k), x(n+1-k)] covers the median with `confidence`.
+    """Return the largest k whose interval [x(k), x(n+1-k)] covers the median with `confidence`.
 
     ::
 

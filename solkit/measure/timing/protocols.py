@@ -60,7 +60,7 @@ PROTOCOLS = {protocol.name: protocol for protocol in _ALL}
 
 
 def find(name: str) -> TimingProtocol:
-    """The protocol of that name.
+    """Return the protocol of that name.
 
     Raises:
         InputError: there is none.

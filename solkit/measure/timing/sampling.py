@@ -67,7 +67,7 @@ class Timer(Protocol):
         """Call it once, and wait until the GPU is done."""
 
     def stop(self) -> list[CallTime]:
-        """The times of the round's calls, in their order.
+        """Return the times of the round's calls, in their order.
 
         Raises:
             ActivityError: this way of timing does not work here.
@@ -172,7 +172,7 @@ class Series:
 
 
 def plan_for(reference_s: float) -> SamplingPlan:
-    """The plan for a problem whose reference takes that long, by the wall clock.
+    """Return the plan for a problem whose reference takes that long, by the wall clock.
 
     Sixty short calls go in one round: starting and stopping the profiler takes as long.
     """
@@ -182,7 +182,7 @@ def plan_for(reference_s: float) -> SamplingPlan:
 
 
 def affordable(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
-    """The plan with fewer samples, if drawing inputs before each would take too long."""
+    """Return the plan with fewer samples, if drawing inputs before each would take too long."""
     most = int(_DRAWING_S / max(draw_s, 1e-9))
     if most >= plan.warmup + plan.minimum:
         return plan
@@ -190,7 +190,7 @@ def affordable(plan: SamplingPlan, draw_s: float) -> SamplingPlan:
 
 
 def _of_first(taken: Sequence[Series]) -> float:
-    """The first side's relative uncertainty of the median."""
+    """Return the first side's relative uncertainty of the median."""
     return median_interval(taken[0].spans_ms).relative_error
 
 

@@ -212,7 +212,7 @@ class EventTimer:
 
 
 def captured(work: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """A CUDA graph of what `work` launches, after running it once.
+    """Capture a CUDA graph of what `work` launches, after running it once.
 
     Raises:
         ActivityError: it cannot be captured, since it synchronises or allocates by itself.
@@ -242,7 +242,7 @@ def _prepared(subject: Subject, flush: L2Flush, warm: bool) -> Callable[[], Any]
 
 
 def read_activities(events: Iterable[Any]) -> list[Activity]:
-    """The profiler's raw events (``torch._C._autograd._KinetoEvent``) that matter for timing.
+    """Read the profiler's raw events (``torch._C._autograd._KinetoEvent``) that timing needs.
 
     PyTorch's ops have their own correlation ids, unrelated to CUDA's, so ops are left out.
     """

@@ -177,14 +177,14 @@ class TrustedBench(Bench):
     def _bound(
         self, kernel: Kernel, reference: str | None, shape: Params
     ) -> Future[dict[str, Any]]:
-        """The bound at a shape, the same for all kernels of a problem."""
+        """Return the bound at a shape, the same for all kernels of a problem."""
         problem = kernel.problem.sha256, canonical(shape)
         if problem not in self._bounds:
             self._bounds[problem] = self._ahead.bound(str(kernel.path), reference, shape)
         return self._bounds[problem]
 
     def _started(self) -> Environment:
-        """The timing process's environment; the first call takes the GPU and starts it.
+        """Return the timing process's environment; the first call takes the GPU and starts it.
 
         The GPU is not taken before something is compiled. Its time counts from when the process is
         warm: the first configuration can be timed then.
@@ -218,7 +218,7 @@ class TrustedBench(Bench):
                 self.waited_s += self.clock.now_s() - begun_s
 
     def _joined(self, first: _Order) -> _Order:
-        """The order with others of its kernel and shape that are ready, up to a handful."""
+        """Return the order with others of its kernel and shape that are ready, up to a handful."""
         if first.compiled.exception() is not None:
             return first
         orders, room = [first], HANDFUL - len(first.configurations)
@@ -236,7 +236,7 @@ class TrustedBench(Bench):
         return replace(first, configurations=together, compiled=compiled)
 
     def _rows(self, order: _Order, environment: Environment) -> list[Outcome]:
-        """The outcomes of a handful, including configurations that do not compile."""
+        """Return the outcomes of a handful, including configurations that do not compile."""
         bound = self._bound_of(order)
         compiled = order.compiled.result()
         drafts = [
@@ -262,7 +262,7 @@ class TrustedBench(Bench):
         return [judged(outcome, self.device) for outcome in finished]
 
     def _bound_of(self, order: _Order) -> Mapping[str, Any]:
-        """The fields of a row that its problem decides; a missing bound is reported once."""
+        """Return the fields of a row that its problem decides; a missing bound is reported once."""
         shape = order.configurations[0].shape
         try:
             bound = dict(order.bound.result())
@@ -304,7 +304,7 @@ class TrustedBench(Bench):
 
 
 def _hopeless_ms(order: _Order) -> float | None:
-    """The time beyond which none of a handful is of interest; ``None`` if any always is."""
+    """Return the time beyond which none of a handful is of interest; ``None`` if any always is."""
     limits_ms = [
         configuration.hopeless_ms
         for configuration in order.configurations
@@ -314,7 +314,7 @@ def _hopeless_ms(order: _Order) -> float | None:
 
 
 def _finished(outcome: Outcome, compiled: Compiled, share_s: float, source: str) -> Outcome:
-    """The outcome with its facts, and its share of the handful's time if it compiled."""
+    """Return the outcome with its facts, and its share of the handful's time if it compiled."""
     gpu_s = 0.0 if compiled.error else share_s
     outcome = replace(outcome, created=datetime.now(timezone.utc), gpu_s=gpu_s)
     if compiled.facts:

@@ -102,7 +102,7 @@ class Ahead:
         return self._builds.submit(self._built, kernel, surveyed)
 
     def bound(self, path: str, reference: str | None, shape: Params) -> Future[dict[str, Any]]:
-        """The bound of a file's problem at a shape.
+        """Return the bound of a file's problem at a shape.
 
         The future gives every size as ``shape``, and either fields of `Outcome` or why there is no
         bound, as ``error``. It raises `WorkerError` if the file cannot be read.
@@ -112,7 +112,7 @@ class Ahead:
     def compiled(
         self, kernel: Kernel, reference: str | None, shape: Params, choices: Sequence[Params]
     ) -> Future[list[Compiled]]:
-        """The result of compiling each configuration into Triton's cache."""
+        """Return the result of compiling each configuration into Triton's cache."""
         if kernel.path in self._unbuilt:
             return self._pool.submit(lambda: [self._unbuilt[kernel.path]] * len(choices))
         return self._pool.submit(self._compile, kernel, reference, shape, choices)
@@ -132,7 +132,7 @@ class Ahead:
     def _built(
         self, kernel: Kernel, surveyed: Future[list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The survey, once the extension is built."""
+        """Return the survey, once the extension is built."""
         shapes = surveyed.result()
         first = next((shape for shape in shapes if shape["valid"]), None)
         if first is None:
@@ -190,7 +190,7 @@ class Ahead:
 
 
 def _ended(end: _End, limit_s: float) -> Compiled:
-    """The result for a configuration that ended its process.
+    """Return the result for a configuration that ended its process.
 
     A crashing compiler dies by its own signal. If the whole handful ran out of time, the process
     was killed (the system does so when memory is short) or an exception came from outside the
@@ -206,7 +206,7 @@ def _ended(end: _End, limit_s: float) -> Compiled:
 
 
 def _compiled(line: str) -> Compiled:
-    """A line of `solkit.measure.benches.trusted.survey.compile_ahead`."""
+    """Return a line of `solkit.measure.benches.trusted.survey.compile_ahead`."""
     seconds, error, facts, is_machine_fault = json.loads(line)
     verdict = Verdict.NOT_MEASURED if is_machine_fault else Verdict.DOES_NOT_COMPILE
     return Compiled(seconds, error, facts, verdict)
@@ -214,7 +214,7 @@ def _compiled(line: str) -> Compiled:
 
 @contextlib.contextmanager
 def _answers() -> Iterator[Path]:
-    """The path of a file that does not exist yet."""
+    """Yield the path of a file that does not exist yet."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="solkit-collect-", ignore_cleanup_errors=True)
     except OSError as error:

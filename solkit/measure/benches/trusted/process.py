@@ -118,7 +118,7 @@ class TimingProcess:
         return _Started(process, connection, called)
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
-        """The outcome of each configuration.
+        """Return the outcome of each configuration.
 
         If the process ended before any call, none is measured: they are not at fault.
 
@@ -145,7 +145,7 @@ class TimingProcess:
         raise LostError(called[0], replace(draft, verdict=verdict, message=message))
 
     def _answer(self, handful: Handful) -> object:
-        """The answer to a handful, as `_heard` has it."""
+        """Return the answer to a handful, as `_heard` has it."""
         assert self._now is not None
         try:
             self._now.connection.send(handful)
@@ -170,7 +170,7 @@ class TimingProcess:
         return verdict, f"it ended its process (exit code {code})"
 
     def _heard(self, limit_s: float) -> object:
-        """The next message; ``TimeoutError`` if none came, ``EOFError`` if the process is gone."""
+        """Receive a message; ``TimeoutError`` if none came, ``EOFError`` if the process is gone."""
         assert self._now is not None
         connection, called = self._now.connection, self._now.called
         calls, deadline = called[1], time.monotonic() + limit_s

@@ -42,7 +42,7 @@ class ReferenceTimes:
         self._known: dict[tuple[str, str], ReferenceTime | None] = {}
 
     def of(self, name: str, shape: Params, problem: Workload) -> ReferenceTime | None:
-        """The time of the reference of that name at a shape; it ran before on these inputs.
+        """Return the time of the reference of that name at a shape; it ran before on these inputs.
 
         ``None`` if a call takes over `_LONGEST_MS`, or it cannot be timed.
         """

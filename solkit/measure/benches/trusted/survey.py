@@ -87,7 +87,7 @@ def survey_bound(
 
 
 def _bound(case: Case, device: Device) -> dict[str, Any]:
-    """The bound of a problem, as fields of `Outcome`."""
+    """Return the bound of a problem, as fields of `Outcome`."""
     least = bound(case.work, device, tolerance=case.tolerance)
     return {
         "bound_ms": least.time_ms,
@@ -176,7 +176,7 @@ def _compile(
 
 
 def _facts(captured: Captured, extensions: Sequence[cuda.CudaLaunch], device: Device) -> str:
-    """The facts of all launches; empty if any took too long to follow, or is unknown."""
+    """Return the facts of all launches; empty if any took too long to follow, or is unknown."""
     followed: list[tuple[Facts, float]] = []
     unknown: tuple[str, ...] = ()
     try:

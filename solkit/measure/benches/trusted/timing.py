@@ -209,7 +209,7 @@ class _Timing:
         )
 
     def outcomes(self, handful: Handful) -> list[Outcome]:
-        """The outcome of each configuration; raises `_LostError` if one broke the context."""
+        """Return all configurations' outcomes; raises `_LostError` if one broke the context."""
         try:
             return self._outcomes(handful)
         except _LostError:
@@ -233,7 +233,7 @@ class _Timing:
         return [self._alone(handful, number) for number in every]  # one affects the others
 
     def _alone(self, handful: Handful, number: int) -> Outcome:
-        """The outcome of a configuration with its own inputs."""
+        """Return the outcome of a configuration with its own inputs."""
         try:
             return self._together(handful, [number])[0]
         except _SpoiltError:
@@ -241,7 +241,7 @@ class _Timing:
             return replace(handful.drafts[number], verdict=Verdict.WRONG, message=message)
 
     def _together(self, handful: Handful, numbers: Sequence[int]) -> list[Outcome]:
-        """Some of a handful on the same inputs; raises `_SpoiltError` if one changes those."""
+        """Run some of a handful on the same inputs; raises `_SpoiltError` if one changes those."""
         from solkit.core import default_tolerance
         from solkit.kernelfiles.seeding import seed_everything
         from solkit.measure.checking.inputs import digest_of, fresh, is_unchanged
@@ -295,7 +295,7 @@ class _Timing:
     def _checked(
         self, draft: Outcome, workload: Workload, standard: Any, writes: bool
     ) -> tuple[Outcome, float]:
-        """The outcome of comparing with the reference, and the ms of a second call."""
+        """Return the outcome of comparing with the reference, and the ms of a second call."""
         from solkit.adapters.live_triton import recording
         from solkit.measure.checking.inputs import fresh
 
@@ -326,7 +326,7 @@ class _Timing:
     def _failed(
         self, draft: Outcome, error: Exception, path: str, doing: str = "running it"
     ) -> Outcome:
-        """The outcome with its failure; raises `_LostError` if that broke the context."""
+        """Return the outcome with its failure; raises `_LostError` if that broke the context."""
         from solkit.measure.checking.faults import explain, verdict_of
 
         is_ours = isinstance(error, WorkerError) or is_machine_fault(str(error))

@@ -29,7 +29,7 @@ def environment(device: Device, folder: str) -> Mapping[str, str]:
 
 
 def missing(variables: Mapping[str, str]) -> str:
-    """The tools that a machine with these environment variables lacks; empty if none."""
+    """Return the tools that a machine with these environment variables lacks; empty if none."""
     path = variables.get("PATH")
     home = variables.get("CUDA_HOME") or variables.get("CUDA_PATH")
     nvcc = Path(home or "/usr/local/cuda") / "bin" / "nvcc"
