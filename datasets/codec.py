@@ -84,7 +84,7 @@ def _word(value: Value) -> str:
 
 
 def to_json(record: Any) -> dict[str, Any]:
-    """Return a record (`Outcome`, `Source`, ...) as JSON values, without fields at defaults."""
+    """A record (`Outcome`, `Source`, ...) as JSON values, without fields at their default."""
     values = {}
     form: Any = type(record)
     for name, default in defaults(form).items():

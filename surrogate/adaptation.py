@@ -38,7 +38,7 @@ the expected errors are: 1.5 %. Larger ones made errors after an update larger."
 _ELSEWHERE = 0.5
 """Share of what a family, a kernel or a cell has in common on another GPU or compiler."""
 _NOISE_LOG2 = 0.02
-"""Noise of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
+"""Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _MOST_LOG2 = 5.0
 """A point that is further off than 32 times counts as if it were 32 times off."""
 _LEAST_NARROWING = 0.95
@@ -61,7 +61,7 @@ class ObservedResiduals:
 
     @staticmethod
     def of(table: Table, leaves: Array) -> ObservedResiduals:
-        """Return the residuals' keys and leaves for the rows of a table."""
+        """Of the rows of a table."""
         names = (*_SHARED, "device", "triton_version")
         return ObservedResiduals({name: table.about[name].astype(str) for name in names}, leaves)
 
@@ -69,14 +69,14 @@ class ObservedResiduals:
         return len(self.leaves)
 
     def __getitem__(self, rows: Array | slice) -> ObservedResiduals:
-        """Select some of the rows."""
+        """Some of the rows."""
         return ObservedResiduals(
-            {name: each[rows] for name, each in self.about.items()}, self.leaves[rows]
+            {name: values[rows] for name, values in self.about.items()}, self.leaves[rows]
         )
 
     def __add__(self, other: ObservedResiduals) -> ObservedResiduals:
         about = {
-            name: np.concatenate([each, other.about[name]]) for name, each in self.about.items()
+            name: np.concatenate([values, other.about[name]]) for name, values in self.about.items()
         }
         return ObservedResiduals(about, np.concatenate([self.leaves, other.leaves]))
 
@@ -87,14 +87,14 @@ class ResidualGP:
 
     Attributes:
         scatter: how rows resemble each other.
-        known: the points.
+        points: measured ones.
         residual: log2(time / forecast), (points,).
         size: expected errors of the forecasts, in log2, (points,).
         noise: variance of the residuals, (points,).
     """
 
     scatter: VarianceComponents
-    known: ObservedResiduals
+    points: ObservedResiduals
     residual: Array
     size: Array
     noise: Array
@@ -102,14 +102,14 @@ class ResidualGP:
     _surprises: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        process = GaussianProcess(self._likeness(self.known, self.size), self.noise)
+        process = GaussianProcess(self._likeness(self.points, self.size), self.noise)
         object.__setattr__(self, "_process", process)
         object.__setattr__(self, "_surprises", process.surprises(self.residual))
 
     @staticmethod
     def of(
         scatter: VarianceComponents,
-        known: ObservedResiduals,
+        points: ObservedResiduals,
         residual_log2: Array,
         size: Array,
         stale: Array | float = 0.0,
@@ -118,7 +118,7 @@ class ResidualGP:
 
         Args:
             scatter: of the trees.
-            known: the points.
+            points: the points.
             residual_log2: log2(time / forecast), (points,).
             size: expected errors of the forecasts, in log2, (points,).
             stale: further standard deviation of a point's log2 time, (points,).
@@ -126,11 +126,11 @@ class ResidualGP:
         noise = np.broadcast_to(_NOISE_LOG2**2 + np.square(stale), len(size))
         residual = np.clip(residual_log2, -_MOST_LOG2, _MOST_LOG2)
         last = slice(-MOST, None)
-        return ResidualGP(scatter, known[last], residual[last], size[last], noise[last])
+        return ResidualGP(scatter, points[last], residual[last], size[last], noise[last])
 
-    def holds(self, asked: ObservedResiduals) -> Array:
-        """Tell whether a point of its family was measured, (rows,)."""
-        return np.isin(asked.about["family"], self.known.about["family"])
+    def holds(self, rows: ObservedResiduals) -> Array:
+        """Whether a point of its family was measured, (rows,)."""
+        return np.isin(rows.about["family"], self.points.about["family"])
 
     def and_(self, other: ResidualGP) -> ResidualGP:
         """Both memories' points; those of `other` are the newer ones."""
@@ -141,13 +141,13 @@ class ResidualGP:
             (self.noise, other.noise),
         )
         joined = (np.concatenate(pair)[last] for pair in pairs)
-        return ResidualGP(self.scatter, (self.known + other.known)[last], *joined)
+        return ResidualGP(self.scatter, (self.points + other.points)[last], *joined)
 
-    def recall(self, asked: ObservedResiduals, size: Array) -> tuple[Array, Array]:
+    def recall(self, rows: ObservedResiduals, size: Array) -> tuple[Array, Array]:
         """Return what the points say about rows.
 
         Args:
-            asked: the rows.
+            rows: those that are asked about.
             size: expected errors of their forecasts, in log2, (rows,).
 
         Returns:
@@ -157,14 +157,14 @@ class ResidualGP:
         scatter = self.scatter
         own = scatter.family + scatter.kernel + scatter.cell + scatter.rest
         prior = _EVERYWHERE + _ALIKE + own * np.square(size)
-        cross = self._likeness(asked, size).T
+        cross = self._likeness(rows, size).T
         mean, variance = self._process.posterior(self.residual, cross, prior)
-        narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._wider(asked)
+        narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._wider(rows)
         return mean, np.maximum(narrower, _LEAST_NARROWING)
 
-    def _wider(self, asked: ObservedResiduals) -> Array:
-        """Return how much larger errors are than expected, by a family's points, (rows,)."""
-        like = asked.about["family"][:, None] == self.known.about["family"][None, :]
+    def _wider(self, rows: ObservedResiduals) -> Array:
+        """How much larger errors are than expected, by the points of the same family, (rows,)."""
+        like = rows.about["family"][:, None] == self.points.about["family"][None, :]
         doubt = _DOUBTED + like @ self._surprises
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
@@ -172,7 +172,7 @@ class ResidualGP:
         """Return the covariance of rows with the points, (rows, points)."""
 
         def same(name: str) -> Array:
-            return np.asarray(rows.about[name][:, None] == self.known.about[name][None, :])
+            return np.asarray(rows.about[name][:, None] == self.points.about[name][None, :])
 
         setting = same("device") & same("triton_version")
         family = same("family")
@@ -181,13 +181,13 @@ class ResidualGP:
         shared = self.scatter.family * family + self.scatter.kernel * kernel
         shared = shared + self.scatter.cell * cell
         here = np.where(setting, 1.0, _ELSEWHERE)
-        near = self.scatter.rest * _in_same_leaf(rows.leaves, self.known.leaves)
+        near = self.scatter.rest * _in_same_leaf(rows.leaves, self.points.leaves)
         even = _EVERYWHERE * setting + _ALIKE * here * family
         return np.asarray(even + np.outer(size, self.size) * (here * shared + near))
 
 
 def _in_same_leaf(left: Array, right: Array) -> Array:
-    found: Array = np.zeros((len(left), len(right)), np.float32)
+    shared: Array = np.zeros((len(left), len(right)), np.float32)
     for one, other in zip(left.T, right.T, strict=True):
-        found += one[:, None] == other[None, :]
-    return found / max(left.shape[1], 1)
+        shared += one[:, None] == other[None, :]
+    return shared / max(left.shape[1], 1)

@@ -175,7 +175,7 @@ class Forecasts:
 
     @staticmethod
     def of(time_ms: Array) -> Forecasts:
-        """Make forecasts of times without intervals."""
+        """Times without intervals."""
         nothing = np.full(len(time_ms), np.nan)
         trusted = np.zeros(len(time_ms), bool)
         return Forecasts(np.asarray(time_ms, float), nothing, nothing, nothing, trusted)
@@ -250,7 +250,7 @@ class Trees:
         reach: how far below the best forecast the best candidate may hide.
         scatter: how residuals of rows that have something in common resemble each other.
         fallback: interval around the kernel model where the ensemble abstains, in log2.
-        known: ids of the kernels that it learned from, shortened (`_short`); it never abstains on
+        kernels: ids of those that it learned from, shortened (`_short`); it never abstains on
             them.
         left_out_ms: each row of the table as models forecast it that did not know its family,
             (rows,); empty if the ensemble was read from a file.
@@ -264,7 +264,7 @@ class Trees:
     reach: CandidateBudget
     scatter: VarianceComponents
     fallback: tuple[float, float] = (-np.inf, np.inf)
-    known: frozenset[str] = frozenset()
+    kernels: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
 
     @staticmethod
@@ -292,13 +292,12 @@ class Trees:
         belief = out_of_family(table, settings, seed) if left_out is None else left_out
         calibration = Calibration.of(table, values, belief, settings, seed)
         left_out_ms = table.base_ms * 2.0**belief.mean
-        known_kernels = frozenset(_short(table))
         return Trees(
             names,
             members,
             single,
             **vars(calibration),
-            known=known_kernels,
+            kernels=frozenset(_short(table)),
             left_out_ms=left_out_ms,
         )
 
@@ -312,14 +311,14 @@ class Trees:
         return Calibration(self.interval, self.doubt, self.reach, self.scatter, self.fallback)
 
     def forecast(self, table: Table) -> Forecasts:
-        """Forecast times and intervals of a table's rows, whose own times are not read."""
+        """Times and intervals of the rows of a table, whose own times are not read."""
         values = columns_of(table, self.names)
         belief = self.believed(values, is_modelled(table))
         return self.forecasts_of(values, belief, table.base_ms, familiar=self.familiar(table))
 
     def familiar(self, table: Table) -> Array:
         """Which rows are of kernels that it learned from, (rows,)."""
-        return np.isin(_short(table), sorted(self.known))
+        return np.isin(_short(table), sorted(self.kernels))
 
     def believed(self, values: Array, modelled: Array) -> Belief:
         """Return what the ensemble expects.

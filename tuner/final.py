@@ -63,7 +63,7 @@ def final(task: TuningProblem, judge: Judge) -> Final | None:
 
 
 def finals(tasks: Sequence[TuningProblem], judge: JudgeAll) -> list[Final | None]:
-    """Return `final` of several tasks, which are judged together.
+    """`final` of several tasks, which are judged together.
 
     Args:
         tasks: their searches are over.
@@ -101,7 +101,7 @@ def _is_open(outcome: Final | None) -> bool:
 
 @dataclass(frozen=True)
 class _Pair:
-    """Times of both in one round."""
+    """What both took in one round."""
 
     base: Outcome
     rival: Outcome

@@ -86,7 +86,9 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
         """Return the parameters that all finished trials have."""
         with self._lock:
             common = self._common.calculate(study)
-        return {name: each for name, each in common.items() if not each.single()}
+        return {
+            name: distribution for name, distribution in common.items() if not distribution.single()
+        }
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -106,8 +108,8 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
             if following is None or not following.fits(study, search_space, trials):
                 following = _Following(study, search_space, trials, self._make)
                 self._following = following
-            asked = following.asked(trials, trial.number)
-        return dict(asked) if asked is not None else {}
+            params = following.ask(trials, trial.number)
+        return dict(params) if params is not None else {}
 
     def sample_independent(
         self,
@@ -150,7 +152,7 @@ class _Following:
         self._study, self._distributions = study._study_id, distributions
         self._search: Search = make(space_of(distributions))
         self._sign = 1 if study.direction is optuna.study.StudyDirection.MINIMIZE else -1
-        self._known, values = len(trials), _values(trials)
+        values = _values(trials)
         self._times = self._sign > 0 and all(value > 0 for value in values)
         self._middle = statistics.median(values) if values else 0.0
         self._spread = statistics.pstdev(values) or abs(self._middle) or 1.0 if values else 1.0
@@ -172,7 +174,7 @@ class _Following:
             return False
         return study._study_id == self._study and distributions == self._distributions
 
-    def asked(self, trials: Sequence[FrozenTrial], number: int) -> Params | None:
+    def ask(self, trials: Sequence[FrozenTrial], number: int) -> Params | None:
         """Return what the search asks for after these trials; `number` is the trial's own."""
         for trial in trials:
             if trial.number == number or trial.number in self._told:
@@ -200,7 +202,7 @@ class _Following:
 def value_of(trial: FrozenTrial) -> float | None:
     """Return what a finished trial tells of its parameters; ``None`` for a failure."""
     if trial.state is TrialState.PRUNED:
-        reported = [each for each in trial.intermediate_values.values() if math.isfinite(each)]
+        reported = [value for value in trial.intermediate_values.values() if math.isfinite(value)]
         return statistics.median(reported) if reported else None
     if trial.state is not TrialState.COMPLETE or trial.value is None:
         return None
@@ -220,7 +222,7 @@ def space_of(distributions: dict[str, BaseDistribution]) -> Space:
     Raises:
         ParamsError: one is something else.
     """
-    return Space({name: _considered(each) for name, each in distributions.items()})
+    return Space({name: _considered(distribution) for name, distribution in distributions.items()})
 
 
 def _considered(distribution: BaseDistribution) -> tuple[Any, ...]:
@@ -237,17 +239,19 @@ def _considered(distribution: BaseDistribution) -> tuple[Any, ...]:
     else:
         every = np.linspace(low, high, _STEPS).tolist()
     if isinstance(distribution, optuna.distributions.IntDistribution):
-        return tuple(dict.fromkeys(low + round((each - low) / step) * step for each in every))
+        return tuple(dict.fromkeys(low + round((value - low) / step) * step for value in every))
     if step is not None:
-        every = [low + round((each - low) / step) * step for each in every]
-    return tuple(dict.fromkeys(min(max(float(each), low), high) for each in every))
+        every = [low + round((value - low) / step) * step for value in every]
+    return tuple(dict.fromkeys(min(max(float(value), low), high) for value in every))
 
 
 def _nearest(distribution: BaseDistribution, value: Any) -> Any:
     """Return the value considered that is nearest to a trial's."""
     considered = _considered(distribution)
     if isinstance(distribution, optuna.distributions.CategoricalDistribution):
-        return next(each for each in considered if type(each) is type(value) and each == value)
+        return next(
+            choice for choice in considered if type(choice) is type(value) and choice == value
+        )
     if distribution.log:  # type: ignore[attr-defined]
-        return min(considered, key=lambda each: abs(math.log(each / value)))
-    return min(considered, key=lambda each: abs(each - value))
+        return min(considered, key=lambda option: abs(math.log(option / value)))
+    return min(considered, key=lambda option: abs(option - value))

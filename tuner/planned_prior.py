@@ -1,4 +1,4 @@
-"""Beliefs of a plan of `solkit.rank`, as a prior of a search."""
+"""What a plan of `solkit.rank` believes, as a prior of a search."""
 
 from __future__ import annotations
 

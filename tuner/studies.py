@@ -76,7 +76,7 @@ class Sampled:
         return [point for _ in range(number) if (point := self._next()) is not None]
 
     def tell(self, params: Params, time_ms: float | None) -> None:
-        """Record the time of a point; ``None``: it failed."""
+        """What a point took; ``None``: it failed."""
         key = point_key(params)
         self._times[key] = time_ms
         if key in self._trials:
@@ -99,8 +99,8 @@ class Sampled:
             else:
                 self._trials[key] = trial
                 return point
-        asked = self._times.keys() | self._trials.keys()
-        return next((point for point in self._drawn if point_key(point) not in asked), None)
+        taken = self._times.keys() | self._trials.keys()
+        return next((point for point in self._drawn if point_key(point) not in taken), None)
 
     def _told(self, trial: optuna.trial.Trial, time_ms: float | None) -> None:
         failed = optuna.trial.TrialState.FAIL

@@ -1,4 +1,4 @@
-"""Belief about a kernel at one shape on one GPU from measurements elsewhere: a `Prior`.
+"""What was measured elsewhere as a belief about a kernel at one shape on one GPU: a `Prior`.
 
 Notation
     c, p        a cell (one shape on one GPU) and a point (a configuration)
@@ -51,7 +51,7 @@ _DOUBT = 0.5  # weight of the mean share of failures, in rows at the target
 
 @dataclass
 class _Cell:
-    """Measurements at one shape on one GPU."""
+    """What was measured at one shape on one GPU."""
 
     variance: float
     is_target: bool
@@ -70,7 +70,7 @@ class _Cell:
             self.failed.setdefault(params, []).append(True)
 
     def log2_ms(self) -> dict[str, float]:
-        return {params: math.log2(median(each)) for params, each in self.times_ms.items()}
+        return {params: math.log2(median(times)) for params, times in self.times_ms.items()}
 
 
 class TransferPrior:
@@ -103,12 +103,12 @@ class TransferPrior:
                 cells[where] = _Cell(variance, doublings == 0 and not other)
             cells[where].take(row, params)
             self._points.setdefault(params, dict(row.params))
-        self._cells = sorted(cells.values(), key=lambda each: each.variance)
+        self._cells = sorted(cells.values(), key=lambda cell: cell.variance)
         self._mean, self._variance = _fitted(self._cells, bound_ms)
         self._chances, self._chance = _failures(self._cells)
 
     def __len__(self) -> int:
-        """Return the number of configurations with a time."""
+        """Number of configurations with a time."""
         return len(self._mean)
 
     @property
@@ -124,7 +124,7 @@ class TransferPrior:
     @property
     def points(self) -> tuple[Params, ...]:
         """Every configuration that has a time somewhere."""
-        return tuple(self._points[each] for each in self._mean)
+        return tuple(self._points[params] for params in self._mean)
 
     def has_tried(self, point: Params) -> bool:
         """Tell whether a configuration was tried anywhere, with success or without."""
@@ -135,7 +135,9 @@ class TransferPrior:
 
         Those likely to fail at the target are left out.
         """
-        likely = [each for each in self._mean if self._chances.get(each, self._chance) < 1 / 2]
+        likely = [
+            params for params in self._mean if self._chances.get(params, self._chance) < 1 / 2
+        ]
         best = sorted(likely, key=self._mean.__getitem__)
         return [dict(self._points[params]) for params in best[:number]]
 
@@ -143,34 +145,34 @@ class TransferPrior:
         """Mean and standard deviation of log2 of the time in ms, (points,); nan where unknown."""
         import numpy as np
 
-        keys = [canonical(each) for each in points]
-        mean = np.array([self._mean.get(each, math.nan) for each in keys])
-        variance = np.array([self._variance.get(each, math.nan) for each in keys])
+        keys = [canonical(point) for point in points]
+        mean = np.array([self._mean.get(key, math.nan) for key in keys])
+        variance = np.array([self._variance.get(key, math.nan) for key in keys])
         return mean, np.sqrt(variance)
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """Return chances of failing, (points,); the mean share of failures if nothing is known."""
+        """The chance of failing, (points,); the mean share of failures where nothing is known."""
         import numpy as np
 
-        return np.array([self._chances.get(canonical(each), self._chance) for each in points])
+        return np.array([self._chances.get(canonical(point), self._chance) for point in points])
 
 
 class CompositePrior:
-    """Prior with another belief where it knows nothing.
+    """What is known, and another belief where nothing is.
 
     The other's times are shifted to agree with what is known, in the median over the points that
     both tell of: a surrogate may know a space well and be wrong about its level.
 
     Args:
-        known: goes first.
+        measured: what rows say; it goes first.
         other: covers the rest.
     """
 
-    def __init__(self, known: TransferPrior, other: Prior) -> None:
+    def __init__(self, measured: TransferPrior, other: Prior) -> None:
         import numpy as np
 
-        self._known, self._other = known, other
-        ours, theirs = (each.log2_ms(known.points)[0] for each in (known, other))
+        self._measured, self._other = measured, other
+        ours, theirs = (prior.log2_ms(measured.points)[0] for prior in (measured, other))
         apart = (ours - theirs)[np.isfinite(ours - theirs)]
         self._shift = float(np.median(apart)) if len(apart) else 0.0
 
@@ -178,7 +180,7 @@ class CompositePrior:
         """Mean and standard deviation of log2 of the time in ms, (points,); nan where unknown."""
         import numpy as np
 
-        (mean, sd), (other, other_sd) = (e.log2_ms(points) for e in (self._known, self._other))
+        (mean, sd), (other, other_sd) = (e.log2_ms(points) for e in (self._measured, self._other))
         unknown = np.isnan(mean)
         return (
             np.where(unknown, other + self._shift, mean),
@@ -189,12 +191,12 @@ class CompositePrior:
         """Return the chance of failing, (points,)."""
         import numpy as np
 
-        tried = np.array([self._known.has_tried(each) for each in points], dtype=bool)
-        return np.where(tried, self._known.fails(points), self._other.fails(points))
+        tried = np.array([self._measured.has_tried(point) for point in points], dtype=bool)
+        return np.where(tried, self._measured.fails(points), self._other.fails(points))
 
 
 def distance(shape: Mapping[str, Value], other: Mapping[str, Value]) -> float:
-    """Return how far apart two shapes are, in doublings; only sizes that `other` names count.
+    """How far apart two shapes are, in doublings; only sizes that `other` names count.
 
     Another dtype or flag, or a size that `shape` lacks, counts as two doublings.
     """
@@ -223,8 +225,8 @@ def _fitted(
     bound_ms = next((cell.bound_ms for cell in cells if cell.is_target and cell.bound_ms), bound_ms)
     levels = [math.log2(cell.bound_ms) if cell.bound_ms else 0.0 for cell, _ in times]
     held: dict[str, list[int]] = {}
-    for place, (_, each) in enumerate(times):
-        for params in each:
+    for place, (_, log2_ms) in enumerate(times):
+        for params in log2_ms:
             held.setdefault(params, []).append(place)
     weights = [1 / cell.variance for cell, _ in times]
     points: dict[str, float] = {}
@@ -238,11 +240,12 @@ def _fitted(
         # a cell that shares no point with others keeps its level: nothing ties it to them
         levels = [
             _mean(
-                [y - points[params] for params, y in each.items()], [len(held[p]) - 1 for p in each]
+                [y - points[params] for params, y in log2_ms.items()],
+                [len(held[p]) - 1 for p in log2_ms],
             )
-            if any(len(held[p]) > 1 for p in each)
+            if any(len(held[p]) > 1 for p in log2_ms)
             else levels[place]
-            for place, (_, each) in enumerate(times)
+            for place, (_, log2_ms) in enumerate(times)
         ]
     nearest, _ = times[0]
     carried = math.log2(bound_ms / nearest.bound_ms) if bound_ms and nearest.bound_ms else 0.0
@@ -256,15 +259,18 @@ def _fitted(
 
 def _failures(cells: Sequence[_Cell]) -> tuple[dict[str, float], float]:
     """Return the chance of failing at the target by point, and the mean share."""
-    every = [failed for cell in cells for each in cell.failed.values() for failed in each]
+    every = [failed for cell in cells for outcomes in cell.failed.values() for failed in outcomes]
     share = sum(every) / len(every) if every else 0.0
-    known: dict[str, tuple[float, float]] = {}
+    counts_by_params: dict[str, tuple[float, float]] = {}
     for cell in cells:
         weight = 1 / (1 + cell.variance / _A_DOUBLING**2)
-        for params, each in cell.failed.items():
-            failed, rows = known.get(params, (_DOUBT * share, _DOUBT))
-            known[params] = failed + weight * sum(each), rows + weight * len(each)
-    return {params: failed / rows for params, (failed, rows) in known.items()}, share
+        for params, outcomes in cell.failed.items():
+            failed, rows = counts_by_params.get(params, (_DOUBT * share, _DOUBT))
+            counts_by_params[params] = (
+                failed + weight * sum(outcomes),
+                rows + weight * len(outcomes),
+            )
+    return {params: failed / rows for params, (failed, rows) in counts_by_params.items()}, share
 
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:

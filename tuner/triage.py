@@ -20,7 +20,7 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class TriageInputs:
-    """Times and forecasts of a kernel at a shape that its triage uses.
+    """What is known of a kernel at a shape.
 
     Attributes:
         own: the parameters in use.

@@ -82,12 +82,12 @@ class TrialSummary:
 
     @property
     def samples(self) -> int:
-        """Number of calls that were timed."""
+        """How many calls were timed."""
         return sum(len(outcome.samples_ms) for outcome in self.timed)
 
     @property
     def cost(self) -> Cost:
-        """Cost of the last outcome; as a recorded bench assumes where that is not recorded."""
+        """What its last outcome cost; as a recorded bench assumes where that is not recorded."""
         last = self.outcomes[-1]
         return cost_of(last, last.time_ms or 0.0)
 
@@ -96,7 +96,7 @@ class TrialSummary:
         """GPU and compile seconds of its last outcome."""
         return self.cost.gpu_s + self.cost.compile_s
 
-    def told(self) -> TimedParams:
+    def timed_params(self) -> TimedParams:
         """As a record."""
         message = next((e.message for e in reversed(self.outcomes) if e.message), None)
         time_ms, low_ms, high_ms = self._interval()
@@ -216,7 +216,7 @@ class TuningProblem:
         self._calm = self._calm + 1 if is_calm else 0
 
     def withdraw(self) -> None:
-        """Ask again for pending configurations, which the bench dropped."""
+        """What is pending was dropped by the bench: it is asked for again."""
         self._again.extend(self._pending.values())
         self._pending.clear()
 
@@ -254,7 +254,7 @@ class TuningProblem:
         ranked = self.ranked()
         if not ranked:
             return []
-        best = ranked[0].told()
+        best = ranked[0].timed_params()
         assert best.time_ms is not None
         limit_ms = best.time_ms * (1 + _NEAR) if best.high_ms is None else best.high_ms
         near = [e for e in ranked if _low_ms(e) <= max(limit_ms, best.time_ms)]
@@ -277,7 +277,7 @@ class TuningProblem:
 
     @property
     def cost(self) -> Cost | None:
-        """Mean cost of a measurement; ``None`` before the first."""
+        """What a measurement cost in the mean; ``None`` before the first."""
         costs = [standing.cost for standing in self._standings.values()]
         if not costs:
             return None
@@ -299,7 +299,7 @@ class TuningProblem:
         return best.time_ms / self._sol_ms
 
     def expected_gain(self) -> float:
-        """Return the next measurement's expected saving, as a share of the best; nan at first."""
+        """What the next measurement is expected to save, as a share of the best; nan at first."""
         if self._gain is None:
             self._gain = self._search.expected_gain()
         return self._gain
@@ -362,6 +362,6 @@ def identity_of(outcome: Outcome) -> tuple[object, ...]:
 
 
 def _low_ms(standing: TrialSummary) -> float:
-    timed = standing.told()
+    timed = standing.timed_params()
     assert timed.time_ms is not None
     return timed.time_ms if timed.low_ms is None else timed.low_ms

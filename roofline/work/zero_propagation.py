@@ -54,7 +54,7 @@ class _Facts:
     choices: int | None = None
 
     @property
-    def known(self) -> Mask | None:
+    def mask(self) -> Mask | None:
         if self.zeros is None or self.floor is None:
             return self.zeros if self.floor is None else self.floor
         return self.zeros | self.floor
@@ -116,7 +116,7 @@ class _Known:
         self._forget(op)
         if facts:
             self._store(op.result, facts)
-            masks[id(op.result)] = facts.known if op.outputs else None
+            masks[id(op.result)] = facts.mask if op.outputs else None
         masked = _with_masks(op, masks)
         return _guessing(masked) if facts.guessed else masked
 
@@ -152,7 +152,7 @@ class _Known:
         """Elements of an operand that need not be read."""
         if use.value is not None and all(use is not factor for factor in _factors(op)):
             return None  # a mask that is data has to be read to know what it says
-        return self.facts(use).known
+        return self.facts(use).mask
 
     def _forget(self, op: TracedOp) -> None:
         for use in op.written:

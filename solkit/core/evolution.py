@@ -1,4 +1,4 @@
-"""Inputs of a search over variants of a kernel, and its results."""
+"""What a search over variants of a kernel is told, and what it found."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _one_of(kind: type[_Word], value: object, name: str) -> _Word:
 
 @dataclass(frozen=True)
 class EvolveSettings:
-    """Settings of a search over variants of a kernel.
+    """How a search over variants of a kernel goes.
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
@@ -132,7 +132,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Bred:
-    """Outcome of a variant.
+    """What became of a variant.
 
     Attributes:
         variant: the file.
@@ -159,7 +159,7 @@ class Bred:
 
 @dataclass(frozen=True)
 class EvolveStatus:
-    """Progress of a search.
+    """How far a search is.
 
     Attributes:
         stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"checking"``, ``"measuring"``,
@@ -228,7 +228,7 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Gate:
-    """Test of the winner where the search never looked.
+    """Whether the winner holds where the search never looked.
 
     Attributes:
         passed: whether it does.
@@ -252,7 +252,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Evolved:
-    """Results of a search over variants of a kernel.
+    """What a search over variants of a kernel found.
 
     Attributes:
         kernel: the original's file.

@@ -1,4 +1,4 @@
-"""Problem that must be computed, and a kernel that computes it."""
+"""What must be computed, and a kernel that computes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Tolerance of correctness: ``|got - want| <= atol + rtol * |want|`` elementwise."""
+    """How close is correct: ``|got - want| <= atol + rtol * |want|`` elementwise."""
 
     rtol: float
     atol: float
@@ -30,7 +30,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem that must be computed.
+    """What must be computed.
 
     Attributes:
         name: the file's stem, or the problem folder's name for it.

@@ -1,4 +1,4 @@
-"""Reports of `solkit score` and `solkit compare`."""
+"""What `solkit score` and `solkit compare` found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """Report of ``solkit score``: one `Result` per shape.
+    """What ``solkit score`` found: one `Result` per shape.
 
     Attributes:
         environment: versions by name (``solkit``, ``python``, ``torch``, ``triton``, ``driver``).
@@ -119,7 +119,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """Report of ``solkit compare``: one `Comparison` per shape and candidate.
+    """What ``solkit compare`` found: one `Comparison` per shape and candidate.
 
     Attributes:
         environment: as in `Report`.

@@ -1,4 +1,4 @@
-"""Results of tuning one kernel at one shape."""
+"""What tuning one kernel at one shape found."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 
 
 FINALS = ("guarded", "turns")
-"""Ways to run a head-to-head on this machine's GPU."""
+"""How a head-to-head may be run on this machine's GPU."""
 
 
 @dataclass(frozen=True)
 class TuneSettings:
-    """Settings for tuning one kernel.
+    """How one kernel is tuned.
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
@@ -85,7 +85,7 @@ class TuneSettings:
 
 @dataclass(frozen=True)
 class TuneStatus:
-    """Progress of a tuning run.
+    """How far a tuning run is.
 
     Attributes:
         stage: ``"ranking"``, ``"searching"``, ``"racing"`` or ``"final"``.
@@ -108,7 +108,7 @@ class TuneStatus:
 
 
 class TuneVerdict(str, enum.Enum):
-    """Verdict on the configuration in use."""
+    """What to do with what you have."""
 
     FASTER = "faster"
     """Replace it: the final shows that the best configuration is faster."""
@@ -182,7 +182,7 @@ class TuneProgress:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Result of tuning one kernel at one shape.
+    """What tuning one kernel at one shape found.
 
     Attributes:
         kernel: the kernel file, or the recorded kernel's name.

@@ -145,7 +145,7 @@ class Solution:
 
 
 def of_python_file(path: str, arguments: int) -> Solution:
-    """Read a plain Python file as a solution: its ``run`` takes inputs, and maybe outputs.
+    """A plain Python file as a solution: its ``run`` takes the inputs, and maybe the outputs.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""Roundings that libraries may apply to a problem's operands."""
+"""How libraries may round a problem's operands."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ class _Run:
             path = self.world.path(variant)
             configuration = self.original.of(path, row.params, row.chosen_by)
             log.variants[name] = variant
-            breeding.known(
+            breeding.adopt(
                 variant,
                 Point(name, configuration, 0.0, 0.0),
                 self.world.judged(self.world.prospect_of(configuration), row),

@@ -147,7 +147,7 @@ def _others(plan: Plan, own: Params) -> list[Ranked]:
 
 
 def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
-    """Return a plan's fastest candidate, if its forecast is surely below a configuration's.
+    """The fastest candidate of a plan, if its forecast is surely below that of a configuration.
 
     Args:
         plan: with forecasts of both, at one depth.

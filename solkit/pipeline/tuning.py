@@ -372,7 +372,7 @@ _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 
 
 def _recorded_with(tuned: Tuned, rows: Iterable[Outcome]) -> dict[str, str | None]:
-    """Return the versions with which the best parameters were recorded, not this machine's."""
+    """The versions with which the best parameters were recorded; this machine's say nothing."""
     best = tuned.best or tuned.default
     key = canonical(tuned.shape), canonical(best.params)
     mine = [row for row in rows if (canonical(row.shape), canonical(row.params)) == key]
@@ -394,7 +394,7 @@ def tuned_of(
     """Return the result of a search and its final."""
     task = searched.task
     best, incumbent = task.best, task.incumbent
-    default = TimedParams(task.default.params) if incumbent is None else incumbent.told()
+    default = TimedParams(task.default.params) if incumbent is None else incumbent.timed_params()
     is_faster = last is not None and last.difference is Difference.FASTER
     if last is not None and is_faster:
         best = next(e for e in task.ranked() if e.configuration.params == last.params)
@@ -411,7 +411,7 @@ def tuned_of(
         device=device.key,
         sol_ms=task.sol_ms,
         default=default,
-        best=None if best is None else best.told(),
+        best=None if best is None else best.timed_params(),
         verdict=verdict,
         final=last,
         measured=task.measured,

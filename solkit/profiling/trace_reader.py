@@ -73,7 +73,7 @@ class Signature:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Tensors of the op for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
+        """Its tensors for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
         columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
         return tuple(_described(*row) for row in zip(*columns) if row[1] not in _SCALARS)
 
@@ -139,7 +139,7 @@ class Activity:
 
     @property
     def duration_us(self) -> float:
-        """Duration of the activity."""
+        """How long it ran."""
         return self.end_us - self.start_us
 
 

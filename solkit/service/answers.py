@@ -1,4 +1,4 @@
-"""Answers of a service: a job, with its result or its error."""
+"""What a service answers with: a job, with its result or with what went wrong."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATUS_OF = {"InputError": 422, "UnsupportedError": 501, "GpuBusyError": 503}
 
 
 class Fault(BaseModel):
-    """Error of a request or a job."""
+    """What went wrong."""
 
     type: str = Field(description="InputError if the request is at fault.")
     message: str

@@ -56,7 +56,7 @@ def sparkline(points: Sequence[Point]) -> str:
 
 
 class _Frame:
-    """Coordinates of seconds and times in a figure.
+    """Where seconds and times lie.
 
     Args:
         end_s: the last second.

@@ -18,7 +18,7 @@ from solkit.service import requests
 from solkit.service.queue import JobQueue
 from solkit.service.requests import Ask, Candidate
 from solkit.service.store import Job, Status
-from solkit.service.summaries import MOST_CHARACTERS, facts_of, shortened, told
+from solkit.service.summaries import MOST_CHARACTERS, facts_of, shortened, summary
 
 with needed("mcp"):
     from mcp.server.mcpserver import MCPServer
@@ -332,7 +332,7 @@ def _answer(job: Job) -> CallToolResult:
         return _told(f"{job.kind} failed: {fault['message']}", {**facts, "error": fault}, True)
     if job.status is Status.DONE and job.result is not None:
         result = json.loads(job.result)
-        return _told(told(job.kind, result), {**facts, **facts_of(job.kind, result)})
+        return _told(summary(job.kind, result), {**facts, **facts_of(job.kind, result)})
     if job.status is Status.CANCELLED:
         return _told(f"Job {job.id} ({job.kind}) is cancelled.", facts)
     doing = f": {job.progress}" if job.progress else ""

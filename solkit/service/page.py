@@ -14,7 +14,7 @@ from solkit.service.curves import curve, sparkline
 from solkit.service.naming import headline, title
 from solkit.service.reports import has_report
 from solkit.service.store import Job, Point, Status
-from solkit.service.summaries import told
+from solkit.service.summaries import summary
 
 __all__ = ["HEADERS", "job_page", "missing_page", "overview"]
 
@@ -71,7 +71,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-"""Headers of every page: nothing is loaded, run or embedded."""
+"""Of every page: nothing is loaded, run or embedded."""
 
 
 def overview(
@@ -137,7 +137,7 @@ def job_page(job: Job, points: Sequence[Point]) -> str:
     if job.result is not None:
         result = json.loads(job.result)
         whole = json.dumps(result, indent=2)[:_MOST_JSON]
-        parts.append(f'<h2 id="result">Result</h2><pre>{escape(told(job.kind, result))}</pre>')
+        parts.append(f'<h2 id="result">Result</h2><pre>{escape(summary(job.kind, result))}</pre>')
         parts.append(f"<details><summary>JSON</summary><pre>{escape(whole)}</pre></details>")
     parts.append('<p><a href="/">All jobs</a></p>')
     again_s = None if job.status.is_over else _JOB_S

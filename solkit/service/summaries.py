@@ -10,7 +10,7 @@ from typing import Any
 
 from solkit.report.units import duration, settings
 
-__all__ = ["MOST_CHARACTERS", "facts_of", "shortened", "told"]
+__all__ = ["MOST_CHARACTERS", "facts_of", "shortened", "summary"]
 
 MOST_CHARACTERS = 4000
 _MOST_SHAPES = 6
@@ -23,7 +23,7 @@ _MOST_LINE = 400
 Json = Mapping[str, Any]
 
 
-def told(kind: str, result: Json) -> str:
+def summary(kind: str, result: Json) -> str:
     """Return a result in words, at most `MOST_CHARACTERS` of them.
 
     Args:

@@ -131,7 +131,7 @@ def test_it_abstains_on_unknown_kernels_alone(model, known, strange):
 def test_what_it_learned_from_is_known_to_a_file(model, known, tmp_path):
     model.save(tmp_path / "it.solkit")
     again = Surrogate.load(tmp_path / "it.solkit").trees(DEPTH)
-    assert again.known == model.trees(DEPTH).known
+    assert again.kernels == model.trees(DEPTH).kernels
     assert again.familiar(known).all()
 
 

@@ -1,4 +1,4 @@
-"""Parts that all emitters share: requests, and how a kernel's names become a format's."""
+"""What all emitters share: what is asked for, and how a kernel's names become a format's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Request:
-    """Correspondence of a kernel's names and a format's.
+    """How a kernel's names and a format's belong together.
 
     Attributes:
         names: by the format's name, the kernel's name of a size or parameter.
@@ -65,7 +65,7 @@ class File:
 
 @dataclass(frozen=True)
 class Files:
-    """Files that an emitter made, and what the user should know, a sentence each."""
+    """What an emitter made: files, and what the user should know, a sentence each."""
 
     files: tuple[File, ...]
     notes: tuple[str, ...] = ()

@@ -51,11 +51,11 @@ __all__ = ["Frontier", "Point", "Shares"]
 _EXPLORE_EVERY = 7
 """One choice in so many explores: about the share of `solkit.surrogate.plan.EXPLORED`."""
 _NOISE_LOG2 = 0.02
-"""Standard deviation of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
+"""Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _NINETY = 1.645
 """Standard deviations on either side of the mean of a 90 % interval."""
 _UNKNOWN_LOG2 = 0.33
-"""Error of a forecast with no interval: the kernel model's median error of 16.7 %
+"""Of a forecast with no interval: the kernel model's median error of 16.7 %
 (docs/lab/surrogate.md), as a standard deviation."""
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
@@ -65,7 +65,7 @@ _MOST_FAILURES = 3
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of the errors of forecasts that candidates have in common.
+    """How errors of forecasts resemble each other.
 
     Attributes:
         problem: share that all variants have in common.
@@ -121,7 +121,7 @@ class Point:
 
 
 class Frontier:
-    """Candidates that may be measured, and times of those that were.
+    """What may be measured, and what was.
 
     Args:
         order: how the next one is chosen.
@@ -146,13 +146,13 @@ class Frontier:
 
     def add(self, points: Iterable[Point]) -> None:
         """More candidates; a forecast that is known already stays."""
-        for each in points:
-            known = self._points.get(each.key)
-            if known is None or known.sd == 0:  # it was measured before it was ranked
-                self._points[each.key] = each
+        for point in points:
+            earlier = self._points.get(point.key)
+            if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
+                self._points[point.key] = point
 
     def tell(self, point: Point, time_ms: float | None) -> None:
-        """Record the time of a candidate; ``None`` if it failed."""
+        """What a candidate took; ``None`` if it failed."""
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
@@ -166,12 +166,12 @@ class Frontier:
         """Measure no more of a variant: it is wrong, or cheats."""
         self._dropped.add(variant)
 
-    def left(self) -> list[Point]:
+    def remaining(self) -> list[Point]:
         """Return what may be measured, in the order added."""
         return [
-            each
-            for key, each in self._points.items()
-            if key not in self._asked and each.variant not in self._dropped and each.p_fail < 1
+            point
+            for key, point in self._points.items()
+            if key not in self._asked and point.variant not in self._dropped and point.p_fail < 1
         ]
 
     @property
@@ -181,64 +181,64 @@ class Frontier:
 
     def gain(self) -> float:
         """Return what the next measurement is expected to save, as a share of the best time."""
-        left = self.left()
-        if not left or self.best_ms is None:
-            return math.inf if left else 0.0
-        return 1.0 - math.pow(2.0, -float(self._improvements(left).max()))
+        remaining = self.remaining()
+        if not remaining or self.best_ms is None:
+            return math.inf if remaining else 0.0
+        return 1.0 - math.pow(2.0, -float(self._improvements(remaining).max()))
 
     def choose(self) -> Point | None:
         """Return what to measure next; ``None`` if nothing is left. It is not given again."""
-        left = self.left()
-        if not left:
+        remaining = self.remaining()
+        if not remaining:
             return None
         self._choices += 1
-        point = self._chosen(left)
+        point = self._chosen(remaining)
         self._asked.add(point.key)
         return point
 
     def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
         """Mean and standard deviation of log2 of the times, after what was measured, (points,)."""
-        mean = np.array([each.mean for each in points])
-        sd = np.array([each.sd for each in points])
-        known = [self._points[key] for key in self._times]
-        if not known:
+        mean = np.array([point.mean for point in points])
+        sd = np.array([point.sd for point in points])
+        measured = [self._points[key] for key in self._times]
+        if not measured:
             return mean, sd
-        residual = np.array([math.log2(self._times[each.key]) - each.mean for each in known])
-        process = GaussianProcess(self._likeness(known, known), _NOISE_LOG2**2)
-        cross = self._likeness(points, known).T
+        residual = np.array([math.log2(self._times[point.key]) - point.mean for point in measured])
+        process = GaussianProcess(self._likeness(measured, measured), _NOISE_LOG2**2)
+        cross = self._likeness(points, measured).T
         shift, variance = process.posterior(residual, cross, sd**2)
         return mean + shift, np.sqrt(np.maximum(variance, 1e-12))
 
     # ------------------------------------------------------------------------------------- choice
 
-    def _chosen(self, left: list[Point]) -> Point:
+    def _chosen(self, remaining: list[Point]) -> Point:
         if self._order is Order.RANDOM:
-            return self._random.choice(left)
-        if self._choices % _EXPLORE_EVERY == 0 and (new := self._unseen(left)):
+            return self._random.choice(remaining)
+        if self._choices % _EXPLORE_EVERY == 0 and (new := self._unseen(remaining)):
             return self._random.choice(new)
         if self.best_ms is None:
-            mean, _ = self.believed(left)
-            return left[int(np.argmin(mean))]
-        return left[int(np.argmax(self._improvements(left)))]
+            mean, _ = self.believed(remaining)
+            return remaining[int(np.argmin(mean))]
+        return remaining[int(np.argmax(self._improvements(remaining)))]
 
-    def _unseen(self, left: list[Point]) -> list[Point]:
+    def _unseen(self, remaining: list[Point]) -> list[Point]:
         """Return the best candidate of each variant of which nothing was measured."""
         seen = {variant for variant, _ in self._asked}
         best: dict[str, Point] = {}
-        for each in left:
-            known = best.get(each.variant)
-            if each.variant not in seen and (known is None or each.mean < known.mean):
-                best[each.variant] = each
+        for point in remaining:
+            leader = best.get(point.variant)
+            if point.variant not in seen and (leader is None or point.mean < leader.mean):
+                best[point.variant] = point
         return list(best.values())
 
-    def _improvements(self, left: Sequence[Point]) -> Array:
-        """Return the expected improvement on the best time, in log2, (points,)."""
+    def _improvements(self, remaining: Sequence[Point]) -> Array:
+        """Expected improvement on the best time, in log2, (points,)."""
         assert self.best_ms is not None
-        mean, sd = self.believed(left)
+        mean, sd = self.believed(remaining)
         ahead = math.log2(self.best_ms) - mean
         z = ahead / sd
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-        works = np.array([self._works(each) for each in left])
+        works = np.array([self._works(point) for point in remaining])
         return np.asarray(works * (ahead * self._ndtr(z) + sd * density))
 
     def _works(self, point: Point) -> float:
@@ -252,17 +252,17 @@ class Frontier:
 
     def _likeness(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
         """k(i, j), (one, other)."""
-        sizes = np.outer([each.sd for each in one], [each.sd for each in other])
+        sizes = np.outer([point.sd for point in one], [point.sd for point in other])
         shares = self._shares
         alike = np.full(sizes.shape, float(shares.problem))
-        variants, params = np.array([each.key for each in other], dtype=object).T
-        means = np.array([each.mean for each in other])
-        for row, each in enumerate(one):
-            variant, with_params = each.key
+        variants, params = np.array([point.key for point in other], dtype=object).T
+        means = np.array([point.mean for point in other])
+        for row, point in enumerate(one):
+            variant, with_params = point.key
             alike[row, variants == variant] += shares.variant
-            near = np.exp(-np.abs(means - each.mean) / _ALIKE_LOG2)
+            near = np.exp(-np.abs(means - point.mean) / _ALIKE_LOG2)
             alike[row] += shares.rest * near * (params == with_params)
         return np.asarray(sizes * alike)
 
     def _succeeded(self, variant: str) -> bool:
-        return any(each == variant for each, _ in self._times)
+        return any(timed == variant for timed, _ in self._times)

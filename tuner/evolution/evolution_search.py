@@ -56,7 +56,7 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 
 @dataclass(frozen=True)
 class Found:
-    """Outcome of measuring a candidate.
+    """What measuring a candidate found.
 
     Attributes:
         verdict: of the bench.
@@ -75,7 +75,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Forecasts of some variants.
+    """What is expected of some variants.
 
     Attributes:
         points: candidates that may be measured.
@@ -87,7 +87,7 @@ class Ranking:
 
 
 class VariantEvaluator(Protocol):
-    """Interface of an evaluator, which ranks and measures variants."""
+    """What ranks and measures."""
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return what is expected of variants; `otherwise_ms` where nothing is known."""
@@ -174,7 +174,7 @@ class EvolutionSearch:
         except KeyboardInterrupt:
             return Stopped.INTERRUPTED
 
-    def known(self, variant: Variant, point: Point, result: Found) -> None:
+    def adopt(self, variant: Variant, point: Point, result: Found) -> None:
         """Take over what an earlier run measured."""
         self.archive.add(variant)
         self._told(point, variant, result)
@@ -212,7 +212,7 @@ class EvolutionSearch:
         if self._world.spent_s() >= self._budget_s - self._kept_s():
             return Stopped.BUDGET
         if not self._promises() and not self._can_propose():
-            return Stopped.EXPECTED_GAIN if self._frontier.left() else Stopped.EXHAUSTED
+            return Stopped.EXPECTED_GAIN if self._frontier.remaining() else Stopped.EXHAUSTED
         return None
 
     def _kept_s(self) -> float:
@@ -222,7 +222,7 @@ class EvolutionSearch:
     def _promises(self) -> bool:
         """Tell whether what is left is worth a measurement."""
         if self._how.order is Order.RANDOM:
-            return bool(self._frontier.left())
+            return bool(self._frontier.remaining())
         return self._frontier.gain() > self._how.least_gain
 
     def _wants_proposals(self) -> bool:
@@ -322,7 +322,7 @@ class EvolutionSearch:
         self.tell("measuring")
 
     def _limited(self, point: Point) -> Point:
-        """Limit a candidate to the time beyond which it is hopeless; it still counts as slow."""
+        """The candidate with the time beyond which it is hopeless: it still counts as slow."""
         if (best_ms := self._frontier.best_ms) is None:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)

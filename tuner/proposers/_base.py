@@ -1,4 +1,4 @@
-"""Interface of a proposer."""
+"""What a proposer is."""
 
 from __future__ import annotations
 

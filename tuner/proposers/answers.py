@@ -70,7 +70,7 @@ class Reader:
 
     @property
     def entry(self) -> str:
-        """Description, in words, of what a file must define to be run."""
+        """What a file must define to be run, in words."""
         if self._original.names & {"Model", "ModelNew"}:
             return "class ModelNew"
         if self._original.names & {"reference", "inputs", "kernel"} and not self._launched:

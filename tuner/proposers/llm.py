@@ -27,7 +27,7 @@ _FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings by which answers are drawn.
+    """How answers are drawn.
 
     Attributes:
         samples: answers per brief.
@@ -88,7 +88,7 @@ class LanguageModel:
 
     @property
     def budget(self) -> Budget:
-        """Budget that has been spent."""
+        """What has been spent."""
         return self._asking.budget
 
     def close(self) -> None:

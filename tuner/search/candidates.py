@@ -61,8 +61,8 @@ class Candidates:
             self._free[at] = False
 
     @property
-    def left(self) -> float:
-        """Number of points that are left; infinite where not all are known."""
+    def remaining(self) -> float:
+        """Number of points that are left; infinite if not all are known."""
         return float(self._free.sum()) if self._spent else math.inf
 
     @property
@@ -76,9 +76,9 @@ class Candidates:
         Where not all points are known, a fifth of them is new.
         """
         if not self._spent:
-            wanted = max(int(most * _NEW), most - int(self._free.sum()))
-            drawn = list(itertools.islice(self._fresh, wanted))
-            self._spent = len(drawn) < wanted
+            number = max(int(most * _NEW), most - int(self._free.sum()))
+            drawn = list(itertools.islice(self._fresh, number))
+            self._spent = len(drawn) < number
             self._learn(self._encoding.places(drawn))
         free = np.flatnonzero(self._free)
         if len(free) > most:
@@ -97,15 +97,15 @@ class Candidates:
     def _varied(self, centres: Places, most: int) -> Iterator[Places]:
         """Legal points one parameter away from a centre, each centre and parameter in turns."""
         sizes = [len(values) for values in self._space.values.values()]
-        made = 0
+        tried = 0
         for centre in centres:
             for at, size in enumerate(sizes):
                 for other in self._others(int(centre[at]), size):
-                    if made >= most:
+                    if tried >= most:
                         return
                     places = centre.copy()
                     places[at] = other
-                    made += 1
+                    tried += 1
                     if self._space.is_legal(self._encoding.point(places)):
                         yield places
 

@@ -41,7 +41,7 @@ class Rows:
         return len(self.places)
 
     def add(self, places: Places) -> None:
-        """Add a pending point."""
+        """A pending point."""
         self.places.append(places)
         self.log2_ms.append(math.nan)
         self.failed.append(False)
@@ -67,7 +67,7 @@ class Model:
 
     Args:
         encoding: of the space.
-        known: what is known before measuring.
+        prior: what is known before measuring.
         candidates: points that were not taken.
         rows: what was asked for and told; the caller adds to it.
         considered: size of the pool.
@@ -77,18 +77,18 @@ class Model:
     def __init__(
         self,
         encoding: Encoding,
-        known: PriorFeatures,
+        prior: PriorFeatures,
         candidates: Candidates,
         rows: Rows,
         considered: int,
         slow: float,
     ) -> None:
-        self.known = known
+        self.prior = prior
         self._encoding, self._candidates, self._rows = encoding, candidates, rows
         self._most, self._slow = considered, slow
-        self._hyper = Hyperparameters.default(known.scales, known.terms)
-        self._fit_due = _FIT_FROM if known.scale is not None else 2 * _FIT_FROM
-        self._inputs, self._expected_given = known.inputs(self._taken())
+        self._hyper = Hyperparameters.default(prior.scales, prior.terms)
+        self._fit_due = _FIT_FROM if prior.scale is not None else 2 * _FIT_FROM
+        self._inputs, self._expected_given = prior.inputs(self._taken())
         self._process: PoolProcess | None = None
         self.places: Places = self._taken()
         self.free: Array = np.zeros(0, bool)
@@ -101,7 +101,7 @@ class Model:
     def added(self) -> None:
         """Rows has another row."""
         place = self._rows.places[-1][None]
-        inputs, expected = self.known.inputs(place)
+        inputs, expected = self.prior.inputs(place)
         self._inputs = self._inputs + inputs
         self._expected_given = np.append(self._expected_given, expected)
         if self._process is not None:
@@ -110,7 +110,7 @@ class Model:
 
     def improved(self) -> None:
         """Rows has a new best time: its neighbourhood joins the pool."""
-        if self._process is None or self._candidates.left <= self.free.sum():
+        if self._process is None or self._candidates.remaining <= self.free.sum():
             return
         best = self._rows.best
         centre = self._rows.places[-1 if best is None else best]
@@ -121,39 +121,39 @@ class Model:
 
     def renewed(self) -> None:
         """Fit if it is due, and make another pool if there is none that fits."""
-        told = int(np.isfinite(self._rows.times).sum())
-        due = told >= self._fit_due
+        timed = int(np.isfinite(self._rows.times).sum())
+        due = timed >= self._fit_due
         if not (due or self._process is None or not self.free.any()):
             return
         if due:
             self._fit()
-            self._fit_due = told + max(2, int(told * _REFIT))
+            self._fit_due = timed + max(2, int(timed * _REFIT))
         self.places, self.free = self._taken()[:0], np.zeros(0, bool)
         self._keys, self._expected = np.zeros(0, np.uint64), np.zeros(0)
         self._prior_fails = np.zeros(0)
         pool = self._joined(self._considered())
-        kernel = Matern(self._hyper, self.known.by_scale)
+        kernel = Matern(self._hyper, self.prior.by_scale)
         self._process = PoolProcess(kernel, self._inputs, pool)
 
     def _fit(self) -> None:
         times = self._rows.times
         run = np.isfinite(times)
         z = self.scale.targets(times) - self._expected_given
-        self._hyper = fit(self._inputs[run], z[run], self.known.by_scale, self._hyper)
+        self._hyper = fit(self._inputs[run], z[run], self.prior.by_scale, self._hyper)
 
     def _joined(self, places: Places) -> Inputs:
         """Points that join the pool."""
-        inputs, expected = self.known.inputs(places)
+        inputs, expected = self.prior.inputs(places)
         self.places = np.vstack([self.places, places])
         self.free = np.concatenate([self.free, np.ones(len(places), bool)])
         self._keys = np.concatenate([self._keys, self._encoding.keys(places)])
         self._expected = np.concatenate([self._expected, expected])
-        self._prior_fails = np.concatenate([self._prior_fails, self.known.fails(places)])
+        self._prior_fails = np.concatenate([self._prior_fails, self.prior.fails(places)])
         return inputs
 
     def _considered(self) -> Places:
         """All candidates, or else neighbourhoods of the fastest and a sample."""
-        if self._candidates.left <= self._most:
+        if self._candidates.remaining <= self._most:
             return self._candidates.spread(self._most)
         times = self._rows.times
         fastest = np.argsort(times)[: min(_CENTRES, int(np.isfinite(times).sum()))]
@@ -169,13 +169,13 @@ class Model:
 
     @property
     def scale(self) -> TargetTransform:
-        """Scale of the targets: the prior's, shifted to the times told; or else the times'."""
+        """Of the targets: the prior's, shifted to the times told; or else that of the times."""
         times = self._rows.times
-        if self.known.scale is None:
+        if self.prior.scale is None:
             return TargetTransform.of(times, self._slow)
-        off = times - self.known.log2_ms(self._taken())[0]
-        known = off[np.isfinite(off)]
-        return self.known.scale.shifted(float(np.median(known)) if len(known) else 0.0)
+        off = times - self.prior.log2_ms(self._taken())[0]
+        shifts = off[np.isfinite(off)]
+        return self.prior.scale.shifted(float(np.median(shifts)) if len(shifts) else 0.0)
 
     def targets(self) -> tuple[Array, Array]:
         """Mean and sd of the targets at the pool.
@@ -189,38 +189,38 @@ class Model:
     def at(self, places: Places) -> tuple[Array, Array]:
         """Mean and sd of log2 ms at any points."""
         process = self._conditioned()
-        inputs, expected = self.known.inputs(places)
+        inputs, expected = self.prior.inputs(places)
         mean, variance = process.at(inputs, self._residuals(process))
         return self.log2_ms(mean + expected, np.sqrt(variance + self._hyper.noise))
 
     def log2_ms(self, mean: Array, sd: Array) -> tuple[Array, Array]:
-        """Convert targets to log2 ms."""
+        """Of targets, as log2 ms."""
         scale = self.scale
         upper, lower = scale.log2_ms(mean + sd), scale.log2_ms(mean - sd)
         return scale.log2_ms(mean), (upper - lower) / 2
 
     def fails(self) -> Array:
-        """Return the chance that each point of the pool fails: the prior's, or its neighbours'."""
+        """The chance that each point of the pool fails: the prior's, or that of its neighbours."""
         failed = np.array(self._rows.failed, float)
         if not failed.any():
             return self._prior_fails
-        told = np.isfinite(self._rows.times) | (failed > 0)
-        near = self._conditioned().nearness * told[:, None]
+        finished = np.isfinite(self._rows.times) | (failed > 0)
+        near = self._conditioned().nearness * finished[:, None]
         seen = (failed @ near + _SEEN * failed.mean()) / (near.sum(0) + _SEEN)
         return np.asarray(np.maximum(self._prior_fails, seen))
 
     def cost(self) -> Array:
-        """Return the expected cost of measuring each point of the pool, relative to the mean."""
+        """What measuring each point of the pool is expected to cost, relative to the mean."""
         costs = np.array(self._rows.log_cost)
-        known = np.isfinite(costs)
-        if known.sum() < 2 or not (spread := float(np.nanstd(costs))):
+        measured = np.isfinite(costs)
+        if measured.sum() < 2 or not (spread := float(np.nanstd(costs))):
             return np.ones(len(self.places))
         process = self._conditioned()
         centred = process.impute((costs - np.nanmean(costs)) / spread)
         return np.asarray(np.exp(np.clip(process.mean(centred), -3, 3) * spread))
 
     def _residuals(self, process: PoolProcess) -> Array:
-        """Return what the process learns from: targets without what the prior expects, by row.
+        """What the process learns from: targets without what the prior expects, for each row.
 
         A failure counts as the slowest; what is pending, as what the others lead to expect.
         """

@@ -1,4 +1,4 @@
-"""Beliefs of a search about the points that it may ask for.
+"""What a search believes of the points it may ask for.
 
 Where there is a prior, the process learns what the prior leaves.
 """
@@ -19,7 +19,7 @@ __all__ = ["PriorFeatures"]
 
 
 class PriorFeatures:
-    """Features of points before measuring, and the prior's belief.
+    """What is known of points before measuring: their features, and the prior's belief.
 
     Args:
         encoding: of the space.
@@ -53,7 +53,7 @@ class PriorFeatures:
 
     @property
     def scales(self) -> int:
-        """Number of length scales."""
+        """How many length scales there are."""
         return int(max(self.by_scale, default=-1)) + 1
 
     @property
@@ -63,13 +63,13 @@ class PriorFeatures:
 
     @property
     def terms(self) -> int:
-        """Number of linear columns."""
+        """How many linear columns there are."""
         return 2 + self.views if self.scale is not None else 0
 
     def log2_ms(self, places: Places) -> tuple[Array, Array]:
         """Return the prior's mean and sd of log2 ms; NaN without one."""
-        found = self._believed(places)
-        return found[:, 0], found[:, 1]
+        believed = self._believed(places)
+        return believed[:, 0], believed[:, 1]
 
     def fails(self, places: Places) -> Array:
         """Return the chance that each fails, as the prior has it."""

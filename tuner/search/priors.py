@@ -1,4 +1,4 @@
-"""Beliefs of a search before its first measurement."""
+"""What a search believes before its first measurement."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ class Recordings:
         if not recordings:
             raise InputError("there are no recordings: give at least one")
         self._times = [
-            {key: math.nan if time is None else math.log2(time) for key, time in each.items()}
-            for each in recordings
+            {key: math.nan if time is None else math.log2(time) for key, time in recording.items()}
+            for recording in recordings
         ]
         self._scales = []
-        for place, each in enumerate(self._times):
-            times = np.array(list(each.values()))
+        for place, log2_times in enumerate(self._times):
+            times = np.array(list(log2_times.values()))
             if not np.isfinite(times).any():
                 raise InputError(f"recording {place + 1} has no configuration that ran")
             self._scales.append(TargetTransform.of(times, slow))
-        failed = [math.isnan(time) for each in self._times for time in each.values()]
+        failed = [math.isnan(time) for recording in self._times for time in recording.values()]
         self._failing = sum(failed) / len(failed)
 
     def views(self, points: Sequence[Params]) -> Array:
         """log2 ms on each GPU, (points, recordings); NaN where it failed or is not recorded."""
         keys = [point_key(point) for point in points]
-        found = [[each.get(key, math.nan) for each in self._times] for key in keys]
-        return np.array(found, float).reshape(len(points), len(self._times))
+        views = [[recording.get(key, math.nan) for recording in self._times] for key in keys]
+        return np.array(views, float).reshape(len(points), len(self._times))
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
         """Mean and sd over recordings; the sd of a single one is not known."""
@@ -82,11 +82,11 @@ class Recordings:
         if not len(views):
             return np.zeros(0), np.zeros(0)
         scaled = np.stack([s.targets(v) for s, v in zip(self._scales, views.T)], axis=1)
-        known = np.isfinite(scaled)
-        count = known.sum(1)
-        total = np.where(known, scaled, 0.0).sum(1)
+        ran = np.isfinite(scaled)
+        count = ran.sum(1)
+        total = np.where(ran, scaled, 0.0).sum(1)
         mean = np.where(count > 0, total / np.maximum(count, 1), math.nan)
-        off = np.where(known, scaled - mean[:, None], 0.0)
+        off = np.where(ran, scaled - mean[:, None], 0.0)
         variance = (off**2).sum(1) / np.maximum(count - 1, 1)
         sd = np.where(count > 1, np.sqrt(variance), math.nan)
         common = TargetTransform(
@@ -98,11 +98,14 @@ class Recordings:
         return common.log2_ms(mean), spread
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """Return shares of recordings in which each failed, drawn to the share of all failures."""
+        """The share of recordings in which each failed, drawn to the share of all failures."""
         keys = [point_key(point) for point in points]
-        tried = np.array([sum(key in each for each in self._times) for key in keys], float)
+        tried = np.array(
+            [sum(key in recording for recording in self._times) for key in keys], float
+        )
         failed = np.array(
-            [sum(math.isnan(each.get(key, 0.0)) for each in self._times) for key in keys], float
+            [sum(math.isnan(recording.get(key, 0.0)) for recording in self._times) for key in keys],
+            float,
         )
         return (failed + _DOUBT * self._failing) / (tried + _DOUBT)
 

@@ -89,16 +89,16 @@ class Search:
         # telling values apart by equality takes many times to learn: the first model does without
         plain = Encoding(space, named=0)
         self._model = self._modelled(PriorFeatures(plain, prior, sample, settings.slow))
-        self._believes = self._model.known.scale is not None
-        self._follows = self._believes and not self._model.known.views
+        self._believes = self._model.prior.scale is not None
+        self._follows = self._believes and not self._model.prior.views
         nothing = PriorFeatures(self._encoding, None, sample, settings.slow)
         self._models = [self._model, self._modelled(nothing)]
 
-    def _modelled(self, known: PriorFeatures) -> Model:
+    def _modelled(self, prior: PriorFeatures) -> Model:
         settings = self._settings
         return Model(
             self._encoding,
-            known,
+            prior,
             self._candidates,
             self._rows,
             settings.considered,
@@ -191,7 +191,7 @@ class Search:
         """
         places = self._encoding.places(points)
         if not len(places) or self._rows.best is None:
-            return self._model.known.log2_ms(places)
+            return self._model.prior.log2_ms(places)
         return self._model.at(places)
 
     # ---------------------------------------------------------------------------------- choosing
@@ -208,18 +208,18 @@ class Search:
         model.renewed()
         if not model.free.any():
             return None
-        wanted = np.where(model.free, self._wanted(model), -np.inf)
-        return model.places[int(np.argmax(wanted))]
+        gains = np.where(model.free, self._wanted(model), -np.inf)
+        return model.places[int(np.argmax(gains))]
 
     def _asked(self) -> Model:
-        """Return the model that decides: in turns the second, as the first may be misled."""
+        """The model that decides: in turns the second, as the first may be misled or too stiff."""
         number = len(self._rows)
         since = self._settings.starts if self._believes else self._settings.flexible
         doubts = number > since and number % self._settings.doubts == 0
         return self._models[-1 if doubts else 0]
 
     def _wanted(self, model: Model) -> Array:
-        """Return expected improvement of the target, times the chance to run, per cost.
+        """Expected improvement of the target, times the chance to run, per cost.
 
         How low the forecast is, at first and in turns if the search is stuck.
         """
@@ -240,12 +240,12 @@ class Search:
         if not len(considered):
             return None
         if self._believes:
-            mean, _ = self._model.known.log2_ms(considered)
+            mean, _ = self._model.prior.log2_ms(considered)
             return considered[int(np.argmin(np.nan_to_num(mean, nan=math.inf)))]
         considered = self._chance.permutation(considered)[:_DESIGNED]
         if not len(self._rows):
             return considered[0]
-        encoding = self._model.known.encoding
+        encoding = self._model.prior.encoding
         ours = encoding.features(considered)
         theirs = encoding.features(np.array(self._rows.places))
         apart = ((ours[:, None] - theirs[None]) ** 2).sum(2).min(1)

@@ -33,17 +33,17 @@ class TargetTransform:
     @classmethod
     def of(cls, log2_ms: Array, slow: float) -> TargetTransform:
         """Return the scale that standardises times, with their median as the middle."""
-        known = log2_ms[np.isfinite(log2_ms)]
-        rough = cls(float(np.median(known)), slow)
-        targets = rough.targets(known)
+        ran = log2_ms[np.isfinite(log2_ms)]
+        rough = cls(float(np.median(ran)), slow)
+        targets = rough.targets(ran)
         return cls(rough.middle, slow, float(targets.mean()), float(targets.std()) or 1.0)
 
     def shifted(self, log2: float) -> TargetTransform:
-        """Return the transform for times that are all longer by a factor."""
+        """For times that are all longer by a factor."""
         return TargetTransform(self.middle + log2, self.slow, self.mean + log2, self.sd)
 
     def targets(self, log2_ms: Array) -> Array:
-        """Return the targets of logarithms of times."""
+        """Of logarithms of times."""
         above = np.maximum(log2_ms - self.middle, 0.0)
         return (log2_ms - (1 - self.slow) * above - self.mean) / self.sd
 

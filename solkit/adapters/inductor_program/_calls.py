@@ -207,7 +207,7 @@ class _Writer(ast.NodeTransformer):
     # -------------------------------------------------------------------------------- expressions
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Name an input, or refuse an unknown name."""
+        """Inputs get their names; others must be known."""
         if node.id in ("inf", "nan"):
             return _expression(f'float("{node.id}")')
         name = self._named(node.id)

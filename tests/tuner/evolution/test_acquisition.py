@@ -127,7 +127,7 @@ def test_a_failure_makes_others_of_its_variant_less_likely_to_work():
     third = frontier.choose()
     frontier.tell(third, 2**-0.11)  # one of two works
     assert third.variant == "a"
-    chance = frontier._works(frontier.left()[0])
+    chance = frontier._works(frontier.remaining()[0])
     assert chance == pytest.approx(2 / 3)
 
 
@@ -137,10 +137,10 @@ def test_a_variant_is_given_up_after_three_failures_with_no_success():
     good = [point("good", block, 0.0) for block in range(5)]
     measured(frontier, [*bad[:3], good[0]], [None, None, None, 1.0])
     frontier.add([*bad, *good])
-    assert {each.variant for each in frontier.left()} == {"good"}
+    assert {each.variant for each in frontier.remaining()} == {"good"}
     for each in good[1:4]:
         frontier.tell(each, None)
-    assert [each.variant for each in frontier.left()] == ["good"]
+    assert [each.variant for each in frontier.remaining()] == ["good"]
 
 
 def test_random_order_ignores_forecasts_and_follows_the_seed():
@@ -170,5 +170,5 @@ def test_a_forecast_that_comes_after_the_measurement_is_used():
     frontier = Frontier(shares=Shares(0.0, 0.5, 0.5))
     frontier.tell(point("a", 1, 0.0, 0.0), 4.0)
     frontier.add([point("a", 1, 0.0, 0.5), point("a", 2, 0.0, 0.5)])
-    mean, _ = frontier.believed(frontier.left())
+    mean, _ = frontier.believed(frontier.remaining())
     assert mean[0] == pytest.approx(2 * 0.5 * 0.25 / (0.25 + 0.02**2))

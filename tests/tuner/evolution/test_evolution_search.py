@@ -257,9 +257,9 @@ def test_what_an_earlier_run_measured_is_not_measured_again():
     first = Point(variant.id, Configuration(variant.id, "kernel", {}, {"BLOCK": 1}), 0.0, 0.0)
     how = EvolveSettings(stop_at=2.0)
     breeding = EvolutionSearch(world, [Proposer("0.4 fuse")], (variant, first), 100.0, how, SOL_MS)
-    breeding.known(variant, first, Found(Verdict.CORRECT, 2.0))
+    breeding.adopt(variant, first, Found(Verdict.CORRECT, 2.0))
     again = Point(child.id, Configuration(child.id, "kernel", {}, {"BLOCK": 2}), 0.0, 0.0)
-    breeding.known(child, again, Found(Verdict.CORRECT, 0.4))
+    breeding.adopt(child, again, Found(Verdict.CORRECT, 0.4))
     breeding.run()
     assert ("1.0 plain", 1) not in world.measured
     assert ("0.4 fuse", 2) not in world.measured

@@ -66,12 +66,12 @@ class JitFunction:
 
     @property
     def name(self) -> str:
-        """Name of the function."""
+        """Its name."""
         return self.node.name.value
 
     @property
     def body(self) -> list[cst.BaseStatement]:
-        """Statements of the function."""
+        """Its statements."""
         return body_of(self.node)
 
     @cached_property
@@ -263,7 +263,7 @@ def _resolved(
 
 
 def definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
-    """Return what a launcher's name stands for: assigned once, or a function that only returns."""
+    """What a name of a launcher stands for: assigned once, or a function that only returns."""
     definitions: list[cst.BaseExpression] = []
     for statement in walk(body_of(launcher)):
         binding = assignment(statement)

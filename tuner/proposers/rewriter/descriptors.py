@@ -127,19 +127,19 @@ class _Access:
 
 @dataclass
 class _Tiles:
-    """Names, tests and replacements that accesses through descriptors need.
+    """What accesses through descriptors need.
 
     Attributes:
         taken: names in the function.
         fits: the name of the launcher's helper that tests a tensor.
-        made: the names of descriptors by their code.
+        names: those of descriptors by their code.
         replaced: accesses, each with what replaces it.
         tests: what must hold in the launcher, in order.
     """
 
     taken: set[str]
     fits: str
-    made: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     replaced: list[tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=list)
     tests: dict[str, None] = field(default_factory=dict)
 
@@ -159,12 +159,12 @@ class _Tiles:
             f"[{access.sizes[0]}, {access.sizes[1]}], [{rows.stride.code}, 1], "
             f"[{rows.block}, {columns.block}])"
         )
-        if what not in self.made:
-            self.made[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
+        if what not in self.names:
+            self.names[what] = self._free(f"{access.place.base.removesuffix('_ptr')}_tiles")
         at = f"[{rows.start.code}, {columns.start.code}]"
         value = argument_of(access.call, 1, "value") if called(access.call) == "tl.store" else None
         call = f"load({at})" if value is None else f"store({at}, {code(value)})"
-        return expression(f"{self.made[what]}.{call}")
+        return expression(f"{self.names[what]}.{call}")
 
     def _free(self, name: str) -> str:
         free, count = name, 2
@@ -184,7 +184,7 @@ def _described(text: KernelText, launch: Launch) -> str:
     if not tiles.replaced:
         return ""
     name = text.fresh(f"{function.name}_tma")
-    head = [line(f"{name} = {what}") for what, name in tiles.made.items()]
+    head = [line(f"{name} = {what}") for what, name in tiles.names.items()]
     node = with_body(function.node, _behind_docstring(function.body, head))
     node = _without_unread(replace_each(node, tiles.replaced), function)
     statement = launch_line(
@@ -204,7 +204,7 @@ def _described(text: KernelText, launch: Launch) -> str:
 
 
 def _own_grid(launch: Launch) -> str:
-    """Write the grid out: the new launch's blocks may grow later, those of the other stay."""
+    """The grid written out: blocks of the new launch may grow later, those of the other stay."""
     if launch.axes is None or not isinstance(launch.grid, cst.Name):
         return code(launch.grid)
     return grid_with(launch.axes, 0, code(launch.axes[0]))
@@ -243,7 +243,7 @@ def _test(place: Place, launch: Launch, fits: str) -> str:
 
 
 def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
-    """Group accesses by parameters all of whose accesses can go through descriptors."""
+    """The accesses through each parameter all of whose accesses can go through descriptors."""
     function = launch.function
     placed = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
     placed = _with_sizes(placed)
@@ -298,7 +298,7 @@ def _access(call: cst.Call, scope: Scope) -> _Access | None:
 
 
 def _is_regular(place: Place, scope: Scope) -> bool:
-    """Tell whether a descriptor can be made ahead, and blocks start at multiples of 16 bytes."""
+    """Whether a descriptor can be made ahead of all, and blocks start at multiples of 16 bytes."""
     function = scope.function
     strides = [expression(axis.stride.code) for axis in place.axes]
     has_rows = place.axes[0].stride.code != "1"
@@ -312,7 +312,7 @@ def _is_regular(place: Place, scope: Scope) -> bool:
 
 
 def _with_sizes(placed: Sequence[_Access]) -> list[_Access]:
-    """Return accesses of known sizes: by masks, by others' at the same indices, or by loops.
+    """The accesses whose sizes are known: by their masks, by others' at the same indices, or loops.
 
     Those of which a size is not known are left out.
     """
@@ -353,7 +353,7 @@ Pointers = list[tuple[cst.Call, cst.CSTNode]]
 
 
 def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointers]:
-    """Return calls that may read memory and calls that may write it, with their pointers."""
+    """Calls that may read memory and those that may write it, each with what holds the pointer."""
     reads: Pointers = []
     writes: Pointers = []
     for call in calls(function.node):
@@ -398,7 +398,7 @@ def _behind_docstring(
 
 
 def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
-    """Drop the function's assignments that were read before and that nothing reads any more."""
+    """The function without assignments that were read before and that nothing reads any more."""
     candidates = set(assigned(*before.body)) - _unread(before.node)
     while gone := candidates & _unread(node):
         bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]

@@ -49,7 +49,7 @@ class _Pair:
         writer, reader: the launches.
         written, read: the parameters that get the tensor.
         store: the writer's statement.
-        made: the launcher's statement that allocates it.
+        allocation: the launcher's statement that allocates it.
     """
 
     writer: Launch
@@ -57,7 +57,7 @@ class _Pair:
     written: str
     read: str
     store: cst.BaseStatement
-    made: cst.BaseStatement
+    allocation: cst.BaseStatement
 
 
 class FuseLaunches:
@@ -180,7 +180,7 @@ def _fused(text: KernelText, pair: _Pair) -> str:
     return changed(
         text,
         functions={writer.function.name: None, reader.function.name: node},
-        launches=[(pair.made, []), (writer.statement, []), (reader.statement, [statement])],
+        launches=[(pair.allocation, []), (writer.statement, []), (reader.statement, [statement])],
     )
 
 
@@ -205,7 +205,7 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
 
 
 def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
-    """Return the reader's loads of the tensor; none if one is elsewhere or it is used otherwise."""
+    """The reader's loads of the tensor; none if one is elsewhere, or it is used otherwise."""
     reader, writer = pair.reader, pair.writer
     address = _resolved(target, writer.function, writer.arguments)
     loads = []
@@ -233,7 +233,7 @@ def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
 
 
 def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, str]]:
-    """Return new names in the reader's code, and the fused launch's arguments by parameter."""
+    """New names in the reader's code, and the fused launch's arguments by parameter."""
     writer, reader = pair.writer, pair.reader
     mine = arguments_of(writer)
     mine.pop(pair.written)

@@ -1,4 +1,4 @@
-"""Hoisting: code that a loop computes again on each trip is computed once, ahead of it."""
+"""What a loop computes again on each trip is computed once, ahead of it."""
 
 from __future__ import annotations
 
