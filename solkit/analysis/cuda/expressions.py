@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from solkit.analysis.cuda.launching import LAUNCHERS, Launching
+from solkit.analysis.cuda.launching import LAUNCHERS, Launching, deduced_type
 from solkit.analysis.cuda.source import Function, Token, closing, split_arguments
 from solkit.analysis.cuda.token_walk import Returned
 from solkit.analysis.cuda.values import (
@@ -306,7 +306,7 @@ class Expressions(Launching):
         args = self.arguments()
         if name in source.functions and not source.functions[name].is_kernel:
             function = source.functions[name]
-            return self.machine.call(function, args, self.bound(function, template))
+            return self.machine.call(function, args, self.bound(function, template, args))
         if name in LAUNCHERS:
             return self.runtime_launch(name, args, at)
         if name in VECTORS:
@@ -373,11 +373,20 @@ class Expressions(Launching):
             self.unseen(name, args, at)
         return SUCCESS
 
-    def bound(self, function: Function, template: Sequence[Token]) -> dict[str, Any]:
-        """Return the values of a host function's template parameters."""
+    def bound(
+        self, function: Function, template: Sequence[Token], args: Sequence[Any]
+    ) -> dict[str, Any]:
+        """Return the values of a host function's template parameters.
+
+        Those that a call does not spell out are deduced from its pointers, as C++ does.
+        """
         names = [part[-1].text for part in split_arguments(function.template)]
         arguments = split_arguments(template, angles=True)
-        return {name: self.template_argument(part) for name, part in zip(names, arguments)}
+        values = {name: self.template_argument(part) for name, part in zip(names, arguments)}
+        for name in names[len(arguments) :]:
+            if deduced := deduced_type(name, function, args):
+                values[name] = Type(deduced)
+        return values
 
     def dispatch(self) -> Any:
         """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""

@@ -20,7 +20,7 @@ from solkit.analysis.cuda.values import (
     extent_of,
 )
 
-__all__ = ["LAUNCHERS", "Launching"]
+__all__ = ["LAUNCHERS", "Launching", "deduced_type"]
 
 LAUNCHERS = frozenset(
     {
@@ -131,7 +131,7 @@ class Launching(Walk):
         parameters = split_arguments(function.template, angles=True) if function else []
         for parameter in parameters[len(template_arguments) :]:
             names = [token.text for token in parameter if token.text != "="]
-            deduced = _deduced(names[1], function, args) if len(names) == 2 else None
+            deduced = deduced_type(names[1], function, args) if len(names) == 2 else None
             if deduced is None:
                 break  # the rest has defaults
             template_arguments.append(deduced)
@@ -195,7 +195,7 @@ def _argument(value: Any) -> Argument:
     )
 
 
-def _deduced(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
+def deduced_type(name: str, function: Function | None, args: Sequence[Any]) -> str | None:
     """Return a template's type parameter, deduced from a pointer to it."""
     for parameter, arg in zip(function.parameters if function else (), args):
         texts = [token.text for token in parameter]

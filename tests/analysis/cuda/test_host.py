@@ -14,6 +14,7 @@ static const int kWarps = TILE / 4;
 __global__ void k(const float* x, float* y, int n) {}
 template <typename T, int N = 4> __global__ void t(const T* x, T* y) {}
 int cdiv(int a, int b = 32) { return (a + b - 1) / b; }
+template <typename T> void sized(int n, const T* x, T* y) { t<T, 2><<<n * sizeof(T), 32>>>(x, y); }
 template <typename T> void launch(torch::Tensor x, int n) {
   t<T, 8><<<n, 64>>>(x.data_ptr<T>(), 0);
 }
@@ -111,6 +112,19 @@ def test_template_arguments(body, kernel):
     assert launched(f"{body}\nreturn x;")[0] == kernel
 
 
+@pytest.mark.parametrize(
+    ("pointer", "kernel", "blocks"),
+    [
+        ("x.data_ptr<float>()", "t<float, 2>", 12),
+        ("(double*)x.data_ptr()", "t<double, 2>", 24),
+        ("reinterpret_cast<__half*>(x.data_ptr())", "t<__half, 2>", 6),
+    ],
+)
+def test_template_parameters_of_host_functions_are_deduced(pointer, kernel, blocks):
+    launch = launched(f"sized(3, {pointer}, {pointer}); return x;")
+    assert launch[:2] == (kernel, (blocks, 1, 1))
+
+
 def test_dispatch_on_the_type_of_a_tensor():
     body = 'AT_DISPATCH_ALL_TYPES_AND(at::ScalarType::Half, x.scalar_type(), "f", [&] {' \
            "t<scalar_t><<<1, 1>>>(); }); return x;"  # fmt: skip
@@ -176,14 +190,14 @@ def test_what_cannot_be_known_is_said_to_be_unknown():
 
 
 def test_names_that_nobody_declares_are_told():
-    assert list(followed("return torch::zeros({rows, 3});").undeclared) == ["rows (f.cu:13)"]
+    assert list(followed("return torch::zeros({rows, 3});").undeclared) == ["rows (f.cu:14)"]
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("if (x.item<float>() > 0) k<<<1, 1>>>();", "f.cu:13: whether .* holds is not known"),
-        ("return x.view({7, 7});", "f.cu:13: .*shape"),
+        ("if (x.item<float>() > 0) k<<<1, 1>>>();", "f.cu:14: whether .* holds is not known"),
+        ("return x.view({7, 7});", "f.cu:14: .*shape"),
         ("while (true) { int i = 0; }", "more than .* steps"),
         ("AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), \"f\", [&] {});", "AT_DISPATCH"),
     ],
