@@ -56,7 +56,7 @@ class Cache:
         self.files = Files()
 
     def get(self, key: str) -> Any:
-        """The answer under a key; ``None`` if there is none, or a file for it has changed."""
+        """Return the answer under a key; ``None`` if missing, or if a file for it has changed."""
         if self._folder is None:
             return None
         path = self._path(key)
@@ -121,7 +121,7 @@ class Cache:
         return True
 
     def _list_of(self, stamps: Stamps) -> str | None:
-        """The name of the list of installed ones, which is its digest, or empty; as `_digests`."""
+        """Return the name of the list of installed files: its digest, or empty; as `_digests`."""
         if not stamps.installed:
             return ""
         if (held_list := self._held.get(stamps.name)) is not None:

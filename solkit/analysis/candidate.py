@@ -57,7 +57,7 @@ class _Run:
     failure: str = ""
 
     def reached(self, depth: Depth) -> Depth:
-        """The depth that its launches reach: all are compiled if there is CUDA C++ among them.
+        """Return the depth that the launches reach: all are compiled if any is CUDA C++.
 
         ptxas, which alone could be saved, takes a small part of the time that CUDA C++ takes:
         docs/decisions/0034-cuda-at-the-lowered-depth.md.

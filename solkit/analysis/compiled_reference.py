@@ -28,7 +28,9 @@ def written(
     shape: Mapping[str, Value] | None,
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[str, tuple[str, ...], tuple[tuple[Mapping[str, int], ...], ...]]:
-    """The file's text; notes, each a sentence; and what Inductor would choose between by timing.
+    """Write the file's text; return it with notes, each a sentence, and Inductor's options.
+
+    The options are what Inductor would choose between by timing.
 
     Args:
         path: the file with the reference.

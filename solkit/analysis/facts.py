@@ -211,7 +211,7 @@ def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device
 
 
 def _merged(followed: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
-    """Launches with equal facts become one, although their arguments differ."""
+    """Merge launches with equal facts, although their arguments differ."""
     once: list[tuple[Facts, float]] = []
     counts: list[int] = []
     for facts, seconds in followed:

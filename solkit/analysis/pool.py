@@ -260,7 +260,7 @@ class Pool:
                 self._served -= Counter([latest])
 
     def _next(self, latest: Source | None) -> tuple[list[_Task], _Worker | None] | None:
-        """The next tasks, all about one file, with its kept worker; none if the pool is closed."""
+        """Return the next tasks, all of one file, and the worker kept for it; none if closed."""
         with self._changed:
             self._idle += 1
             while (source := self._choice(latest)) is None and not self._closed:
@@ -277,7 +277,7 @@ class Pool:
             return tasks, self._unkept(source)
 
     def _taken(self, waiting: deque[_Task]) -> list[_Task]:
-        """The first that waits and others like it, but not those that idle threads can do."""
+        """Take the first that waits and others like it, but not those that idle threads can do."""
         shared = self._is_worth(waiting[0].source, taking=1)
         tasks = [waiting.popleft()]
         first = tasks[0].request
@@ -355,7 +355,7 @@ class Pool:
         return None, failure
 
     def _spare(self, source: Source) -> int:
-        """Processes that a thread at a file may use, so that all cores have work."""
+        """Count the processes that a thread at a file may use, so that all cores have work."""
         with self._changed:
             busy = len(self._threads) - self._idle
             queued = sum(
@@ -380,7 +380,7 @@ class Pool:
         worker.answered = True
 
     def _fit(self, worker: _Worker | None, source: Source) -> _Worker:
-        """This worker, a kept one, or a new one: it holds the file's present state."""
+        """Return this worker, a kept one or a new one: it holds the file's present state."""
         while worker is not None or (worker := self._unkept(source)) is not None:
             if worker.is_fit_for(source):
                 return worker

@@ -53,7 +53,7 @@ def warm_up() -> None:
 
 
 def _some_layers() -> list[torch.Tensor]:
-    """Common ops: torch imports and builds much for the first of a kind."""
+    """Run common ops: torch imports and builds much for the first of a kind."""
     torch.manual_seed(0)
     with torch.device("cuda"), torch.no_grad():
         model = torch.nn.Sequential(

@@ -66,7 +66,7 @@ def ends_of(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
 
 
 def representative(count: int, programs: int, executions: Iterable[Array]) -> npt.NDArray[np.int64]:
-    """Some of the programs; and for each access that none of them makes, one that does.
+    """Choose some of the programs; and for each access that none of them makes, one that does.
 
     Args:
         count: how many to begin with.
@@ -263,7 +263,7 @@ def traffic(
 
 
 def longest_loads(loads: Iterable[tuple[int, Array]], programs: int) -> Array:
-    """Executions of each program's most frequent load, summed over successive loops.
+    """Sum executions of each program's most frequent load over successive loops.
 
     Args:
         loads: of each load its phase, and how often each program makes it.
@@ -279,7 +279,7 @@ def longest_loads(loads: Iterable[tuple[int, Array]], programs: int) -> Array:
 def unevenness(
     steps: Array, programs: int, device: Device, mean_steps: float | None = None
 ) -> float:
-    """Steps of the busiest SM over the mean; see `Requests.unevenness`.
+    """Return steps of the busiest SM over the mean; see `Requests.unevenness`.
 
     Programs that were not followed are like those that were, on average, and the last round is as
     long as the longest.

@@ -431,7 +431,7 @@ class _Joined:
     def of(
         self, accesses: Iterable[tuple[Statement, Array | None, Active]]
     ) -> list[tuple[Statement, Array | None, Active, int]]:
-        """The accesses of a piece of code, each with its width, those side by side as one."""
+        """Return the accesses of a piece of code, each with its width; adjacent ones are merged."""
         joined: list[tuple[Statement, Array | None, Active, int]] = []
         groups: dict[str, dict[int, tuple[Statement, Array | None, Active, int]]] = {}
         for statement, addresses, active in accesses:

@@ -153,7 +153,7 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
 
 
 def _prelude(source: Source) -> str:
-    """Replacements for headers that NVRTC lacks."""
+    """Return replacements for headers that NVRTC lacks."""
     names = ["prelude.cuh", *(["cub.cuh"] if "cub/cub.cuh" in source.text else [])]
     return "".join(Path(__file__).with_name(name).read_text() for name in names)
 
@@ -180,7 +180,7 @@ def _matters(flag: str) -> bool:
 
 
 def _first_errors(log: str, kernel: str) -> str:
-    """The first two as ``file:line: message``, or with the kernel's name if that is at fault."""
+    """Return two errors as ``file:line: message``, or with the kernel's name if at fault."""
     errors = re.findall(r"^(.*)\((\d+)\): (?:catastrophic )?error: (.*)$", log, re.MULTILINE)
     messages = [
         f"{kernel if file == '__nv_name_map' else f'{file}:{line}'}: {message}"

@@ -68,14 +68,14 @@ class Expressions(Launching):
         return Type(re.sub(r"(?<=\w) (?=\W)|(?<=\W) ", "", " ".join(texts)))
 
     def expression(self) -> Any:
-        """``a, b``: the last value."""
+        """Evaluate ``a, b``: the last value."""
         value = self.assignment()
         while self.accept(","):
             value = self.assignment()
         return value
 
     def assignment(self) -> Any:
-        """``a = b``, ``a.x += b``, and everything that binds tighter."""
+        """Evaluate ``a = b``, ``a.x += b``, and everything that binds tighter."""
         name, operator = self.text(), self.text(1)
         if self.kind() == "name" and operator == "=":
             self.at += 2
@@ -100,7 +100,7 @@ class Expressions(Launching):
         return value
 
     def ternary(self) -> Any:
-        """``a ? b : c``; both sides are evaluated."""
+        """Evaluate ``a ? b : c``; both sides are evaluated."""
         condition = self.binary(0)
         if not self.accept("?"):
             return condition

@@ -246,7 +246,7 @@ _ENDS = ("bra", "ret", "exit", "trap", "brx")
 def _split(
     statements: Sequence[Statement], labels: Mapping[str, int]
 ) -> list[tuple[list[Statement], tuple[int, ...]]]:
-    """Basic blocks with their targets; the end is past the last one."""
+    """Split into basic blocks with their targets; the end is past the last one."""
     starts = {0, *labels.values()}
     starts |= {i + 1 for i, statement in enumerate(statements) if statement.name in _ENDS}
     ordered = sorted(start for start in starts if start < len(statements))

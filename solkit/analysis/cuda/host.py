@@ -284,7 +284,7 @@ class _Walk(Expressions):
         raise Returned(None if self.text() in (";", "") else self.expression())
 
     def alias(self) -> None:
-        """``using T = float;``."""
+        """Interpret ``using T = float;``."""
         if self.text() == "using" and self.text(2) == "=":
             name = self.text(1)
             end = next(i for i, t in enumerate(self.tokens) if i > self.at and t.text == ";")

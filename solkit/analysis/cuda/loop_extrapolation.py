@@ -135,12 +135,12 @@ class LoopExtrapolator:
     # -------------------------------------------------------------------------------- what happens
 
     def compared(self, comparison: Comparison) -> None:
-        """A comparison was made inside."""
+        """Record a comparison inside the loop."""
         if len(self.traces[-1]) < _MOST_TRACED:
             self.traces[-1].append(comparison)
 
     def observe(self, statement: Statement, values: Sequence[Array], active: Array) -> None:
-        """A statement was computed inside."""
+        """Record a statement that was computed inside the loop."""
         if id(statement) not in self.periodic:
             return
         modulus = _modulus(statement, values)
@@ -345,7 +345,7 @@ def _end_of_segment(old: Comparison, new: Comparison) -> Array:
 
 
 def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozenset[str]:
-    """Registers that depend on carried ones."""
+    """Return the registers that depend on carried ones."""
     varying = set(carried)
     listed = [registers_of(statement) for statement in statements]
     changed = True

@@ -63,7 +63,7 @@ _MOST_PIECES = 2_000_000
 
 
 def definitions_of(flags: Sequence[str]) -> dict[str, Macro]:
-    """The macros that a compiler's options define, as ``-DN=4``, ``-D N=4`` and ``-UN`` do."""
+    """Return the macros that compiler options define, as ``-DN=4``, ``-D N=4`` and ``-UN`` do."""
     macros: dict[str, Macro] = {}
     for index, flag in enumerate(flags):
         match = re.fullmatch(r"(?:-|/)([DU])\s*(.*)", flag, re.DOTALL)

@@ -116,7 +116,7 @@ class _Followed:
         return self.blocks / len(self.many.numbers)
 
     def ratio(self, key: object, name: str) -> float:
-        """Executions over the launch per execution by the few."""
+        """Return executions over the launch per execution by the few."""
         of_wide = self.wide.tables.of((key, name) if isinstance(key, Site) else (name, key))
         seen = float(of_wide[self.chosen].sum())
         if seen:
@@ -128,7 +128,7 @@ class _Followed:
         return float(self.few.tables.of((site, name)).sum()) * self.ratio(site, "made")
 
     def block_total(self, name: str, number: int) -> float:
-        """Runs, warps or lanes of a block of the code over the launch."""
+        """Count runs, warps or lanes of a block of the code over the launch."""
         return float(self.few.tables.of((name, number)).sum()) * self.ratio(number, "runs")
 
 
@@ -392,7 +392,7 @@ def _instructions(followed: _Followed) -> float:
 
 
 def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
-    """Executions of the code in loops, mean over its statements."""
+    """Return the executions of the code in loops, mean over its statements."""
     sizes = [len(block.statements) if block.loops else 0 for block in kernel.blocks]
     whole = sum(sizes)
     return sum(size * n for size, n in zip(sizes, runs)) / whole if whole else 0.0

@@ -59,7 +59,7 @@ class Watcher(Protocol):
     """Notified of each block of code that runs, and of each access there."""
 
     def access(self, statement: Statement, space: str, addresses: Value, active: Active) -> None:
-        """An access of memory.
+        """Observe an access of memory.
 
         Args:
             statement: makes it.
@@ -69,4 +69,4 @@ class Watcher(Protocol):
         """
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """A block of the code ran."""
+        """Observe that a block of the code ran."""

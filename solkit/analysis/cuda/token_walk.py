@@ -88,7 +88,7 @@ class Walk:
         self.scope = scope
         self.at = 0
         self.place: tuple[Any, Any] | None = None
-        """What the last field or element that was read is part of, and its name there."""
+        """Owner of the last field or element that was read, and the name or index there."""
 
     def text(self, ahead: int = 0) -> str:
         """Return the token's text; empty past the end and for strings."""

@@ -247,7 +247,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def unary_of(operator: str, value: Any) -> Any:
-    """``!a``, ``-a``, ``+a``, ``~a``."""
+    """Compute ``!a``, ``-a``, ``+a`` or ``~a``."""
     if operator == "!":
         return UNKNOWN if value is UNKNOWN else not (value is not None and value)
     if not isinstance(value, int | float):
@@ -269,7 +269,7 @@ _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def binary_of(operator: str, lhs: Any, rhs: Any) -> Any:
-    """``a + b`` and its like; ``/`` and ``%`` of integers as C++ rounds them."""
+    """Compute ``a + b`` and its like; ``/`` and ``%`` of integers as C++ rounds them."""
     if operator in ("&&", "||"):
         sides = [side if side is UNKNOWN else bool(side) for side in (lhs, rhs)]
         decided = operator == "||"

@@ -38,7 +38,7 @@ def _called(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """The results of Inductor's kernels; of PyTorch's operators one by one where there are none."""
+    """Call Inductor's kernels; where there are none, PyTorch's operators one by one."""
     if options.get("backend", None) not in _INDUCTOR or options.get("disable"):
         return function(*args, **kwargs)
     line = _place(function)

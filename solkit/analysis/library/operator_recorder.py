@@ -273,7 +273,7 @@ def _place(line: str) -> str:
 
 
 def _on_pipes(op: TracedOp, operations: Mapping[str, int]) -> dict[str, int]:
-    """The operations as PyTorch runs them: halves in fp32, fp32 products as its settings say.
+    """Count operations as PyTorch runs them: halves in fp32, fp32 products by its settings.
 
     Sources: aten/src/ATen/OpMathType.h; PyTorch documentation, "CUDA semantics", TensorFloat-32.
     """

@@ -154,7 +154,7 @@ class Whole:
     def _met_at_one(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """The same for a scalar, or at unknown places."""
+        """Note the meetings of a scalar, or of elements at unknown places."""
         kind = operation.all_types[0]
         elements = math.prod(kind.shape)
         wide = 1.0 if mask is None else mask.reshape(len(mask), -1).mean(1)
@@ -200,7 +200,7 @@ class Whole:
     def _uniform(
         self, operation: Operation, mask: Array | None, active: Array, is_known: bool
     ) -> None:
-        """A scalar, which each warp loads or one thread writes; or an unknown address."""
+        """Count a scalar, which each warp loads or one thread writes; or an unknown address."""
         kind = operation.all_types[0]
         wide = None if mask is None else mask.reshape(len(mask), -1).mean(1, keepdims=True)
         executions = active * (1.0 if wide is None else wide[:, 0])  # of a mask's shape, its share
@@ -333,7 +333,7 @@ class _Touched:
         return _Touched(first, participating, sectors, once, amounts)
 
     def moved(self, first: Array, participating: Array) -> _Touched | None:
-        """The same, if all lanes of a program have moved by the same number of whole lines."""
+        """Return the same counts, if all lanes of a program moved by as many whole lines."""
         if first.shape != self.first.shape or not np.array_equal(participating, self.participating):
             return None
         way = (first - self.first).reshape(len(first), -1)

@@ -98,7 +98,7 @@ def cornered(value: Array) -> Array:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """Rounded towards zero, as the hardware does; anything over 0 is itself."""
+    """Divide, rounded towards zero as the hardware does; anything over 0 is itself."""
     quotient = np.abs(a) // np.maximum(np.abs(b), 1)
     return np.where((a < 0) ^ (b < 0), -quotient, quotient)
 
@@ -220,7 +220,7 @@ def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
 
 
 def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
-    """The corners of a vector made into a tensor, if its elements grow by a constant step."""
+    """Fold the corners of a vector into a tensor, if its elements grow by a constant step."""
     size = math.prod(before)
     if len(before) != 1 or size <= 2 or value.dtype == bool:
         return None

@@ -100,7 +100,7 @@ def likely_trips(
     storages: Sequence[TensorArgument],
     gathered: frozenset[str],
 ) -> int | None:
-    """Iterations until a loop leaves the tensors that it walks along; ``None`` if there are none.
+    """Count iterations until a loop leaves the tensors along its way; ``None`` without such.
 
     Args:
         first: an iteration.

@@ -216,7 +216,7 @@ _IDLE = "tqdm._monitor"
 
 @contextlib.contextmanager
 def _watching_threads() -> Iterator[Mapping[str, None]]:
-    """The user's lines that start threads: torch's modes, and so the fakes, are of one thread."""
+    """Collect the user's lines that start threads: torch's modes and fakes are of one thread."""
     lines: dict[str, None] = {}
     start, excepthook = threading.Thread.start, threading.excepthook
 
@@ -264,7 +264,7 @@ def _made(
 
 
 def described(tensors: Sequence[torch.Tensor]) -> str:
-    """Number, dtypes and shapes of tensors."""
+    """Describe tensors by number, dtypes and shapes."""
     kinds = (f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors)
     noun = "output" if len(tensors) == 1 else "outputs"
     return f"{len(tensors)} {noun} {', '.join(kinds)}".strip()
@@ -312,7 +312,7 @@ def _capture_error(error: BaseException, has_guesses: bool) -> CaptureError:
 
 
 def _failure(error: BaseException) -> str:
-    """The verdict where a GPU would give the error too; empty where the fake GPU may cause it."""
+    """Return the verdict if a GPU would give the error too; empty if the fake one may cause it."""
     if isinstance(error, _OutOfTimeError):
         return Verdict.TIMED_OUT.value
     return Verdict.CRASHED.value if _is_candidates(error) else ""

@@ -52,7 +52,7 @@ class Watcher(Protocol):
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """An access through pointers.
+        """Observe an access through pointers.
 
         Args:
             operation: makes it.
@@ -64,10 +64,10 @@ class Watcher(Protocol):
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """A TMA access of the box that starts at `corner`."""
+        """Observe a TMA access of the box that starts at `corner`."""
 
     def step_ends(self) -> None:
-        """The end of a block of the code, such as an iteration of a loop."""
+        """Observe the end of a block of the code, such as an iteration of a loop."""
 
 
 class Control:
@@ -284,7 +284,7 @@ class Control:
         probes: Sequence[AssumptionProbe],
         starts: Sequence[str],
     ) -> tuple[int, int]:
-        """Iterations of a loop of unknown length; and how many such loops share its tensors.
+        """Return iterations of a loop of unknown length, and how many such loops share its tensors.
 
         Loops that begin at loaded places do, such as those over the rows of a sparse matrix.
         """
@@ -332,7 +332,7 @@ class Control:
         self._passed(last.operands[1:], operation.results)
 
     def _more_rounds(self, operation: Operation, passed: list[Value]) -> int:
-        """Rounds after the next of a loop that unknown data end."""
+        """Count the rounds after the next of a loop that unknown data end."""
         before, after = operation.blocks
         names = re.findall(r"(%[\w$.\-]+) = ", operation.text)
         probes = []

@@ -68,7 +68,7 @@ def _copied(kind: TensorType) -> int:
 
 
 def words_of(kind: TensorType, warps: int) -> float:
-    """Registers of a thread."""
+    """Return the registers that a thread needs for a tensor."""
     return held(kind, warps) * bits_of(kind.element) / 32
 
 
@@ -178,7 +178,7 @@ def is_through_shared(operation: Operation) -> bool:
 
 
 def through_shared(operation: Operation, warps: int) -> Iterator[Step]:
-    """Stored, and loaded in another layout; or exchanged within a warp."""
+    """Yield a store and a load in another layout, or an exchange within a warp."""
     before, after = operation.all_types[0], operation.result_type
     one, other = spread_of(before), spread_of(after)
     if _stays(before, after) or (one is not None and one == other):

@@ -85,7 +85,7 @@ class LoopExtrapolator:
         index: Array,
         by: Array,
     ) -> tuple[Array, list[Value]]:
-        """Iterations done and values, after skipping if possible.
+        """Skip iterations if possible; return those done, and the values.
 
         Args:
             before: the counts when the iteration started.

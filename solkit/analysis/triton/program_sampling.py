@@ -298,7 +298,7 @@ def _chosen(classified: _Classified, most_first: int, most_wide: int) -> Sample:
 
 
 def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[Numbers, Array]:
-    """Some programs of each way, more of those with more work; and what each stands for."""
+    """Choose programs of each way, more of those with more work; return their weights too."""
     if not len(places):
         return places, np.zeros(0)
     keys = _fewer(

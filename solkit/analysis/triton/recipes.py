@@ -172,7 +172,7 @@ class Recipes:
     def _recorded(
         self, params: Params, fixed: frozenset[str]
     ) -> tuple[_Recipe | None, frozenset[str], str]:
-        """A recipe; else the parameters that stand in its way, where they are known, and why."""
+        """Return a recipe; else the parameters in its way, where they are known, and the reason."""
         workload = self._workload(params)
         function = _bound(workload)
         if function is None:

@@ -48,7 +48,7 @@ _WAVEFRONT_BYTES = 128
 
 
 def estimated_registers(function: Function, limit: int | None = None) -> tuple[int, int]:
-    """Registers per thread, and 32-bit words per thread that do not fit.
+    """Estimate registers per thread, and 32-bit words per thread that do not fit.
 
     Registers hold the tensors of a thread, each from where it is computed to its last use; the most
     at any point counts. Pointers and integers that differ by constants share a register
@@ -119,7 +119,7 @@ class _Lives:
                 self.deaths[name] = self.at
 
     def _held(self, operation: Operation) -> Iterator[float]:
-        """Registers of one thread for each result."""
+        """Yield the registers of one thread for each result."""
         kinds = (operation.result_type,) if len(operation.results) == 1 else operation.all_types
         kinds = kinds or (TensorType((), "i1"),) * len(operation.results)
         for name, kind in zip(operation.results, kinds, strict=False):

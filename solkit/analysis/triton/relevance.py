@@ -78,7 +78,7 @@ def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
 
 
 def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
-    """These values and all that they derive from, through memory as well."""
+    """Return these values and all that they derive from, through memory as well."""
     operations = [operation for block in blocks for operation in block.walk()]
     return _reached(_feeds_of_loads(operations), names)
 
@@ -94,7 +94,7 @@ def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[st
 
 
 def _reached(leads: Mapping[str, Sequence[str]], names: Iterable[str]) -> frozenset[str]:
-    """These names and those that they lead to."""
+    """Return these names and those that they lead to."""
     reached = set(names)
     queue = list(reached)
     while queue:
@@ -194,7 +194,7 @@ def _may_load(operation: Operation, pointers: frozenset[str]) -> bool:
 
 
 def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
-    """These values and those that are computed from them."""
+    """Return these values and those that are computed from them."""
     operations = [operation for block in blocks for operation in block.walk()]
     leads: dict[str, list[str]] = {}
     for result, sources in _feeds(operations).items():

@@ -447,7 +447,7 @@ def _by_storage(site: AccessCounts, programs: TTGIRInterpreter) -> Iterator[Acce
 
 
 def _phases(function: Function) -> dict[Operation, int]:
-    """Number each operation's outermost loop; the code between loops has numbers too."""
+    """Return the number of each operation's outermost loop; code between loops has one too."""
     phases: dict[Operation, int] = {}
     number = 0
     for block in function.blocks:
@@ -471,7 +471,7 @@ def _steps(followed: _Followed) -> Array:
 
 
 def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
-    """Executions of the code in loops, mean over its operations."""
+    """Return the executions of the code in loops, mean over its operations."""
     loops = [
         block
         for outer in function.blocks

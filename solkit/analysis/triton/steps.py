@@ -390,7 +390,7 @@ def _is_whole(operation: Operation) -> bool:
 
 
 def _along(kind: TensorType) -> Spreads:
-    """Registers of a thread along each dimension, those in a row counted as one."""
+    """Return a thread's registers along each dimension; those in a row count as one."""
     layout = spread_of(kind)
     if layout is None:
         return (1,) * len(kind.shape)

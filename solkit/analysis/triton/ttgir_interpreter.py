@@ -205,7 +205,7 @@ class TTGIRInterpreter(Control):
         return partial(shared[name], operation) if name in shared else self._assignment(operation)
 
     def distinct_values(self) -> frozenset[str]:
-        """Loaded values of tensors whose contents are known, and differ."""
+        """Return the loaded values of tensors whose contents are known, and differ."""
         drawn = set().union(*self.drawn.values())
         differ = {place: _differ(self.storages[place].contents) for place in drawn}
         return frozenset(
@@ -365,7 +365,7 @@ class TTGIRInterpreter(Control):
         self.env[name] = cornered(value) if stored.is_whole and is_cornered else value
 
     def _view(self, operation: Operation) -> None:
-        """A slot of a buffer; of other parts and forms nothing is known."""
+        """Define a view of a slot of a buffer; other parts and forms are unknown."""
         view = self.env.get(operation.operands[0])
         if isinstance(view, SharedView):
             slots = [self.env.get(name) for name in operation.operands[1:2]]
@@ -421,7 +421,7 @@ class TTGIRInterpreter(Control):
             self.guessed[name] = elements
 
     def _fold(self, operation: Operation) -> None:
-        """A reduction or a scan."""
+        """Compute a reduction or a scan."""
         self.operations += 1
         values = [self.env.get(name) for name in operation.operands]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
@@ -507,7 +507,7 @@ def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -
 
 
 def _decided(operation: Operation, values: Sequence[Value]) -> Value:
-    """A flag or a choice of which a part is unknown: an unknown flag is assumed to be set."""
+    """Decide a flag or a choice that is partly unknown: an unknown flag is assumed to be set."""
     if operation.name == "arith.select" and len(values) == 3:
         return values[1] if values[0] is None else None
     flags = [value for value in values if value is not None] if _joins_flags(operation) else []
