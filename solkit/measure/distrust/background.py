@@ -191,7 +191,7 @@ def _outlives(thread: threading.Thread) -> bool:
 
 
 def _count_hidden() -> int:
-    """Running threads unknown to ``threading``."""
+    """Count running threads unknown to ``threading``."""
     main = threading.main_thread()
     python_threads = [thread for thread in threading.enumerate() if thread is not main]
     return _thread._count() - len(python_threads)
@@ -207,7 +207,7 @@ def _is_idle(thread: threading.Thread) -> bool:
 
 
 def _children() -> Iterator[int]:
-    """Running processes that this one started (Linux)."""
+    """Yield running processes that this one started (Linux)."""
     for task in Path("/proc/self/task").glob("*/children"):
         for pid in map(int, _read(task).split()):
             state = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()

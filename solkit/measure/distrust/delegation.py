@@ -68,7 +68,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def by_operators(operators: Sequence[str]) -> Finding | None:
-    """Findings from a call's operators, as `Operators` names them."""
+    """Return a finding from a call's operators, as `Operators` names them."""
     computing = [
         name
         for name in operators
@@ -80,7 +80,7 @@ def by_operators(operators: Sequence[str]) -> Finding | None:
 
 
 def by_kernels(kernels_ms: Mapping[str, float]) -> Finding | None:
-    """Findings from the GPU time of calls by kernel name, from CUPTI."""
+    """Return a finding from the GPU time of calls by kernel name, from CUPTI."""
     of_libraries = {n: ms for n, ms in kernels_ms.items() if _LIBRARY_KERNEL.search(n)}
     if not of_libraries:
         return None

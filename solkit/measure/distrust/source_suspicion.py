@@ -172,7 +172,7 @@ class _Reader:
 
 
 def _patches(reader: _Reader) -> _Found:
-    """Assigning to attributes of torch, triton, Python or the harness."""
+    """Find assignments to attributes of torch, triton, Python or the harness."""
     for node in reader.nodes:
         for target in _targets(node):
             name = reader.dotted(target)
@@ -216,7 +216,7 @@ def _patch(reader: _Reader, node: ast.AST, name: str) -> _Found:
 
 
 def _calls(reader: _Reader) -> _Found:
-    """Calls that a kernel seldom needs, by purpose."""
+    """Find calls that a kernel seldom needs, by purpose."""
     for node in reader.nodes:
         name = reader.dotted(node.func) if isinstance(node, ast.Call) else ""
         for trick, listed in _CALLS.items():
@@ -245,7 +245,7 @@ def _harness(reader: _Reader) -> _Found:
 
 
 def _lazy(reader: _Reader) -> _Found:
-    """Custom tensor classes."""
+    """Find custom tensor classes."""
     for node in reader.nodes:
         if isinstance(node, ast.ClassDef):
             bases = [reader.dotted(base) for base in node.bases]

@@ -34,7 +34,7 @@ class _AccessPolicyWindow(ctypes.Structure):
 
 
 def stream_findings(inputs: Sequence[torch.Tensor]) -> Iterator[Finding]:
-    """Findings from the current stream and torch's pools; waits for the current one.
+    """Yield findings from the current stream and torch's pools; wait for the current one.
 
     Streams created without torch are not seen. `inputs` must not stay in L2 from call to call.
     """

@@ -294,7 +294,7 @@ class _Rows:
         return taken_s
 
     def judge(self) -> None:
-        """Calls that change their inputs overwrite each other's, so they are not judged."""
+        """Judge the last call of a row, unless the calls overwrite one another's inputs."""
         if not self.shared.written:
             self.checks.judge_last(self.shared, "the last of a row of calls")
 

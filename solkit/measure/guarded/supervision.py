@@ -126,7 +126,7 @@ class Wait:
             self._neighbours.look(self.processes.pids)
 
     def _timeout(self) -> Exception:
-        """The referee does not respond: the problem hangs, or the GPU does."""
+        """Return the error for a referee that does not respond: the problem hangs, or the GPU."""
         self.processes.close()
         if self._stage == "starting":
             return WorkerError(f"the measuring processes did not start within {_START_S:g} s")
