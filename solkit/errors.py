@@ -125,7 +125,7 @@ class ProposerError(SolkitError):
 
 
 class BudgetSpentError(ProposerError):
-    """What a model may cost is spent, or the next call might pass it."""
+    """The budget of a model is spent, or the next call might exceed it."""
 
 
 class ModelGoneError(ProposerError):

@@ -73,7 +73,7 @@ def missing(module: str, extra: str | None = None) -> MissingLibraryError:
 
 
 def translated(error: BaseException, extra: str | None = None) -> MissingLibraryError | None:
-    """The error to raise in place of another; ``None`` unless a library of an extra is missing."""
+    """Return the error to raise instead; ``None`` unless a library of an extra is missing."""
     if isinstance(error, MissingLibraryError):
         return error if extra is None else missing(error.module, extra)
     top = (getattr(error, "name", None) or "").partition(".")[0]

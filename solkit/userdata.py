@@ -65,7 +65,7 @@ def replaced_caches(instead: str) -> dict[str, str]:
 
 
 def has_room(cache: Path) -> bool:
-    """Whether a folder, which may be missing, can be written and has at least 64 MiB free."""
+    """Tell whether a folder, which may be missing, can be written and has 64 MiB free."""
     try:
         parent = next(path for path in (cache, *cache.parents) if path.exists())
         free = shutil.disk_usage(parent).free
