@@ -77,7 +77,7 @@ app.add_typer(data)
 
 
 def main() -> None:
-    """The console script: run a command and leave with its exit code.
+    """Run a command from the console, and leave with its exit code.
 
     SIGTERM ends it as Ctrl-C does: what it started ends, and its temporary folders are removed.
     """

@@ -1,4 +1,4 @@
-"""Where commands print, and how they write files."""
+"""Output of commands to consoles and files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def complain(message: str) -> None:
 
 
 def paced(show: Callable[[T], None]) -> Callable[[T], None]:
-    """A function that calls `show` at most every ten seconds."""
+    """Return a function that calls `show` at most every ten seconds."""
     last = -math.inf
 
     def now_and_then(progress: T) -> None:
@@ -133,7 +133,7 @@ def check_readable(*files: str | None) -> None:
 
 
 def recording(place: str | None) -> str | None:
-    """The file or folder of a recording, which may be the name of a shipped set.
+    """Return the file or folder of a recording, which may be the name of a shipped set.
 
     Raises:
         InputError: there is neither; names sets of similar names.

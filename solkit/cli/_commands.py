@@ -16,7 +16,7 @@ _TAG = re.compile(r"\[(?=[a-zA-Z#/@^])")  # what Rich would take for markup
 
 
 def _plain(text: str | None) -> str | None:
-    """A text in which Rich finds no markup: it would swallow ``[surrogate]``."""
+    """Return a text in which Rich finds no markup: it would swallow ``[surrogate]``."""
     return None if text is None else _TAG.sub(r"\\[", text)
 
 

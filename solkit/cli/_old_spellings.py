@@ -36,7 +36,7 @@ _OLD: dict[str, dict[str, _Rewrite]] = {
 
 
 def understanding(command: str) -> type[Command]:
-    """A command that understands the old spellings of its options."""
+    """Return a command that understands the old spellings of its options."""
     old = _OLD[command]
 
     class Understanding(Command):

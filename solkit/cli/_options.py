@@ -46,7 +46,7 @@ __all__ = [
 
 
 class Precision(str, enum.Enum):
-    """What `solkit.pipeline` takes as precision."""
+    """Precision of `solkit.pipeline`."""
 
     TOLERANCE = "tolerance"
     DECLARED = "declared"
@@ -66,7 +66,7 @@ class TimingProtocol(str, enum.Enum):
 
 
 def device_names() -> list[str]:
-    """The catalogue's names, for shell completion."""
+    """Return the catalogue's names, for shell completion."""
     from solkit.roofline.devices import catalogue
 
     return [device.key for device in catalogue()]

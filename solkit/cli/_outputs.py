@@ -1,4 +1,4 @@
-"""Where reports go besides the terminal: JSON, an HTML file, figures."""
+"""Outputs of reports besides the terminal: JSON, an HTML file, figures."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Figures = Annotated[
 
 
 def now() -> datetime:
-    """The local time, with its zone."""
+    """Return the local time, with its zone."""
     return datetime.now(timezone.utc).astimezone()
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What to write.
+    """Outputs of a command.
 
     Attributes:
         json: a file, or ``-`` for stdout; for several kernels a folder, or ``-`` for JSON Lines.
@@ -133,7 +133,7 @@ def check_folder(folder: str, option: str) -> None:
 
 
 def _stem(reports: Sequence[ReportJson]) -> str:
-    """The last report's kernel; numbered if an earlier one has the same name."""
+    """Return the last report's kernel; numbered if an earlier one has the same name."""
     from solkit.report.overview import file_name
 
     names = [file_name(report.kernel.name) for report in reports]

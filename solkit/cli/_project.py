@@ -42,7 +42,7 @@ _Shape = Mapping[str, "Value"]
 
 @dataclass(frozen=True)
 class _Project:
-    """What a project says.
+    """Settings of a project.
 
     Attributes:
         file: its pyproject.toml.
@@ -56,7 +56,7 @@ class _Project:
 
 
 def device(option: str | None, near: str | None = None, on: str | None = None) -> str | None:
-    """The target that is named: by the option, the environment or the project; else ``None``.
+    """Name the target: by the option, the environment or the project; else ``None``.
 
     Args:
         option: the value of ``--device``.
@@ -76,7 +76,7 @@ def device(option: str | None, near: str | None = None, on: str | None = None) -
 
 
 def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | None:
-    """The workloads that are named: by the option, the environment or the project.
+    """Return the workloads named by the option, the environment or the project.
 
     Raises:
         ShapeError: a value cannot be read.
@@ -98,7 +98,7 @@ def shapes(option: Sequence[str] | None, near: str) -> list[dict[str, Value]] | 
 
 
 def shape(option: str | None, near: str) -> dict[str, Value] | None:
-    """The one workload of a command that takes one: the first that is named."""
+    """Return the one workload of a command that takes one: the first that is named."""
     listed = shapes(None if option is None else [option], near)
     return None if listed is None else listed[0]
 
@@ -117,7 +117,7 @@ def _say_once(text: str) -> None:
 
 
 def _project(near: str | None) -> _Project | None:
-    """The nearest project, upwards from the kernel file, else from the current folder."""
+    """Return the nearest project, upwards from the kernel file, else from the current folder."""
     starts = [] if near is None else [Path(near).resolve()]
     for start in (*starts, Path.cwd() / "_"):
         for folder in start.parents:
@@ -128,7 +128,7 @@ def _project(near: str | None) -> _Project | None:
 
 
 def _read(file: Path) -> _Project | None:
-    """A file's settings; ``None`` if it has none."""
+    """Read a file's settings; ``None`` if it has none."""
     try:
         held: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):

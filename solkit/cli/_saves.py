@@ -18,7 +18,9 @@ _State = dict[str, tuple[int, int, int]]
 
 
 def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
-    """The time of each save of the sources beside some files, by `time.time`; first of all now.
+    """Yield the time of each save of the sources beside some files, and first of all now.
+
+    Times are those of `time.time`.
 
     A save that an editor makes in several steps counts once: it is over when nothing has changed
     for `poll_s` and no watched file is missing or empty. A save while the caller is busy is not
@@ -41,7 +43,7 @@ def saves(paths: Iterable[str], poll_s: float = _POLL_S) -> Iterator[float]:
 
 
 def _settled(watched: Iterable[Path], poll_s: float) -> _State:
-    """The state once a save is over."""
+    """Wait until a save is over, and return the state."""
     state, since = _state(watched), time.monotonic()
     while True:
         time.sleep(poll_s)

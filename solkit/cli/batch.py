@@ -160,7 +160,7 @@ def _replayed(path: str, device: str | None, how: BatchSettings) -> RecordedBenc
 
 
 def _nothing(result: Batch) -> exit_codes.Exit:
-    """The exit code if nothing ran."""
+    """Return the exit code if nothing ran."""
     return exit_codes.Exit.INTERRUPTED if result.interrupted else exit_codes.Exit.CANDIDATE_FAILED
 
 

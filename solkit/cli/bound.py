@@ -17,7 +17,7 @@ __all__ = ["bound"]
 
 
 class Protocol(str, enum.Enum):
-    """What `solkit.pipeline.bounds` takes as protocol."""
+    """Protocol of `solkit.pipeline.bounds`."""
 
     COLD = "cold"
     WARM = "warm"

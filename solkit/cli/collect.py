@@ -129,7 +129,7 @@ def _budget_s(seconds: float | None, minutes: float | None) -> float:
 
 
 def _rows(path: Path) -> tuple[Outcome, ...]:
-    """The rows of a run file; damaged lines are reported."""
+    """Read the rows of a run file; damaged lines are reported."""
     from solkit.datasets import outcomelog
 
     if path.is_dir():

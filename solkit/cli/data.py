@@ -129,7 +129,7 @@ def import_(
 
 
 def _imported(file: Path, format: str | None, labels: Labels) -> Imported:  # noqa: A002
-    """A file's rows; a file that cannot be read is a fault, and the others are imported."""
+    """Import a file's rows; a file that cannot be read is a fault, and the others are imported."""
     from solkit.datasets import formats
 
     try:
@@ -264,7 +264,7 @@ def verify(store: _Store, json: _options.Json = None, verbose: _options.Tracebac
 
 
 def opened(name: str) -> Store:
-    """The store in this folder, else the shipped set of this name."""
+    """Open the store in this folder, else the shipped set of this name."""
     check_all("data")  # before a name is looked for in sets that may lack as well
     from solkit.datasets.store import Store, shipped
 
@@ -307,7 +307,7 @@ def _text(path: Path | None) -> str:
 
 
 def _flat(frame: polars.DataFrame) -> polars.DataFrame:
-    """Lists and structs as JSON text: CSV has neither."""
+    """Write lists and structs as JSON text: CSV has neither."""
     from solkit.datasets.tables import polars_module
 
     pl = polars_module()
@@ -320,7 +320,7 @@ def _flat(frame: polars.DataFrame) -> polars.DataFrame:
 
 
 def _show_frame(frame: polars.DataFrame) -> None:
-    """A line per row; a line per column if the terminal is too narrow for the columns' names."""
+    """Print a line per row; a line per column if the terminal is too narrow for their names."""
     shown = frame.head(_SHOWN)
     needed = 1 + sum(3 + min(len(name), _NARROWEST) for name in frame.columns)
     if needed <= _base.console().width:

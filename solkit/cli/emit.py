@@ -118,7 +118,7 @@ def emit(
 
 
 def _key(device: str | None) -> str | None:
-    """A GPU by its key in the catalogue, else as it is named."""
+    """Return a GPU's key in the catalogue, else the name as it is."""
     from solkit.errors import UnknownDeviceError
     from solkit.roofline.devices import find
 
@@ -136,7 +136,7 @@ def _selected(
     shape: list[str] | None,
     device: str | None,
 ) -> list[TuningResult]:
-    """The findings that the options name.
+    """Return the findings that the options name.
 
     Raises:
         InputError: there are none; names what there is.
@@ -168,5 +168,5 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 
 
 def _value(text: str) -> Value:
-    """A value as `--params` has them; ``[128,128]`` stays a word."""
+    """Read a value as `--params` has them; ``[128,128]`` stays a word."""
     return text if "," in text else _options.parse_settings(f"value={text}", "--set")["value"]

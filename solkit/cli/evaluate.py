@@ -205,7 +205,7 @@ def _language(
     work: str | None,
     seed: int,
 ) -> dict[str, dict[str, Forecasts]]:
-    """The language regressor alone, and stacked on the trees."""
+    """Evaluate the language regressor alone, and stacked on the trees."""
     import numpy as np
 
     from solkit.cli.data import opened

@@ -258,7 +258,7 @@ def _settings(
 def _searched(
     search: Callable[..., Evolved], llm_options: _Asked, seed: int, rewriter: bool
 ) -> Evolved:
-    """The search, with what was asked for as its proposers, and its progress shown."""
+    """Run the search with the requested proposers, and show its progress."""
     from solkit.pipeline.evolving import EvolveParts
     from solkit.report.advice import advise
 
@@ -272,7 +272,7 @@ def _searched(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was said of a language model."""
+    """Options of a language model."""
 
     llm: str | None
     model: str | None
@@ -284,7 +284,7 @@ class _Asked:
 
 @contextlib.contextmanager
 def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Sequence[Proposer]]:
-    """What writes variants; a model's process or connection ends with the block."""
+    """Yield the proposers of variants; a model's process or connection ends with the block."""
     proposers: list[Proposer] = []
     with contextlib.ExitStack() as stack:
         if (chat := _chat(llm_options)) is not None:
@@ -300,7 +300,7 @@ def _proposers(llm_options: _Asked, seed: int, rewriter: bool) -> Iterator[Seque
 
 
 def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
-    """The proposer that asks a model; what an exchanges file holds counts as spent."""
+    """Return the proposer that asks a model; the costs in an exchanges file count as spent."""
     from solkit.llm.budget import Budget
     from solkit.llm.transcript import Exchanges, read_exchanges
     from solkit.tuner.proposers.llm import LanguageModel, Sampling
@@ -320,7 +320,7 @@ def _model(chat: Chat, llm_options: _Asked, seed: int) -> Proposer:
 
 
 def _chat(llm_options: _Asked) -> Chat | None:
-    """The model, whichever way it is reached; ``None`` if none was asked for."""
+    """Open the model, whichever way it is reached; ``None`` if none was requested."""
     if llm_options.answers is not None:
         from solkit.llm.transcript import Replayed
 
@@ -344,7 +344,7 @@ def _chat(llm_options: _Asked) -> Chat | None:
 
 
 def _replayed(path: str, device: str | None, problem: str) -> RecordedBench:
-    """The recording; of a store, only the rows of the problem."""
+    """Open the recording; of a store, only the rows of the problem."""
     import hashlib
 
     from solkit.measure.benches import RecordedBench
@@ -390,7 +390,7 @@ def _check(
 
 
 def _nothing(evolved: Evolved) -> exit_codes.Exit:
-    """The exit code if nothing ran."""
+    """Return the exit code if nothing ran."""
     from solkit.core import Stopped
 
     if evolved.stopped is Stopped.INTERRUPTED:

@@ -71,7 +71,7 @@ def blame(error: Exception, verbose: bool) -> Exit:
 
 
 def of_score(report: Report, fail_under: float | None = None) -> Exit:
-    """The exit code for the verdicts of a score; `fail_under` is the lowest accepted SOL score."""
+    """Return the exit code of a score's verdicts; `fail_under` is the lowest accepted SOL score."""
     from solkit.core import Verdict  # 40 ms that --help need not take
 
     verdicts = [result.verdict for result in report.results]
@@ -91,7 +91,7 @@ def of_score(report: Report, fail_under: float | None = None) -> Exit:
 
 
 def of_comparison(report: ComparisonReport) -> Exit:
-    """The exit code for a comparison: 3 if a candidate failed, 2 if a shape did."""
+    """Return the exit code of a comparison: 3 if a candidate failed, 2 if a shape did."""
     from solkit.core import Difference  # 40 ms that --help need not take
 
     if any(comparison.difference is Difference.NOT_COMPARED for comparison in report.comparisons):
@@ -110,5 +110,5 @@ _GRAVEST = (
 
 
 def gravest(codes: Iterable[Exit]) -> Exit:
-    """The code of a command that reported several kernels."""
+    """Return the code of a command that reported several kernels."""
     return min(codes, key=_GRAVEST.index)

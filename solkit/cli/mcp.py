@@ -72,7 +72,7 @@ def mcp(
 
 @contextlib.contextmanager
 def _folder(state: str | None) -> Iterator[str]:
-    """The folder of the jobs, made absolute; a temporary one by default."""
+    """Yield the folder of the jobs, made absolute; a temporary one by default."""
     if state is not None:
         yield str(Path(state).resolve())
         return

@@ -131,7 +131,7 @@ def _loaded(path: str | None, language: bool) -> Surrogate:
 
 
 def _points(path: Path) -> list[dict[str, Any]]:
-    """The parameters in a file of JSON lines."""
+    """Read the parameters in a file of JSON lines."""
     from solkit.errors import InputError
 
     try:

@@ -79,7 +79,7 @@ def refill(
 
 
 def _draw(row: Outcome) -> bytes:
-    """A row's rank in a random order that does not depend on the order of the rows."""
+    """Return a row's rank in a random order that does not depend on the order of the rows."""
     return hashlib.sha256(f"{row.run_id} {row.sequence}".encode()).digest()
 
 

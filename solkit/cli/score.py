@@ -153,7 +153,7 @@ def _chosen(
     shapes: Sequence[Mapping[str, Value]] | None,
     device: str | None,
 ) -> dict[str, Value] | None:
-    """The candidate's parameters: those given go before those of a ``best_config.json``."""
+    """Return the candidate's parameters: the options' go before those of a ``best_config.json``."""
     overrides = _options.parse_params(params)
     if params_file is None:
         return overrides
@@ -214,7 +214,7 @@ class _Page:
     def _reported(
         self, run: _Run, candidate: str, problem: str | None
     ) -> tuple[Report, ReportJson]:
-        """A report, after showing it."""
+        """Make a report, and show it."""
         from solkit.report import schema, terminal
 
         start = time.perf_counter()
@@ -255,7 +255,7 @@ _Run = Callable[..., "Report"]
 def _paired(
     kernels: Sequence[str], reference: str | None, solution: str | None
 ) -> list[tuple[str, str | None]]:
-    """Each file with a candidate, and its problem's file if that is another one."""
+    """Pair each file with a candidate with its problem's file, if that is another one."""
     if solution is None:
         return [(kernel, reference) for kernel in kernels]
     if len(kernels) > 1:

@@ -141,7 +141,7 @@ def service_settings(
     sandbox: bool,
     log: str | None,
 ) -> ServiceSettings:
-    """How a service runs, with what this machine has.
+    """Return the settings of a service on this machine.
 
     Raises:
         InputError: an option is invalid.
@@ -176,7 +176,7 @@ def _first_gpu() -> tuple[str, ...]:
 
 
 def _recorded_device(path: str, device: str | None) -> str:
-    """The GPU of a recording.
+    """Return the GPU of a recording.
 
     Raises:
         InputError: it has several, and none is chosen; or not the chosen one.
@@ -198,7 +198,7 @@ def _recorded_device(path: str, device: str | None) -> str:
 
 
 def _tokens(file: str | None, variable: str | None) -> tuple[list[str], bool]:
-    """The access tokens, and whether they are new.
+    """Return the access tokens, and whether they are new.
 
     Raises:
         InputError: a source of tokens has none.
@@ -225,7 +225,7 @@ def _is_local(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Return a socket that listens.
 
     It names TCP as its protocol, without which asyncio lets each answer wait for 40 ms (Nagle).
 

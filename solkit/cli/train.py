@@ -88,7 +88,7 @@ def train(
 
 
 def _depths(language: bool, depths: list[str] | None, work: Path | None) -> list[Depth]:
-    """The depths at which a language regressor counts."""
+    """Return the depths at which a language regressor counts."""
     from solkit.core import Depth
     from solkit.errors import InputError
 
@@ -152,7 +152,7 @@ def _ranks(pools: Mapping[str, float] | None) -> str:
 
 
 def _other_triton(versions: set[str]) -> str:
-    """The version of Triton here, if none of these; empty else."""
+    """Return the version of Triton here, if none of these; empty else."""
     import importlib.metadata
 
     try:

@@ -213,7 +213,7 @@ def _emit(tuned: Tuned, targets: Sequence[Target]) -> None:
 
 
 def _nothing(tuned: Tuned) -> exit_codes.Exit:
-    """The exit code if nothing ran."""
+    """Return the exit code if nothing ran."""
     from solkit.core import Stopped
 
     if tuned.stopped is Stopped.INTERRUPTED:
@@ -222,7 +222,7 @@ def _nothing(tuned: Tuned) -> exit_codes.Exit:
 
 
 def _replayed(path: str, device: str | None, kernel: str, reference: str | None) -> RecordedBench:
-    """The recording; of a store, only the rows of the kernel."""
+    """Open the recording; of a store, only the rows of the kernel."""
     from pathlib import Path
 
     from solkit.measure.benches import RecordedBench

@@ -96,7 +96,7 @@ def _words(timed: TimedParams | None) -> str:
 
 
 def _told(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> dict[str, Any]:
-    """The findings as ``solkit.tuned/1``; times in ms."""
+    """Write the findings as ``solkit.tuned/1``; times in ms."""
     from dataclasses import asdict
 
     from solkit.datasets.codec import plain
