@@ -32,7 +32,7 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 @dataclass(frozen=True)
 class Repeats:
-    """How well the times of a configuration agree between runs.
+    """Agreement between runs of the times of a configuration.
 
     Attributes:
         configurations: how many were timed in at least two runs.

@@ -84,7 +84,7 @@ def _word(value: Value) -> str:
 
 
 def to_json(record: Any) -> dict[str, Any]:
-    """A record (`Outcome`, `Source`, ...) as JSON values, without fields at their default."""
+    """Return a record (`Outcome`, `Source`, ...) as JSON values, without fields at defaults."""
     values = {}
     form: Any = type(record)
     for name, default in defaults(form).items():

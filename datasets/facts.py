@@ -33,7 +33,7 @@ __all__ = [
 
 _CODE_OF_TORCH = ("torch._inductor", "torch.compile")
 _CUDA = "__global__"
-"""What a kernel file has in its text if its kernels contain torch's code, or are CUDA C++."""
+"""Mark in the text of a kernel file whose kernels contain torch's code, or are CUDA C++."""
 
 
 def facts_key(
@@ -109,7 +109,7 @@ def reached(source: str, depth: Depth) -> Depth:
 
 
 def made_with(source: str, torch_version: str | None, cuda_version: str | None) -> tuple[str, ...]:
-    """What makes a kernel's machine code besides Triton: ``("torch 2.11.0",)``; mostly nothing.
+    """Return what makes machine code besides Triton: ``("torch 2.11.0",)``; mostly nothing.
 
     Kernels that Inductor generated call Triton functions of
     ``torch/_inductor/runtime/triton_helpers.py``, which are inlined. NVRTC compiles CUDA C++.
@@ -128,7 +128,7 @@ def made_with(source: str, torch_version: str | None, cuda_version: str | None) 
 
 
 def nvrtc_release() -> str | None:
-    """The version of NVRTC that pip installed, e.g. ``"13.0"``; ``None`` if there is none."""
+    """Return the version of NVRTC that pip installed, e.g. ``"13.0"``; ``None`` without one."""
     for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return ".".join(importlib.metadata.version(package).split(".")[:2])

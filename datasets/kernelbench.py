@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 VARIANTS = ("eager", "compiled", "eager_tf32", "compiled_tf32")
-"""How a reference ran: eagerly or through ``torch.compile``, with PyTorch's own settings or with
+"""Ways a reference ran: eagerly or through ``torch.compile``, with PyTorch's own settings or with
 tf32 allowed in matrix products (in convolutions it is allowed by default)."""
 
 OK, SAME_AS_DEFAULT = "ok", "same_as_default"

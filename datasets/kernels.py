@@ -230,7 +230,7 @@ def _family(problem_path: Path) -> list[Kernel]:
 
 
 def _lone(path: Path) -> Kernel:
-    """A file with its family's reference if it is in a family's folder, else with its own."""
+    """Return a file with its family's reference if it is in a family's folder, else its own."""
     problem = path.parent / _PROBLEM
     if problem.exists() and path.name != _PROBLEM:
         return next(k for k in _family(problem) if k.path == path.resolve())

@@ -96,7 +96,7 @@ def new_run_id() -> str:
 
 
 def default_path() -> Path:
-    """This month's log in ``$SOLKIT_TRACES``, else in the user's data folder."""
+    """Return this month's log in ``$SOLKIT_TRACES``, else in the user's data folder."""
     return userdata.folder("traces", VARIABLE) / f"{datetime.now(timezone.utc):%Y-%m}.jsonl"
 
 
@@ -253,7 +253,7 @@ class OutcomeLog:
 
 @dataclass
 class _Seen:
-    """What a writer knows about a file to which others may append.
+    """State of a file to which others may append, as a writer knows it.
 
     Attributes:
         file: its device and inode.

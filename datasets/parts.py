@@ -61,7 +61,7 @@ ROW_GROUP = 4096
 _TIGHT_ROW_GROUP = 16_384  # of sets to publish: a quarter of the dictionaries
 
 _LEVEL, _TIGHT_LEVEL = 9, 19
-"""Of zstd. The latter takes 10 to 40 times as long, and reading takes no longer."""
+"""Levels of zstd. The latter takes 10 to 40 times as long, and reading takes no longer."""
 
 _TEXT_PAGE_BYTES = 64_000_000  # a page a row group: texts repeat what was far before them
 
@@ -81,7 +81,7 @@ _FORMS: dict[type, tuple[str, int]] = {
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with a part.
+    """Damage of a part.
 
     Attributes:
         path: the file.
@@ -255,14 +255,14 @@ def _encode(form: type, table: pyarrow.Table, tight: bool) -> bytes:
 
 
 def _layout(form: type) -> dict[str, Any]:
-    """How columns are written: no text or id of sources and facts occurs twice."""
+    """Return options for writing columns: no text or id of sources and facts occurs twice."""
     if form is Outcome:
         return {"dictionary_pagesize_limit": 8 << 20}
     return {"use_dictionary": False, "data_page_size": _TEXT_PAGE_BYTES}
 
 
 def _footer(file: BinaryIO) -> bytes:
-    """The end of a Parquet file, after the row groups: the footer, its length, and ``PAR1``."""
+    """Read a Parquet file's end, after the row groups: the footer, its length, and ``PAR1``."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
     length = int.from_bytes(file.read(4), "little")
@@ -349,7 +349,7 @@ def _holds(actual: Any, expected: Any) -> bool:
 
 
 def _fitted(table: pyarrow.Table, form: type) -> pyarrow.Table:
-    """A table with only the form's columns, in their order; null if an older part lacks one."""
+    """Return a table with only the form's columns, in order; null if an older part lacks one."""
     schema = arrow_schema(form)
     if table.schema.names == schema.names:
         return table.cast(schema)

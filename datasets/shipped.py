@@ -1,4 +1,4 @@
-"""Where the measured sets that SolKit ships are.
+"""Places of the measured sets that SolKit ships.
 
 A checkout has them in ``datasets/data``. An installed SolKit finds them in the package
 ``solkit_data`` of the distribution ``solkit-data``, which ``packaging/solkit-data`` builds.

@@ -52,7 +52,7 @@ _COUNTING = (*RIGHT, Verdict.NOT_MEASURED.value)
 _WRITING = ("ALTER", "CREATE", "DELETE", "DROP", "INSERT", "MERGE", "TRUNCATE", "UPDATE")
 
 _UNCOMPARED = ("created", "device", "kind", "schema_version", LAUNCHES, "facts_id")
-"""What is ignored when rows of one run and place are compared.
+"""Columns that are ignored when rows of one run and place are compared.
 
 The first do not name an imported row (`solkit.datasets.formats.read`): a file that is imported
 again may have been touched, or be labelled otherwise. The last two follow from the kernel, its
@@ -60,7 +60,7 @@ configuration and Triton.
 """
 
 _ASIDE = re.compile(r"\n\n(?:Resolved plan until failure|This error occurred)|; valid columns")
-"""What follows polars's reason and does not help who wrote the SQL."""
+"""Text that follows polars's reason and does not help who wrote the SQL."""
 
 
 @dataclass(frozen=True)
@@ -454,7 +454,7 @@ def _scan_parquet(files: list[Path], form: type) -> polars.LazyFrame:
 
 
 def _new(table: pyarrow.Table, there: polars.LazyFrame, key: tuple[str, ...]) -> pyarrow.Table:
-    """The rows of a table whose key neither the store nor an earlier row of the table has."""
+    """Return the rows of a table whose key is neither in the store nor in an earlier row."""
     pl = polars_module()
     keys = pl.from_arrow(table.select(key)).lazy().with_row_index("place")
     fresh = keys.unique(key, keep="first").join(there.select(key), on=key, how="anti")

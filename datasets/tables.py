@@ -52,7 +52,7 @@ def polars_module() -> Any:
 
 
 def arrow_schema(form: type) -> pyarrow.Schema:
-    """The columns of `Outcome`, `Source` or `StoredFacts`; of rows those of version 1 as well."""
+    """Return the columns of `Outcome` (those of version 1 as well), `Source` or `StoredFacts`."""
     hints = get_type_hints(form)
     columns = [(field.name, _column(hints[field.name])) for field in fields(form)]
     if form is Outcome:
@@ -67,7 +67,7 @@ def polars_schema(form: type) -> polars.Schema:
 
 
 def table_of(form: type, records: Iterable[Any]) -> pyarrow.Table:
-    """Records of one form as a table."""
+    """Return records of one form as a table."""
     rows, schema, hints = list(records), arrow_schema(form), get_type_hints(form)
     columns = {
         name: _cells(hints[name], [getattr(row, name) for row in rows])

@@ -1,4 +1,4 @@
-"""Whether a store is whole: reads every part and checks what its rows say."""
+"""Checks of a store: reads every part and checks what its rows say."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _start(protocol: str, memory: str) -> str:
 
 
 def at_observed_clock(at_rated_clock: Bound, device: Device, sm_clock_mhz: float) -> Bound:
-    """The same bound with `at.observed_clock_ms` filled in for the clock seen while timing."""
+    """Return the same bound with `at.observed_clock_ms` for the clock seen while timing."""
     slower = with_clock(device, sm_clock_mhz)
     time_ms = max(
         (_at_clock(r, device.ceilings, slower.ceilings) for r in at_rated_clock.resources),
@@ -242,7 +242,7 @@ def _time_ms(
 
 
 def _chain_ms(work: Work, routes: Mapping[str, Route], device: Device) -> float | None:
-    """The latency floor of the problem's chain of steps; exchanges are known for NVIDIA's GPUs."""
+    """Return the latency floor of the chain of steps; exchanges are known for NVIDIA's GPUs."""
     if work.chain is None or device.vendor != "NVIDIA":
         return None
     amounts = amounts_by_ceiling(work.chain.alone, routes, device)

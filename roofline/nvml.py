@@ -142,7 +142,10 @@ def _select(
 
 
 def _in_cuda_order(library: Any) -> list[Any]:
-    """Handles of all GPUs. CUDA puts the fastest first by default; NVML orders by PCI bus."""
+    """Return handles of all GPUs as CUDA numbers them.
+
+    CUDA puts the fastest first by default; NVML orders by PCI bus.
+    """
     count = library.nvmlDeviceGetCount()
     handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
     if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":

@@ -200,7 +200,7 @@ def _key(point: Point) -> tuple[int, ...]:
 
 
 def _step(n: int) -> int:
-    """An eighth of a size if that is whole, as sizes are mostly multiples of blocks; else 1."""
+    """Return an eighth of a size if that is whole, else 1: sizes are mostly multiples of blocks."""
     return n // 8 if n % 8 == 0 else 1
 
 
@@ -247,7 +247,7 @@ def _fitted(
     numbers: Sequence[int],
     reason: str,
 ) -> Formula:
-    """The polynomial of least degree through the numeric amounts, if it is exact elsewhere."""
+    """Fit the polynomial of least degree to the numeric amounts, if it is exact elsewhere."""
     counts: dict[tuple[int, ...], int] = {}
     try:
         for degree in range(_DEGREE + 1):
@@ -301,7 +301,7 @@ def _interpolated(
 
 
 def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> SymbolicBound:
-    """The roofline as a formula, compared with `solkit.roofline.bound` at every size checked.
+    """Return the roofline as a formula, compared with `solkit.roofline.bound` at every size.
 
     Args:
         work: the amounts.

@@ -38,7 +38,7 @@ the expected errors are: 1.5 %. Larger ones made errors after an update larger."
 _ELSEWHERE = 0.5
 """Share of what a family, a kernel or a cell has in common on another GPU or compiler."""
 _NOISE_LOG2 = 0.02
-"""Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
+"""Noise of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _MOST_LOG2 = 5.0
 """A point that is further off than 32 times counts as if it were 32 times off."""
 _LEAST_NARROWING = 0.95
@@ -61,7 +61,7 @@ class ObservedResiduals:
 
     @staticmethod
     def of(table: Table, leaves: Array) -> ObservedResiduals:
-        """Of the rows of a table."""
+        """Return the residuals' keys and leaves for the rows of a table."""
         names = (*_SHARED, "device", "triton_version")
         return ObservedResiduals({name: table.about[name].astype(str) for name in names}, leaves)
 
@@ -69,7 +69,7 @@ class ObservedResiduals:
         return len(self.leaves)
 
     def __getitem__(self, rows: Array | slice) -> ObservedResiduals:
-        """Some of the rows."""
+        """Select some of the rows."""
         return ObservedResiduals(
             {name: values[rows] for name, values in self.about.items()}, self.leaves[rows]
         )
@@ -129,7 +129,7 @@ class ResidualGP:
         return ResidualGP(scatter, points[last], residual[last], size[last], noise[last])
 
     def holds(self, rows: ObservedResiduals) -> Array:
-        """Whether a point of its family was measured, (rows,)."""
+        """Tell whether a point of its family was measured, (rows,)."""
         return np.isin(rows.about["family"], self.points.about["family"])
 
     def and_(self, other: ResidualGP) -> ResidualGP:
@@ -163,7 +163,7 @@ class ResidualGP:
         return mean, np.maximum(narrower, _LEAST_NARROWING)
 
     def _wider(self, rows: ObservedResiduals) -> Array:
-        """How much larger errors are than expected, by the points of the same family, (rows,)."""
+        """Return how much larger errors are than expected, by a family's points, (rows,)."""
         like = rows.about["family"][:, None] == self.points.about["family"][None, :]
         doubt = _DOUBTED + like @ self._surprises
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))

@@ -244,7 +244,7 @@ class _Counted:
         }
 
     def _resident(self, columns: Mapping[str, Number]) -> tuple[Number, Number, Number]:
-        """Registers of a thread, blocks that an SM holds, at the least one, and if it does."""
+        """Return registers of a thread, blocks that an SM holds (at least one), and if it does."""
         here, limits = self.setting, self.setting.device.limits
         threads = here.warps * _WARP
         loaded = np.where(columns["dots"] > 0, 0.0, self._per_trip())  # products read shared memory

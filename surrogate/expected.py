@@ -68,7 +68,7 @@ def entry(
 
 
 def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[Forecasts, str]:
-    """The forecasts of a table's rows, and why they are the kernel model's; empty if they are not.
+    """Return forecasts of a table's rows, and why they are the kernel model's; empty if not.
 
     Args:
         table: of analysed candidates.
@@ -84,7 +84,7 @@ def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[F
 
 
 def depth_of(analysis: Analysis) -> Depth | None:
-    """The depth to which all launches of a file's own kernels are known; ``None`` without any."""
+    """Return the depth to which all launches of own kernels are known; ``None`` without any."""
     depths = {kernel.facts.depth for kernel in analysis.kernels if not kernel.launch.library}
     return min(depths, key=_DEPTHS.index, default=None)
 

@@ -479,7 +479,7 @@ def _parted(column: Array) -> tuple[Array, Array]:
 
 
 def _by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
-    """Mappings as columns; ``None`` where one lacks a name, NaN if all values are numbers."""
+    """Turn mappings into columns; ``None`` where one lacks a name, NaN if all are numbers."""
     names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
     columns = {}
     for name in names:

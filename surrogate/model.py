@@ -175,7 +175,7 @@ class Surrogate:
     # ------------------------------------------------------------------------------ forecasting
 
     def forecast(self, table: Table, depth: Depth) -> Forecasts:
-        """Times of candidates, with 90 % intervals; the table's own times are not read."""
+        """Forecast times of candidates, with 90 % intervals; the table's times are not read."""
         if not len(table):
             return Forecasts.of(np.empty(0))
         trees, values, belief = self._believed(table, depth)
@@ -190,7 +190,7 @@ class Surrogate:
         return trees.forecasts_of(values, belief, base_ms, shift, narrower, familiar)
 
     def _believed(self, table: Table, depth: Depth) -> tuple[Trees, Array, Belief]:
-        """The trees of a depth, a table's features, and what is expected of log2(time / base)."""
+        """Return a depth's trees, a table's features, and the belief on log2(time / base)."""
         trees, stacked = self._calibrated(depth), self.stacked(depth)
         values = columns_of(table, trees.names)
         belief = trees.believed(values, is_modelled(table))
@@ -350,7 +350,7 @@ def _load(path: Path) -> Surrogate:
 
 @functools.lru_cache(maxsize=1)
 def _load_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - another file, another model
-    """The shipped model, which nothing changes: to read a depth takes half a second and more."""
+    """Load the shipped model once, as nothing changes it: reading a depth takes half a second."""
     return _load(path)
 
 

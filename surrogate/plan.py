@@ -155,7 +155,7 @@ def _measured(able: Sequence[int], kept: Sequence[int], budget: int, enough: int
 
 
 def _apart(time_ms: Array, low_ms: Array) -> Array:
-    """A factor that parts twins: candidates that no feature tells apart have the same forecast.
+    """Return a factor that parts twins: candidates of one forecast, as no feature differs.
 
     Measuring one says most of what there is to know of all, so each next one counts as 1 % slower.
     """

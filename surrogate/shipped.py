@@ -37,7 +37,7 @@ def trees() -> Path:
 
 
 def language_of(model: Path) -> Path | None:
-    """The file of the language regressor that was trained with a model; ``None`` without one."""
+    """Return the language regressor's file that was trained with a model; ``None`` without one."""
     if model != _HERE / MODEL_FILE:
         return model  # a file of `solkit train` holds both
     try:

@@ -333,7 +333,7 @@ def _launched(text: str) -> Iterator[Launch]:
 
 
 def _recorded(row: Mapping[str, Any]) -> Iterator[Launch]:
-    """The launches that a row without facts recorded; none if a number of warps is missing."""
+    """Yield launches that a row without facts recorded; none if a number of warps is missing."""
     live = row["live_launches"]
     launches = json.loads(live) if live else row[LAUNCHES] or ()
     if any(launch["num_warps"] is None for launch in launches):

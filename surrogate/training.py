@@ -81,7 +81,7 @@ def train(
 def _learned(
     stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
 ) -> tuple[Trees, CostModel, dict[str, Any]] | None:
-    """The trees of a depth, those of costs, and the card; ``None`` if there are too few rows."""
+    """Return trees of a depth, those of costs, and the card; ``None`` if there are too few rows."""
     table = table_of(stores, depth)
     if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
         return None

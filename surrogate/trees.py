@@ -175,7 +175,7 @@ class Forecasts:
 
     @staticmethod
     def of(time_ms: Array) -> Forecasts:
-        """Times without intervals."""
+        """Make forecasts of times without intervals."""
         nothing = np.full(len(time_ms), np.nan)
         trusted = np.zeros(len(time_ms), bool)
         return Forecasts(np.asarray(time_ms, float), nothing, nothing, nothing, trusted)
@@ -311,7 +311,7 @@ class Trees:
         return Calibration(self.interval, self.doubt, self.reach, self.scatter, self.fallback)
 
     def forecast(self, table: Table) -> Forecasts:
-        """Times and intervals of the rows of a table, whose own times are not read."""
+        """Forecast times and intervals of a table's rows, whose own times are not read."""
         values = columns_of(table, self.names)
         belief = self.believed(values, is_modelled(table))
         return self.forecasts_of(values, belief, table.base_ms, familiar=self.familiar(table))

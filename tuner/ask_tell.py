@@ -145,7 +145,7 @@ class AskTell:
 
 
 def _points_of(plan: Plan) -> list[Params]:
-    """Each candidate's parameters; of several kernels also which one, and nothing for others'."""
+    """Return each candidate's parameters; of several kernels also which, and None for others'."""
     kernels = {_kernel(ranked.configuration) for ranked in plan.ranked}
     if len(kernels) < 2:
         return [ranked.configuration.params for ranked in plan.ranked]

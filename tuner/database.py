@@ -30,7 +30,7 @@ VARIABLE = "SOLKIT_TUNING"
 
 
 class DatabaseLocation(Protocol):
-    """Where rows are: a folder (`Store`), or a server that many machines share."""
+    """Place of rows: a folder (`Store`), or a server that many machines share."""
 
     def add(
         self,
@@ -50,7 +50,7 @@ def default_folder() -> Path:
 
 
 class Database:
-    """What tuning found, in one place.
+    """Results of tuning, in one place.
 
     Args:
         place: a folder, made on the first `add`; a server that several machines share, as in

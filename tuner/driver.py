@@ -30,13 +30,13 @@ _TICK_S = 1e-6
 
 
 def width(bench: Bench) -> int:
-    """Configurations to keep pending: enough that neither cores nor GPU idle, and no more."""
+    """Return how many configurations to keep pending, so that neither cores nor GPU idle."""
     cores = bench.capacity // (HANDFUL * AHEAD)
     return cores + math.ceil(cores / _WAITING) if cores else max(bench.capacity, 1)
 
 
 def _gpus(bench: Bench) -> int:
-    """How many times as fast as the time the bench's GPU seconds run."""
+    """Return how many times as fast as the time the bench's GPU seconds run."""
     return max(int(getattr(bench, "gpus", 1)), 1)
 
 
@@ -143,7 +143,7 @@ class _Drive:
         return left_s if left_s > _TICK_S else 0.0
 
     def _is_over(self) -> bool:
-        """Whether nothing more is wanted: all stopped or all spent, and no default is awaited."""
+        """Tell whether all problems are stopped or all is spent, and no default is awaited."""
         if any(task.owes_default for task, _ in self._asked.values()):
             return False
         if self._left_s() <= 0:

@@ -63,7 +63,7 @@ def final(task: TuningProblem, judge: Judge) -> Final | None:
 
 
 def finals(tasks: Sequence[TuningProblem], judge: JudgeAll) -> list[Final | None]:
-    """`final` of several tasks, which are judged together.
+    """Return `final` of several tasks, which are judged together.
 
     Args:
         tasks: their searches are over.
@@ -101,7 +101,7 @@ def _is_open(outcome: Final | None) -> bool:
 
 @dataclass(frozen=True)
 class _Pair:
-    """What both took in one round."""
+    """Times of both in one round."""
 
     base: Outcome
     rival: Outcome

@@ -17,7 +17,7 @@ from solkit.tuner.transfer_prior import distance
 __all__ = ["SLACK", "Winner", "gate", "gates", "nearest"]
 
 SLACK = 0.01
-"""How much slower counts as equal, where no difference is shown: the likeness of two builds."""
+"""Share by which slower counts as equal, if no difference is shown: the likeness of two builds."""
 
 _PASSES = (Difference.FASTER, Difference.NOT_SHOWN)
 
@@ -38,7 +38,7 @@ class Winner:
 
 
 def nearest(shape: Mapping[str, Value], shapes: Sequence[Mapping[str, Value]]) -> int:
-    """The place of the shape that is nearest, in doublings of sizes; the first of equal ones."""
+    """Return the place of the nearest shape, in doublings of sizes; the first of equal ones."""
     return min(range(len(shapes)), key=lambda place: distance(shapes[place], shape))
 
 

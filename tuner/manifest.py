@@ -88,7 +88,7 @@ class ManifestEntry:
 
     @property
     def title(self) -> str:
-        """Its name, else its file's."""
+        """Name of the kernel, else of its file."""
         if self.name or not self.path:
             return self.name or "a kernel without a file"
         return Path(self.path).stem if self.path.endswith(".py") else self.path
@@ -96,7 +96,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends a batch, and how strictly winners are checked.
+    """Limits that end a batch, and how strictly winners are checked.
 
     Attributes:
         gpu_minutes: the budget; ``None`` if the command gives it.
@@ -114,7 +114,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a batch works on.
+    """Kernels that a batch works on, and its limits.
 
     Attributes:
         path: the file, for messages.
@@ -264,7 +264,7 @@ def _entry(
 
 
 def _resolved(path: str, folder: Path) -> str:
-    """A file beside the manifest; other names are left as they are: a recording may know them."""
+    """Resolve a file beside the manifest; leave other names, which a recording may know."""
     beside = folder / path
     return str(beside) if path and (beside.exists() or path.endswith(".py")) else path
 
@@ -308,7 +308,7 @@ def _misfit(
 
 
 def _in_file(place: _Place, value: Any) -> _Place:
-    """The part of pydantic's place that the file has: it also names the branches of unions."""
+    """Return the part of pydantic's place that the file has, without the branches of unions."""
     kept: list[str | int] = []
     for step in place:
         if isinstance(value, Mapping):

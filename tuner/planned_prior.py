@@ -1,4 +1,4 @@
-"""What a plan of `solkit.rank` believes, as a prior of a search."""
+"""Beliefs of a plan of `solkit.rank`, as a prior of a search."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ __all__ = ["Contender", "PortfolioSettings", "chosen", "portfolio", "round_robin
 
 
 class Contender(Protocol):
-    """What the policy needs to know of a task; see `solkit.tuner.tuning_problem.TuningProblem`."""
+    """Facts about a task that the policy needs; see `solkit.tuner.tuning_problem.TuningProblem`."""
 
     weight: float
 
@@ -48,7 +48,7 @@ class Contender(Protocol):
 
     @property
     def cost(self) -> Cost | None:
-        """What a measurement cost in the mean; ``None`` before the first."""
+        """Mean cost of a measurement; ``None`` before the first."""
 
     def expected_saving_ms(self) -> float:
         """Return what the next measurement is expected to save a call, in ms; nan if unknown."""
@@ -59,7 +59,7 @@ T = TypeVar("T", bound=Contender)
 
 @dataclass(frozen=True)
 class PortfolioSettings:
-    """How a budget is shared out.
+    """Rules by which a budget is shared out.
 
     Attributes:
         fair: measurements that each kernel gets before any is preferred, its default included.

@@ -26,7 +26,7 @@ _NOTES = (
 
 
 def profiled_manifest(profile: Profile) -> str:
-    """The manifest, as TOML: ops by what they could save, then kernels without a bound by time."""
+    """Return the manifest as TOML: ops by possible saving, then kernels without a bound by time."""
     entries = (*_of_ops(profile), *_of_kernels(profile))
     notes = [f"Written by `solkit profile` from {profile.path}, on {profile.device.name}.", *_NOTES]
     if not entries:
@@ -48,7 +48,7 @@ def _workload(op: ProfiledOp) -> Workload:
 
 
 def _of_kernels(profile: Profile) -> Iterator[ManifestEntry]:
-    """An entry for each kernel without a bound, such as one's own: its tensors are not recorded."""
+    """Yield an entry for each kernel without a bound, such as a user's: no tensors are recorded."""
     for kernel in profile.unbounded:
         if kernel.time_ms >= LEAST_SHARE * profile.span_ms and _is_kernel(kernel):
             shape = Workload(None, kernel.calls, (), _rounded(kernel.time_ms / kernel.calls))

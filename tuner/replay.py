@@ -1,4 +1,4 @@
-"""How fast a search finds the best of a recorded space: no GPU, no waiting.
+"""Replays of searches in a recorded space, to see how fast they find the best: no GPU, no waiting.
 
 A space is recorded if every configuration in it was measured. A search asks for configurations one
 by one, and is told what was recorded. Its score after n measurements is the best time of the space
@@ -33,7 +33,7 @@ LEAST = 60
 
 
 class Asks(Protocol):
-    """What is replayed: anything that asks for points and is told times."""
+    """Search that is replayed: anything that asks for points and is told times."""
 
     def ask(self, number: int = 1) -> list[Params]: ...
     def tell(self, params: Params, time_ms: float | None) -> None: ...
@@ -61,7 +61,7 @@ class RecordedSpace:
 
     @property
     def name(self) -> str:
-        """What is replayed."""
+        """Name of what is replayed."""
         return f"{self.kernel} on {self.device}"
 
     @cached_property
@@ -152,7 +152,7 @@ METHODS: dict[str, Method] = {
     "tpe": _tpe,
     "optuna-gp": _optuna_gp,
 }
-"""What can be replayed, by name."""
+"""Methods that can be replayed, by name."""
 
 
 def method_named(name: str) -> Method:

@@ -51,14 +51,14 @@ _PATIENCE_S = 60.0
 _CONNECT_S = 5.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 2.0
 _REFUSALS = ("does not exist", "authentication failed", "permission denied", "no pg_hba.conf")
-"""What PostgreSQL says when waiting does not help (errors of class 28 and 3D000)."""
+"""Messages of PostgreSQL when waiting does not help (errors of class 28 and 3D000)."""
 
 _T = TypeVar("_T")
 _asking = threading.local()  # whether this thread is within a patient query
 
 
 def default_url() -> str:
-    """A SQLite file in ``$SOLKIT_STUDIES``, else in the user's data folder, which is made."""
+    """Return a SQLite file in ``$SOLKIT_STUDIES``, else in the user's data folder (created)."""
     folder = userdata.folder("studies", VARIABLE)
     try:
         folder.mkdir(parents=True, exist_ok=True)

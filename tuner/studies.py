@@ -76,7 +76,7 @@ class Sampled:
         return [point for _ in range(number) if (point := self._next()) is not None]
 
     def tell(self, params: Params, time_ms: float | None) -> None:
-        """What a point took; ``None``: it failed."""
+        """Record the time of a point; ``None``: it failed."""
         key = point_key(params)
         self._times[key] = time_ms
         if key in self._trials:

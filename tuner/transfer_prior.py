@@ -1,4 +1,4 @@
-"""What was measured elsewhere as a belief about a kernel at one shape on one GPU: a `Prior`.
+"""Belief about a kernel at one shape on one GPU from measurements elsewhere: a `Prior`.
 
 Notation
     c, p        a cell (one shape on one GPU) and a point (a configuration)
@@ -51,7 +51,7 @@ _DOUBT = 0.5  # weight of the mean share of failures, in rows at the target
 
 @dataclass
 class _Cell:
-    """What was measured at one shape on one GPU."""
+    """Measurements at one shape on one GPU."""
 
     variance: float
     is_target: bool
@@ -108,7 +108,7 @@ class TransferPrior:
         self._chances, self._chance = _failures(self._cells)
 
     def __len__(self) -> int:
-        """Number of configurations with a time."""
+        """Return the number of configurations with a time."""
         return len(self._mean)
 
     @property
@@ -151,14 +151,14 @@ class TransferPrior:
         return mean, np.sqrt(variance)
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """The chance of failing, (points,); the mean share of failures where nothing is known."""
+        """Return chances of failing, (points,); the mean share of failures if nothing is known."""
         import numpy as np
 
         return np.array([self._chances.get(canonical(point), self._chance) for point in points])
 
 
 class CompositePrior:
-    """What is known, and another belief where nothing is.
+    """Prior with another belief where it knows nothing.
 
     The other's times are shifted to agree with what is known, in the median over the points that
     both tell of: a surrogate may know a space well and be wrong about its level.
@@ -196,7 +196,7 @@ class CompositePrior:
 
 
 def distance(shape: Mapping[str, Value], other: Mapping[str, Value]) -> float:
-    """How far apart two shapes are, in doublings; only sizes that `other` names count.
+    """Return how far apart two shapes are, in doublings; only sizes that `other` names count.
 
     Another dtype or flag, or a size that `shape` lacks, counts as two doublings.
     """

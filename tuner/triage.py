@@ -20,7 +20,7 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class TriageInputs:
-    """What is known of a kernel at a shape.
+    """Times and forecasts of a kernel at a shape that its triage uses.
 
     Attributes:
         own: the parameters in use.

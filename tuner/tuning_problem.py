@@ -82,12 +82,12 @@ class TrialSummary:
 
     @property
     def samples(self) -> int:
-        """How many calls were timed."""
+        """Number of calls that were timed."""
         return sum(len(outcome.samples_ms) for outcome in self.timed)
 
     @property
     def cost(self) -> Cost:
-        """What its last outcome cost; as a recorded bench assumes where that is not recorded."""
+        """Cost of the last outcome; as a recorded bench assumes where that is not recorded."""
         last = self.outcomes[-1]
         return cost_of(last, last.time_ms or 0.0)
 
@@ -216,7 +216,7 @@ class TuningProblem:
         self._calm = self._calm + 1 if is_calm else 0
 
     def withdraw(self) -> None:
-        """What is pending was dropped by the bench: it is asked for again."""
+        """Ask again for pending configurations, which the bench dropped."""
         self._again.extend(self._pending.values())
         self._pending.clear()
 
@@ -277,7 +277,7 @@ class TuningProblem:
 
     @property
     def cost(self) -> Cost | None:
-        """What a measurement cost in the mean; ``None`` before the first."""
+        """Mean cost of a measurement; ``None`` before the first."""
         costs = [standing.cost for standing in self._standings.values()]
         if not costs:
             return None
@@ -299,7 +299,7 @@ class TuningProblem:
         return best.time_ms / self._sol_ms
 
     def expected_gain(self) -> float:
-        """What the next measurement is expected to save, as a share of the best; nan at first."""
+        """Return the next measurement's expected saving, as a share of the best; nan at first."""
         if self._gain is None:
             self._gain = self._search.expected_gain()
         return self._gain

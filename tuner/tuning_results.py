@@ -1,4 +1,4 @@
-"""What tuning runs found: read off their outcomes, never stored beside them.
+"""Results of tuning runs: read off their outcomes, never stored beside them.
 
 A run tunes a kernel at a shape on a GPU. Its rows are ordinary `Outcome`s: everything measured, and
 one *decision*: the best against the one in use, a row with a `comparison` (`decision`). `findings`
@@ -54,7 +54,7 @@ DECISION = "tuning"
 
 @dataclass(frozen=True)
 class Key:
-    """What a finding holds for. Findings with another key are not comparable, and kept apart.
+    """Validity of a finding. Findings with another key are not comparable, and kept apart.
 
     Attributes:
         kernel_id: the hash of the kernel's files and entry point.
@@ -76,7 +76,7 @@ class Key:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """What one run found for one key.
+    """Result of one run for one key.
 
     Attributes:
         key: what it holds for.
@@ -119,7 +119,7 @@ class TuningResult:
 
     @property
     def chosen(self) -> TimedParams | None:
-        """What to use: the winner if it was shown to be faster, or if there is no incumbent."""
+        """Parameters to use: the winner's if shown to be faster, or if there is no incumbent."""
         changed = self.verdict is TuneVerdict.FASTER or self.incumbent is None
         return self.winner if changed else self.incumbent
 
@@ -131,7 +131,7 @@ def counts(row: Outcome) -> bool:
 
 
 def timed(rows: Iterable[Outcome]) -> TimedParams | None:
-    """The time of one configuration: the median of its rows, in the outer ends of their intervals.
+    """Return the time of one configuration: its rows' median, in the outer ends of their intervals.
 
     Args:
         rows: of one configuration; ``None`` is returned if no time of theirs counts.
@@ -208,7 +208,7 @@ def findings(rows: Iterable[Outcome]) -> tuple[TuningResult, ...]:
 
 
 def by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ...]]:
-    """Findings of one key together, oldest first. Their winners may differ: all are kept."""
+    """Group findings by key, oldest first. Their winners may differ: all are kept."""
     keys: dict[Key, list[TuningResult]] = {}
     for finding in findings:
         keys.setdefault(finding.key, []).append(finding)

@@ -1,4 +1,4 @@
-"""What all formats share. A file is read once, and a damaged record costs no other."""
+"""Parts that all formats share. A file is read once, and a damaged record costs no other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Labels:
-    """What the user says about a file; it replaces what the file says.
+    """Labels of a file by the user; they replace what the file says.
 
     Attributes:
         device: the GPU.
@@ -122,7 +122,7 @@ class Document:
         return isinstance(self.json, dict) and all(name in self.json for name in names)
 
     def lines(self) -> Iterable[tuple[str, Any]]:
-        """Each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
+        """Yield each line of JSON Lines with its place; ``None`` for a line that is not JSON."""
         # not `splitlines`: JSON may hold U+2028 etc., which end a line there
         for number, line in enumerate(self.text.split("\n"), 1):
             if line.strip():

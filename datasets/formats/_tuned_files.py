@@ -26,7 +26,7 @@ __all__ = ["PARAMS", "file_name", "folder_name", "is_tuned", "read", "settings"]
 PARAMS = (
     *("BLOCK_SIZE_M", "BLOCK_SIZE_N", "BLOCK_SIZE_K", "GROUP_SIZE_M", "num_warps", "num_stages"),
 )
-"""What a configuration holds; files of some kernels have more."""
+"""Parameters of a configuration; files of some kernels have more."""
 
 _SETTING = re.compile(r"(\w+)=((?:\[[^\]]*\]|[^,])+)")
 _ABOUT = ("device_name", "dtype")

@@ -57,7 +57,7 @@ def _read(document: Document, labels: Labels) -> Imported:
 
 
 def _metadata(document: Document) -> tuple[Mapping[str, dict[str, Any]], tuple[str, ...]]:
-    """The content of ``*.meta.jsonl`` beside the log, by run, and a fault for each unusable line.
+    """Return the content of ``*.meta.jsonl`` beside the log, by run, and faults of unusable lines.
 
     Raises:
         InputError: it cannot be read.

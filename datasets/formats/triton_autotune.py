@@ -89,7 +89,7 @@ def _options(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _key(key: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The values by which the autotuner distinguishes problems, and the dtypes among them."""
+    """Split the values by which the autotuner distinguishes problems from the dtypes among them."""
     dtypes = tuple(str(part)[6:] for part in key if str(part).startswith("torch."))
     sizes = [part for part in key if not str(part).startswith("torch.")]
     return {f"key{i}": size for i, size in enumerate(sizes)}, dtypes

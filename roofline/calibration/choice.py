@@ -30,7 +30,7 @@ class Chosen:
 
 
 def choose(device: Device) -> Chosen | None:
-    """The newest calibration of a GPU of the same model: the user's own before a shipped one.
+    """Return the newest calibration of a GPU of the same model; the user's own go first.
 
     Among the user's own, one of this very GPU is preferred. That of a MIG slice applies only to
     slices with as many SMs.
@@ -77,7 +77,7 @@ def calibrated(device: Device, driver: str | None = None) -> Device:
 
 
 def doubts(calibration: Calibration, device: Device) -> tuple[str, ...]:
-    """Readings above the analytic peak of their pipe, which is impossible: a sentence per cause."""
+    """Return a sentence per cause of readings above the analytic peak of their pipe."""
     clocks = [r.sm_clock_mhz or 0.0 for r in calibration.readings if r.regime is Regime.BURST]
     causes: dict[str, dict[str, float]] = {}
     for reading in calibration.readings:

@@ -58,7 +58,7 @@ def cause_of(
     needs: ProblemNeeds | None = None,
     grown: Sequence[LaunchView] | None = None,
 ) -> Cause | None:
-    """The cause of a large factor, in the first of the launches that grow by it and show one.
+    """Return the cause of a large factor, in the first launch that grows by it and shows one.
 
     Args:
         name: of the factor.
@@ -300,7 +300,7 @@ def _little(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
 
 
 def _narrow_in_many(kernel: LaunchView) -> Cause | None:
-    """Accesses that a warp makes in many narrow requests at once."""
+    """Explain accesses that a warp makes in many narrow requests at once."""
     cause = narrowest(kernel, kernel.demand.accesses)
     if cause is None:
         return None

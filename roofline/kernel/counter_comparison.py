@@ -52,7 +52,7 @@ class CounterComparison:
 
 
 def sectors(demand: Demand) -> dict[str, int]:
-    """The sectors that a launch requests, by kind of access; TMA reductions count as stores."""
+    """Count the sectors that a launch requests, by kind; TMA reductions count as stores."""
     sectors_by_name = dict.fromkeys(_SECTORS, 0)
     for access in demand.accesses:
         kind = "store" if (access.kind, access.path) == ("atomic", "tma") else access.kind

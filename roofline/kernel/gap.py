@@ -260,7 +260,7 @@ def _launches_ms(kernels: Sequence[LaunchView], measurement: Measurement | None)
 
 
 def _clock_factor(kernels: Sequence[LaunchView], device: Device, seen_mhz: float) -> float:
-    """The slowdown by the clock of what depends on it; calibrated rates have their own clock."""
+    """Return the slowdown of clock-bound time; calibrated rates have their own clock."""
     longest = [max(k.terms, key=lambda term: term.time_ms) for k in kernels]
     bound_by_clock = [t for t in longest if t.name not in ("dram", "launch")]
     if not bound_by_clock or any(t.name in device.calibrated for t in bound_by_clock):

@@ -138,7 +138,7 @@ class LaunchView:
         return self.kernel.model.time_ms
 
     def without(self, factors: Set[str]) -> float:
-        """`running` if what some of the gap's factors stand for took no time, in ms."""
+        """Return `running`, in ms, if the causes of some of the gap's factors took no time."""
         if self.library:
             return 0.0 if "extra traffic" in factors else self.running()
         even = self.uneven if "tail" in factors else 1.0

@@ -196,7 +196,7 @@ _MOST_UNROLLED = 8.0
 
 
 def ahead(kernel: KernelAnalysis) -> float:
-    """Steps of its loop that a block requests before it needs the first.
+    """Return the steps of its loop that a block requests before it needs the first.
 
     The pipeline's stages less one if all loads that matter are asynchronous copies: one plain load
     waits for all. Plain loads are issued together if the compiler unrolled their loop, but not
@@ -296,7 +296,7 @@ def _dram(demand: Demand, device: Device) -> Term:
 
 
 def _l2(demand: Demand, stacks: float, device: Device) -> Term:
-    """Reads and writes, each at its rate; the busiest SM has no more than its share of it."""
+    """Time reads and writes, each at its rate; the busiest SM has no more than its share of it."""
     reads = rate("l2", device)
     measured = device.calibrated.get("l2.write")
     writes = measured.value if measured else reads * _L2_WRITE_SHARE

@@ -71,7 +71,7 @@ def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[Launc
 
 
 def _without_conflicts(named: Sequence[LaunchView]) -> float:
-    """Times as fast as the memory of launches would be if no banks met."""
+    """Return how many times as fast the memory of launches would be without bank conflicts."""
     least = (max(kernel.without_conflicts_ms(), _LEAST_MS) for kernel in named)
     return max(
         (k.traffic_ms / least_ms for k, least_ms in zip(named, least, strict=True)), default=1.0

@@ -263,7 +263,7 @@ def _in_one_request(kernel: LaunchView, access: Access) -> bool:
 
 
 def _lost(kernel: LaunchView) -> Cause | None:
-    """Reads from DRAM of what L2 held before: of the argument with most of these bytes."""
+    """Explain reads from DRAM of what L2 held before: of the argument with most such bytes."""
     again = kernel.read_again_bytes()
     first = kernel.demand.dram_read_bytes - sum(again.values())
     argument = max(again, key=lambda name: again[name], default="")
@@ -282,7 +282,7 @@ def _lost(kernel: LaunchView) -> Cause | None:
 
 
 def _repeated(kernel: LaunchView, attributed: Sequence[Access], moved: float) -> Cause | None:
-    """Reads of the same bytes through L2: by several blocks, or by several loads of one."""
+    """Explain reads of the same bytes through L2: by several blocks, or several loads of one."""
     loads = [access for access in attributed if access.kind == "load" and access.unique_bytes]
     again = max(loads, key=lambda a: a.requested_bytes - a.unique_bytes, default=None)
     if again is None:
@@ -312,7 +312,7 @@ def _of_passes(kernel: LaunchView, loads: Sequence[Access]) -> float:
 
 
 def spills(kernel: LaunchView) -> Cause:
-    """Registers, or an array, in local memory."""
+    """Explain registers, or an array, in local memory."""
     guesses = kernel.demand.guesses
     array = any("array in local memory" in guess for guess in guesses)
     words = kernel.kernel.facts.spills or 0

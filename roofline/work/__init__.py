@@ -44,7 +44,7 @@ def work_of_program(program: Program) -> Work:
 
 
 def narrowed(program: Program) -> Program:
-    """The ops that the results depend on, repeats made once, each narrowed to what is wanted."""
+    """Keep the ops that the results depend on, each narrowed to its live part; merge repeats."""
     program = annotated(with_origins(merged(program)))
     live = live_ops(program)
     unmade = _made(program.ops) - _made(live)  # whoever still reads it needs none of what was made
@@ -56,7 +56,7 @@ def _made(ops: Iterable[TracedOp]) -> set[int]:
 
 
 def work_of_live(program: Program) -> Work:
-    """The cost of all ops of a `narrowed` program, or of some of them with results of their own."""
+    """Return the cost of a `narrowed` program, or of some of its ops with results of their own."""
     live = list(program.ops)
     costs = [cost_of(op) for op in without_repeats(live)]
     moved = traffic(program, live)

@@ -70,7 +70,7 @@ def _is_constant(op: TracedOp, constants: set[int]) -> bool:
 
 
 def _key(op: TracedOp, rewritten: set[int], writes: Counter[int]) -> Any:
-    """A key that ops share if they compute the same; ``None`` for an op that is never merged."""
+    """Return a key that ops share if they compute the same; ``None`` if an op is never merged."""
     if op.written or not op.inputs or torch.Tag.nondeterministic_seeded in op.tags:
         return None
     if any(use.storage in rewritten for use in op.outputs):

@@ -141,7 +141,7 @@ HIDDEN = -1e4
 
 
 def shown_pairs(mask: TensorUse) -> Mask | None:
-    """The pairs of query and key that an attention mask leaves; ``None`` if it is unknown."""
+    """Return the pairs of query and key that an attention mask keeps; ``None`` if unknown."""
     if mask.value is None:
         return None
     value = compact(mask.value)

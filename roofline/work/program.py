@@ -126,7 +126,7 @@ class TracedOp:
         return (self.outputs or self.written)[0]
 
     def mapped(self, function: Callable[[Any], Any]) -> TracedOp:
-        """The op with `function` applied to each use once: rules compare uses by identity."""
+        """Apply `function` to each use of the op once: rules compare uses by identity."""
         done: dict[int, Any] = {}
 
         def once(leaf: Any) -> Any:
@@ -362,7 +362,7 @@ def uses_of(tree: Any) -> list[TensorUse]:
 
 
 def _averages_apart(op: TracedOp) -> list[TracedOp]:
-    """A batch norm in training, then the running averages that it moves: they are not its inputs.
+    """Split a batch norm in training from the running averages that it moves: no inputs of it.
 
     Not all schemas say that the averages are written.
     """

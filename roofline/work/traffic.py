@@ -80,11 +80,11 @@ class _Reads:
     killed: list[list[TensorUse]] = field(default_factory=list)
 
     def read(self, use: TensorUse) -> None:
-        """A read."""
+        """Record a read."""
         self.spans[-1].append(use)
 
     def write(self, use: TensorUse) -> None:
-        """A write: later reads of these elements get what the program wrote."""
+        """Record a write: later reads of these elements get what the program wrote."""
         if not use.sure:
             return
         if self.killed and not self.spans[-1]:

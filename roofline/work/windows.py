@@ -73,7 +73,7 @@ def meet(narrow: Line, wide: Line, window: Window) -> Met:
 
 
 def _all_met(narrow: int, wide: int, window: Window) -> Met:
-    """The same where every position matters, without going through the pairs: they may be 2^33.
+    """Return `Met` where every position matters, without a walk of the pairs: up to 2^33.
 
     A tap meets the narrow positions of a range, and of the wide ones every `stride`-th of a range.
     """

@@ -124,7 +124,7 @@ def _prepare() -> None:
 def _traced(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[torch.fx.GraphModule, list[torch.Tensor], list[Any], Any]:
-    """A graph, the tensors that it takes besides the arguments', and the form of the results."""
+    """Trace a graph; return its tensors besides the arguments', and the form of its results."""
     leaves, input_structure = tree_flatten((args, dict(kwargs)))
     places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     captured: list[Any] = []

@@ -82,7 +82,7 @@ class Tables:
     functions: int
 
     def of(self, section: str, function: str) -> list[Row]:
-        """The rows of one function, by address; raises CubinError if their form is unknown."""
+        """Return one function's rows, by address; raise `CubinError` if their form is unknown."""
         with _known_form():
             rows = self._rows(section)
             owners = dict(_relocations(self.sections, section))
@@ -190,7 +190,7 @@ def _coded(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _branches(info: _Section | None) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """The indirect branches of a function: an address, two halves of 0, a count, the targets."""
+    """Yield the indirect branches of a function: address, two halves of 0, count, targets."""
     for code, data in _coded(info.data if info else b""):
         at = 0
         while code == _BRANCHES and at < len(data):

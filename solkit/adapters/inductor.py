@@ -221,7 +221,7 @@ def lower(
 def generated(
     graph: torch.fx.GraphModule, args: Sequence[torch.Tensor], settings: dict[str, Any]
 ) -> str:
-    """The Python module that Inductor makes of a graph: its kernels, and a function ``call``.
+    """Return the Python module that Inductor makes of a graph: kernels, and a function ``call``.
 
     Args:
         graph: of decomposed aten calls.
@@ -343,7 +343,7 @@ def _one_choice(choices: list[Any]) -> list[Any]:
 
 
 def offered() -> list[tuple[str, int]]:
-    """The templates in what was `generated` last, with the number of their configurations."""
+    """Return the templates of the last `generated` module, with their numbers of configurations."""
     return [(offer.template, len(offer.configs)) for offer in _offers.values()]
 
 
@@ -476,7 +476,7 @@ def _named_buffer(parameter: str, name: str, is_output: bool) -> Buffer:
 
 
 def _node(name: str, size: tuple[int, ...], dtype: torch.dtype) -> torch.fx.Node | None:
-    """The node whose value a buffer holds: the one Inductor notes, if shape and dtype agree."""
+    """Return the node whose value a buffer holds: Inductor's, if shape and dtype agree."""
     graph: Any = V.graph
     if name in graph.graph_inputs:
         inputs: list[torch.fx.Node] = graph.module.graph.find_nodes(op="placeholder")

@@ -87,7 +87,7 @@ def _multiplies(kernel: CaughtKernel) -> bool:
 
 
 def valid_text(kernel: CaughtKernel) -> str:
-    """``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
+    """Write ``valid``: at most 128 values a thread, at least one; a launch that CUDA takes."""
     tests = ["values <= 128 * threads", "threads <= max(32, values)", *launch_tests(kernel)]
     return (
         "def valid(params, shape):\n"
@@ -168,7 +168,7 @@ def _split_tests(kernel: CaughtKernel) -> list[str]:
 
 
 def _advance_tests(kernel: CaughtKernel) -> list[str]:
-    """A block pointer that moves along several axes carries nothing from one into the next."""
+    """Write tests that a block pointer carries nothing from one axis into the next."""
     offsets = re.findall(r"tl\.advance\(\w+, \[(.*)\]\)", kernel.source)
     rests = dict.fromkeys(o for line in offsets for o in line.split(", ") if "%" in o)
     return [re.sub(r"\b(R\d_BLOCK)\b", r'params["\1"]', rest) + " == 0" for rest in rests]

@@ -80,7 +80,7 @@ _TUNED = r"BLOCK_\w+|GROUP_M|XBLOCK"
 
 
 def _with_blocks(function: str, meta: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-    """The function with the block sizes in its text turned into parameters, and their values."""
+    """Turn block sizes in the function's text into parameters; return their values too."""
     combined = meta.get("combo_grid_meta") or {}
     if "config_args" not in meta and not combined.get("default_config"):
         return function, {}
@@ -93,7 +93,7 @@ def _with_blocks(function: str, meta: Mapping[str, Any]) -> tuple[str, dict[str,
 def grid_of(
     meta: Mapping[str, Any], numels: Mapping[str, int], blocks: Sequence[str]
 ) -> tuple[str, ...]:
-    """The grid of a kernel that is no template, as expressions of `blocks`; empty if unknown.
+    """Write the grid of a kernel without template in terms of `blocks`; empty if unknown.
 
     Args:
         meta: its ``inductor_meta``.

@@ -211,7 +211,7 @@ class _Unit:
         return code == 1
 
     def _extended(self, state: _State) -> None:
-        """An opcode with its length; those unknown are skipped, as DWARF asks."""
+        """Run an opcode with its length; those unknown are skipped, as DWARF asks."""
         size = self.unsigned()
         end = self.at + size
         code = self.fixed("<B")

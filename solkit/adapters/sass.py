@@ -210,7 +210,7 @@ def _code(name: str, lines: Sequence[str]) -> Code:
 def _read(
     lines: Sequence[str],
 ) -> tuple[list[Instruction], dict[str, int], dict[int, list[str]]]:
-    """The instructions; the index of each label or branch address; the labels of indirect ones."""
+    """Read the instructions, the index of each label or branch address, and indirect labels."""
     instructions: list[Instruction] = []
     indirect: dict[int, list[str]] = {}  # by the branch's address
     labels: dict[str, int] = {}  # to the index of the instruction that follows

@@ -388,7 +388,7 @@ def resource_usage(binary: CompiledKernel) -> cubin.Function:
 
 
 def _does_not_load(metadata: Any, device: Device) -> str | None:
-    """The error that Triton raises on loading; checks as in `CompiledKernel._init_handles`."""
+    """Return Triton's error on loading; checks as in `CompiledKernel._init_handles`."""
     limits = (
         (metadata.shared, device.limits.shared_per_block_bytes, "shared memory"),
         (getattr(metadata, "tmem_size", None) or 0, _MAX_TMEM_COLUMNS, "tensor memory"),

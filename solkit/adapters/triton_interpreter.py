@@ -167,7 +167,7 @@ class Watch:
     _ends: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def order(self, grid: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
-        """The programs of a grid: the first and the last, then the others as they are drawn."""
+        """Yield a grid's programs: the first and the last, then the others as they are drawn."""
         total = math.prod(grid)
         drawn = range(total) if total <= _FEW else _drawn(total, self.seed)
         for index in itertools.chain((0, total - 1) if total > _FEW else (), drawn):
@@ -178,7 +178,7 @@ class Watch:
             )
 
     def allow(self, tensors: list[torch.Tensor]) -> None:
-        """Accesses must be within these tensors' storages from now on."""
+        """Allow accesses only within these tensors' storages from now on."""
         storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
         starts = sorted(storages)
         self._starts = np.array(starts, np.uint64)

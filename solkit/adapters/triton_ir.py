@@ -256,7 +256,7 @@ _RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
 
 @lru_cache(maxsize=2)  # launches of one kernel come one after the other
 def parse(text: str) -> Function:
-    """The kernel in a TTGIR module; raises IrError if there is none, or a line is unknown."""
+    """Return the kernel in a TTGIR module; raise `IrError` without one, or at an unknown line."""
     return _Reader(text).function()
 
 
@@ -371,7 +371,7 @@ class _Reader:
         return _BARE_NAME.sub(lambda match: self.names.get(match[0], match[0]), text)
 
     def _bound(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Unique names for new values: sibling regions reuse names."""
+        """Return unique names for new values: sibling regions reuse names."""
         for name in names:
             times = self.times[name] = self.times.get(name, 0) + 1
             self.names[name] = name if times == 1 else f"{name}${times}"

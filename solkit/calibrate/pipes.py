@@ -34,7 +34,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Pipe:
-    """What a chain is made of, in turn, and the ceiling in the catalogue that it tests."""
+    """Chain of two alternating instructions, and the ceiling in the catalogue that it tests."""
 
     ceiling: str  # key of `solkit.core.Device.ceilings`
     unit: str  # of the rate

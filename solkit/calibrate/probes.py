@@ -23,7 +23,7 @@ from solkit.calibrate.stopwatch import Probe
 __all__ = ["CHUNK_BYTES", "KINDS", "MemoryProbe", "alu", "compile_all", "tensor", "tensor_names"]
 
 CHUNK_BYTES = 16384
-"""What a program moves at a time: four 16-byte accesses per thread."""
+"""Bytes that a program moves at a time: four 16-byte accesses per thread."""
 
 _WARPS = THREADS // 32
 _CHUNK = CHUNK_BYTES // 4  # in fp32 elements
@@ -49,7 +49,7 @@ class MemoryProbe:
         self._sink = torch.zeros(buffer_bytes // CHUNK_BYTES, device="cuda")
 
     def probe(self, kind: str, size_bytes: int, strided: bool) -> Probe:
-        """Each byte once.
+        """Probe a memory, each byte once.
 
         Args:
             kind: one of `KINDS`.
@@ -146,7 +146,7 @@ def compile_all() -> None:
 
 @dataclass(frozen=True)
 class _Product:
-    """How torch, through cuBLAS, multiplies matrices of one type: (m, n) by (n, n)."""
+    """Product of matrices of one type, (m, n) by (n, n), as torch computes it through cuBLAS."""
 
     unit: str  # of its rate
     edges: tuple[int, ...]  # n to try; m is near it

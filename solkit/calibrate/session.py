@@ -52,7 +52,7 @@ _NEAR_MAXIMUM = 0.97
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much is measured."""
+    """Number and length of the measurements."""
 
     bursts: int  # per probe
     sustained_s: float  # per probe of a pipe or of DRAM
@@ -255,7 +255,7 @@ def warnings_of(readings: Sequence[Reading], gpu: Gpu) -> Iterator[str]:
 
 
 def main(request: str, answer: str) -> None:
-    """The child's entry: reads a request (``gpu``, ``quick``, ``start_s``), writes the answer."""
+    """Run the child: read a request (``gpu``, ``quick``, ``start_s``) and write the answer."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="solkit: %(message)s")
     settings = json.loads(request)
     try:

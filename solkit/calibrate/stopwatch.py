@@ -107,7 +107,7 @@ class Stopwatch:
         return self._train_s(probe, 1)
 
     def burst(self, probe: Probe, repeats: int) -> Reading:
-        """The median rate of short trains, each after a rest; with the clock of other trains."""
+        """Return the median rate of short trains after rests, with the clock of other trains."""
         count = max(1, round(_BURST_S / self.launch_s(probe)))
         times = []
         for _ in range(repeats):
@@ -118,7 +118,7 @@ class Stopwatch:
         return probe.reading(Regime.BURST, rates, "events", clock)
 
     def sustained(self, probe: Probe, seconds: float) -> Reading:
-        """The median rate over the second half of a long train, with NVML's readings meanwhile."""
+        """Return the median rate over a long train's second half, and NVML's readings there."""
         count = max(1, round(_CHUNK_S / self.launch_s(probe)))
         chunks = max(6, round(seconds / _CHUNK_S))
         events = [_event() for _ in range(chunks + 1)]

@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     rows: Counter[str] = field(default_factory=Counter)  # outcomes of this run, by verdict
     gpu_s: float = 0.0  # seconds for which the GPU was held
@@ -88,7 +88,7 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Standing:
-    """What is known of a problem."""
+    """State of a problem, as far as is known."""
 
     best_ms: float | None  # the shortest time so far; ``None`` if nothing was correct
     is_sparse: bool  # whether few of its good configurations are known
@@ -180,7 +180,7 @@ def collect(
 
 
 class _Known:
-    """What earlier outcomes show: times, and configurations to repeat."""
+    """Results of earlier outcomes: times, and configurations to repeat."""
 
     def __init__(self, rows: Sequence[Outcome], run_id: str, share: float) -> None:
         self._rows: defaultdict[tuple[str, str], list[Outcome]] = defaultdict(list)

@@ -35,7 +35,7 @@ _TRIMMED_EVERY = 512  # configurations
 
 @dataclass
 class Progress:
-    """How far a refill is, in rows."""
+    """Progress of a refill, in rows."""
 
     total: int = 0  # rows that can be refilled here and have no facts yet
     done: int = 0  # of these, rows that have facts now
@@ -208,7 +208,7 @@ def _trim(folder: Path) -> None:
 
 
 def _with_target(row: Outcome) -> Outcome | None:
-    """The row with the GPU's compute capability and SM count, which rows of version 1 lack."""
+    """Return the row with the GPU's compute capability and SM count, which version 1 lacks."""
     try:
         device = find(row.device)
     except UnknownDeviceError:

@@ -63,7 +63,7 @@ class ConfigSampler:
         self._times_ms: dict[str, float] = {}
 
     def __len__(self) -> int:
-        """Number of configurations left to try."""
+        """Return the number of configurations left to try."""
         return len(self._left)
 
     @property
@@ -79,12 +79,12 @@ class ConfigSampler:
             self._times_ms[name] = min(time_ms, self._times_ms.get(name, time_ms))
 
     def spread(self, count: int) -> list[Chosen]:
-        """Configurations from the whole space, each with how it was chosen."""
+        """Return configurations from the whole space, each with how it was chosen."""
         fresh = ((name, how) for name, how in self._order if name in self._left)
         return [self._take(name, how) for name, how in itertools.islice(fresh, count)]
 
     def near(self, count: int) -> list[Chosen]:
-        """Configurations that are probably fast, judging by similar ones; the fastest first.
+        """Return configurations that are probably fast, by similar ones; the fastest first.
 
         Kernel regression smooths the logarithms of the times over the space (E. A. Nadaraya and
         G. S. Watson, 1964). The weight of each is exp(-d / reach). The distance d sums over the

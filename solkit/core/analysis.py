@@ -1,4 +1,4 @@
-"""What is known about a candidate without running it, and the GPU's hardware counters."""
+"""Facts about a candidate known without running it, and the GPU's hardware counters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class AnalysisStatus(str, enum.Enum):
-    """How far compile-time analysis got."""
+    """Extent of a compile-time analysis."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -41,7 +41,7 @@ class AnalysisStatus(str, enum.Enum):
     NOT_CAPTURED = "not_captured"
     """The candidate could not be run on fake tensors, or launched nothing."""
     NOT_ANALYSED = "not_analysed"
-    """What it launches is in a language, or a library, that is not analysed; the notes name it."""
+    """The candidate launches a language, or a library, that is not analysed; the notes name it."""
     UNSUPPORTED_DEVICE = "unsupported_device"
     """Older than sm_80: bounds only."""
 
@@ -132,7 +132,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What is expected of one candidate's time, before it is measured.
+    """Forecast of one candidate's time, before it is measured.
 
     Attributes:
         time_ms: the kernel model's where the surrogate abstains; ``None`` if neither knows.
@@ -208,7 +208,7 @@ class Counters:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand(Requests):
-    """What one launch demands of a GPU with a given L2 size.
+    """Demand of one launch on a GPU with a given L2 size.
 
     Attributes:
         dram_read_bytes, dram_write_bytes: traffic between L2 and DRAM, starting from a cold L2.
@@ -250,7 +250,7 @@ class KernelAnalysis:
 
 @dataclass(frozen=True)
 class OutputBytes:
-    """How much of an output a candidate writes.
+    """Part of an output that a candidate writes.
 
     Attributes:
         bytes: of the output.
@@ -263,7 +263,7 @@ class OutputBytes:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What a candidate launches, and what its kernels compile to.
+    """Launches of a candidate, and what its kernels compile to.
 
     Attributes:
         status: how far the analysis got.

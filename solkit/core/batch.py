@@ -1,4 +1,4 @@
-"""What tuning many kernels under one budget found."""
+"""Results of tuning many kernels under one budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Batch", "BatchItem", "BatchSettings", "BatchStatus", "HeldOut", "Tri
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """How a batch is run.
+    """Settings of a batch.
 
     Attributes:
         log: the file that outcomes are appended to; ``None`` is this month's in the user's data
@@ -61,7 +61,7 @@ class BatchSettings:
 
 
 class Worth(str, enum.Enum):
-    """Whether a kernel at a shape is worth GPU time."""
+    """Worth of GPU time for a kernel at a shape."""
 
     WORTH_TUNING = "worth_tuning"
     """A faster configuration is expected, and there is room above the speed of light."""
@@ -73,7 +73,7 @@ class Worth(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Triaged:
-    """What is known of a kernel at a shape before any GPU time is spent on it.
+    """Facts about a kernel at a shape before any GPU time is spent on it.
 
     Attributes:
         kernel: its name.
@@ -122,7 +122,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class BatchItem:
-    """What a batch found for one kernel at one shape.
+    """Result of a batch for one kernel at one shape.
 
     Attributes:
         tuned: the result; a winner that failed at a held-out shape has the verdict "keep".
@@ -138,7 +138,7 @@ class BatchItem:
 
     @property
     def saved_ms(self) -> float:
-        """What all calls save with the parameters to use, by the final; 0 if nothing changes."""
+        """Saving of all calls with the parameters to use, by the final; 0 if nothing changes."""
         tuned = self.tuned
         if tuned.verdict is not TuneVerdict.FASTER or not tuned.speedup:
             return 0.0
@@ -148,7 +148,7 @@ class BatchItem:
 
 @dataclass(frozen=True)
 class BatchStatus:
-    """How far a batch is.
+    """Progress of a batch.
 
     Attributes:
         stage: ``"looking"``, ``"searching"``, ``"racing"``, ``"final"`` or ``"held out"``.
@@ -171,7 +171,7 @@ class BatchStatus:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch found.
+    """Results of a batch.
 
     Attributes:
         manifest: the file.
@@ -201,7 +201,7 @@ class Batch:
 
     @property
     def saved_ms(self) -> float:
-        """What all calls of all kernels save."""
+        """Saving of all calls of all kernels."""
         return sum(item.saved_ms for item in self.items)
 
     @property

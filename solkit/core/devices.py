@@ -37,7 +37,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class SMLimits:
-    """What one streaming multiprocessor (SM) can hold.
+    """Limits of one streaming multiprocessor (SM).
 
     Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 
@@ -114,5 +114,5 @@ class Device:
 
     @property
     def cached_bytes(self) -> int:
-        """What the largest cache holds: as much output need not reach DRAM within a kernel."""
+        """Bytes of the largest cache: as much output need not reach DRAM within a kernel."""
         return max(self.l2_bytes, self.last_level_bytes)

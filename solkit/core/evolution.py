@@ -1,4 +1,4 @@
-"""What a search over variants of a kernel is told, and what it found."""
+"""Inputs of a search over variants of a kernel, and its results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _one_of(kind: type[_Word], value: object, name: str) -> _Word:
 
 @dataclass(frozen=True)
 class EvolveSettings:
-    """How a search over variants of a kernel goes.
+    """Settings of a search over variants of a kernel.
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
@@ -132,7 +132,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Bred:
-    """What became of a variant.
+    """Outcome of a variant.
 
     Attributes:
         variant: the file.
@@ -159,7 +159,7 @@ class Bred:
 
 @dataclass(frozen=True)
 class EvolveStatus:
-    """How far a search is.
+    """Progress of a search.
 
     Attributes:
         stage: ``"original"``, ``"proposing"``, ``"ranking"``, ``"checking"``, ``"measuring"``,
@@ -228,7 +228,7 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether the winner holds where the search never looked.
+    """Test of the winner where the search never looked.
 
     Attributes:
         passed: whether it does.
@@ -252,7 +252,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Evolved:
-    """What a search over variants of a kernel found.
+    """Results of a search over variants of a kernel.
 
     Attributes:
         kernel: the original's file.

@@ -1,4 +1,4 @@
-"""What one launch is and requests: known without a GPU, the same on every GPU that can run it.
+"""Facts about one launch: known without a GPU, the same on every GPU that can run it.
 
 `Facts` depend only on source, parameters, shape, compute capability, SM count and Triton version
 (`solkit.datasets.facts.facts_key`), so one analysis serves an H100 and an H200. What depends on the
@@ -25,7 +25,7 @@ LOWERED_VERSION = 2
 
 
 class Depth(str, enum.Enum):
-    """How deeply a launch was analysed: each depth knows more and costs more."""
+    """Depth of a launch's analysis: each depth knows more and costs more."""
 
     CAPTURED = "captured"
     """Launch and constants; no compiler."""
@@ -86,7 +86,7 @@ class Reuse:
 
 @dataclass(frozen=True, kw_only=True)
 class Requests:
-    """What one launch's own code requests of a GPU, whatever the problem needs.
+    """Requests of one launch's own code to a GPU, whatever the problem needs.
 
     L2 traffic is included: L1's size follows from the compute capability, and which blocks share an
     L1 from the SM count.

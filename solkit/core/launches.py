@@ -97,7 +97,7 @@ class InstructionCount:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long one warp alone takes for the code at one loop depth, once.
+    """Time that one warp alone takes for the code at one loop depth, once.
 
     A warp issues in order and waits for operands, so this counts what the code itself lets overlap.
 
@@ -138,13 +138,13 @@ class InstructionMix:
         return sum(count.count for count in self.counts)
 
     def of(self, *kinds: str) -> int:
-        """Number of instructions of these kinds."""
+        """Return the number of instructions of these kinds."""
         return sum(count.count for count in self.counts if count.kind in kinds)
 
 
 @dataclass(frozen=True)
 class Contention:
-    """Where the atomics of one `Access` meet, over a whole launch.
+    """Addresses at which the atomics of one `Access` meet, over a whole launch.
 
     An operation is that of one lane on one element. Of a large launch some blocks are followed; the
     rest are assumed to spread their operations over addresses like those.

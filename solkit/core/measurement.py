@@ -58,7 +58,7 @@ _FAILURES = frozenset(
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a time was taken.
+    """Method by which a time was taken.
 
     Attributes:
         method: ``"cupti"`` (CUPTI activity through PyTorch's profiler), ``"events"`` (CUDA events)
@@ -89,7 +89,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What NVML reported during a run; ``None`` for a figure that it refused.
+    """Readings of NVML during a run; ``None`` for a figure that it refused.
 
     Attributes:
         samples: number of queries.
@@ -142,7 +142,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Score:
-    """How far a measured time is from the speed of light.
+    """Distance of a measured time from the speed of light.
 
     Attributes:
         gap: time / roofline.

@@ -1,4 +1,4 @@
-"""What must be computed, and a kernel that computes it."""
+"""Problem that must be computed, and a kernel that computes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Candidate", "KernelFile", "Problem", "Tolerance", "default_tolerance
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How close is correct: ``|got - want| <= atol + rtol * |want|`` elementwise."""
+    """Tolerance of correctness: ``|got - want| <= atol + rtol * |want|`` elementwise."""
 
     rtol: float
     atol: float
@@ -30,7 +30,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Problem:
-    """What must be computed.
+    """Problem that must be computed.
 
     Attributes:
         name: the file's stem, or the problem folder's name for it.

@@ -1,4 +1,4 @@
-"""Where the time of a profiled run went."""
+"""Time of a profiled run, by where it went."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class IdleTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a profiled run went, and what could be saved.
+    """Time of a profiled run, by where it went, and what could be saved.
 
     Attributes:
         path: the trace, or the script.

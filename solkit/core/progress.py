@@ -1,4 +1,4 @@
-"""What a long call is doing and how far it is, for whoever shows it.
+"""Progress of a long call: what it does and how far it is, for whoever shows it.
 
 The command line shows it on a terminal (`solkit.cli._base.working`). Without a listener nothing
 happens.

@@ -1,4 +1,4 @@
-"""What a proposer is told, and what it answers with."""
+"""Brief that a proposer is given, and proposals that it answers with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Brief", "Checked", "Proposal", "Tried"]
 
 
 class Checked(str, enum.Enum):
-    """What is known of a proposal's results before it costs GPU time."""
+    """Verdict on a proposal's results before it costs GPU time."""
 
     RIGHT = "right"
     """Triton's interpreter gives the reference's results, in fp32 and against fp64."""
@@ -27,7 +27,7 @@ class Checked(str, enum.Enum):
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of an earlier proposal for the same kernel.
+    """Fate of an earlier proposal for the same kernel.
 
     Attributes:
         kind: `Proposal.kind`.

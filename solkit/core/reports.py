@@ -1,4 +1,4 @@
-"""What `solkit score` and `solkit compare` found."""
+"""Reports of `solkit score` and `solkit compare`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """What ``solkit score`` found: one `Result` per shape.
+    """Report of ``solkit score``: one `Result` per shape.
 
     Attributes:
         environment: versions by name (``solkit``, ``python``, ``torch``, ``triton``, ``driver``).
@@ -119,7 +119,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ComparisonReport:
-    """What ``solkit compare`` found: one `Comparison` per shape and candidate.
+    """Report of ``solkit compare``: one `Comparison` per shape and candidate.
 
     Attributes:
         environment: as in `Report`.

@@ -1,4 +1,4 @@
-"""How candidates are measured: one record, from the command line down to the referee."""
+"""Settings of measurements: one record, from the command line down to the referee."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["MeasureSettings"]
 
 @dataclass(frozen=True)
 class MeasureSettings:
-    """How candidates are measured.
+    """Settings by which candidates are measured.
 
     Attributes:
         on: the GPU to measure on, e.g. ``"cuda:1"``; ``None`` is the first one of the target's

@@ -56,7 +56,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Count:
-    """How many legal points a space has.
+    """Number of legal points in a space.
 
     Attributes:
         value: the number, or the best estimate of it.
@@ -179,7 +179,7 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """How many points there are, legal or not."""
+        """Number of points, legal or not."""
         if self.points is not None:
             return len(self.points)
         return math.prod(len(listed) for listed in self.values.values())
@@ -242,7 +242,7 @@ class Space:
         return all(_holds(constraint, params) for constraint in self.constraints)
 
     def walk(self) -> Iterator[Params]:
-        """Each legal point once, in the order of indices.
+        """Yield each legal point once, in the order of indices.
 
         If a constraint rules out the values of the first parameters, the others are skipped.
 
@@ -268,7 +268,7 @@ class Space:
                 yield from self._extended(longer, depth + 1)
 
     def count(self, draws: int = 10_000, seed: int = 0) -> Count:
-        """How many points are legal: exact up to `EXACT_POINTS` points, else estimated by sampling.
+        """Count the legal points: exactly up to `EXACT_POINTS` points, else by sampling.
 
         The interval is Wilson's with a correction for continuity (R. G. Newcombe, 1998, method 4).
 
@@ -291,7 +291,7 @@ class Space:
         return Count(value, max(low, hits > 0), high)
 
     def shuffled(self, seed: int | str) -> Iterator[Params]:
-        """Each legal point once, in random order: each next one is uniform over those left.
+        """Yield each legal point once, in random order: each next one is uniform over the rest.
 
         Points are drawn and illegal ones rejected.
 
@@ -364,7 +364,7 @@ class Space:
 
     @cached_property
     def _digits(self) -> list[tuple[str, Sequence[Value], int]]:
-        """Each parameter with its values, and how many points apart two neighbouring values are."""
+        """Parameters with their values and how many points apart two neighbouring values are."""
         weight, digits = 1, []
         for name, listed in reversed(list(self.values.items())):
             digits.append((name, listed, weight))
@@ -414,7 +414,7 @@ class Space:
 
 
 def _distinct(name: str, listed: Sequence[Value]) -> Sequence[Value]:
-    """Each value once; a range, which has no duplicates, as it is."""
+    """Return each value once; a range, which has no duplicates, as it is."""
     if isinstance(listed, (range, _Distinct)):
         return listed
     for value in listed:

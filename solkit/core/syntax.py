@@ -17,7 +17,7 @@ Meanings = Mapping[str, Collection[str]]
 
 
 def imports(nodes: Iterable[ast.AST]) -> Meanings:
-    """The full names behind each name that imports bind; several if it is bound in several places.
+    """Return the full names behind each name that imports bind; several if bound in several places.
 
     A name may mean ``math`` in one function and ``torch`` elsewhere, so all of them count.
     """
@@ -41,7 +41,7 @@ def _bound_by_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, s
 
 
 def dotted(node: ast.AST, imported: Meanings) -> list[str]:
-    """The full names that an expression of names and dots may have; none if it is another."""
+    """Return full names that an expression of names and dots may have; none if it is another."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -52,7 +52,7 @@ def dotted(node: ast.AST, imported: Meanings) -> list[str]:
 
 
 def root(node: ast.AST) -> str:
-    """The name that an expression of dots, subscripts and calls starts with; empty if none."""
+    """Return the first name of an expression of dots, subscripts and calls; empty if none."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

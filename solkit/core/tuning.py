@@ -1,4 +1,4 @@
-"""What tuning one kernel at one shape found."""
+"""Results of tuning one kernel at one shape."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 
 
 FINALS = ("guarded", "turns")
-"""How a head-to-head may be run on this machine's GPU."""
+"""Ways to run a head-to-head on this machine's GPU."""
 
 
 @dataclass(frozen=True)
 class TuneSettings:
-    """How one kernel is tuned.
+    """Settings for tuning one kernel.
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
@@ -85,7 +85,7 @@ class TuneSettings:
 
 @dataclass(frozen=True)
 class TuneStatus:
-    """How far a tuning run is.
+    """Progress of a tuning run.
 
     Attributes:
         stage: ``"ranking"``, ``"searching"``, ``"racing"`` or ``"final"``.
@@ -108,7 +108,7 @@ class TuneStatus:
 
 
 class TuneVerdict(str, enum.Enum):
-    """What to do with what you have."""
+    """Verdict on the configuration in use."""
 
     FASTER = "faster"
     """Replace it: the final shows that the best configuration is faster."""
@@ -182,7 +182,7 @@ class TuneProgress:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning one kernel at one shape found.
+    """Result of tuning one kernel at one shape.
 
     Attributes:
         kernel: the kernel file, or the recorded kernel's name.

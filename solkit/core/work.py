@@ -138,7 +138,7 @@ class NeededProducts:
 
 @dataclass(frozen=True)
 class Needed:
-    """What the inputs at hand make compulsory for any correct kernel, as measured on them.
+    """Work that the inputs at hand make compulsory for any correct kernel, as measured on them.
 
     Attributes:
         read_bytes: of the arguments; at least so many with a probability of 1 - 10^-6.
@@ -155,7 +155,7 @@ class Needed:
 
 @dataclass(frozen=True)
 class Contributor:
-    """How much of a resource the ops of one name on one line use.
+    """Use of a resource by the ops of one name on one line.
 
     Attributes:
         name: the op, e.g. ``"aten.mm"``.

@@ -149,7 +149,7 @@ def _language_name(dtype: str) -> str:
 
 
 def _inputs(tensors: Mapping[str, torch.Tensor]) -> Iterator[str]:
-    """A line for each argument; those that are one tensor, or parts of one storage, stay so."""
+    """Yield a line per argument; those that are one tensor, or share a storage, still do."""
     whole: dict[int, str] = {}
     for name, tensor in tensors.items():
         storage = tensor.untyped_storage().data_ptr()

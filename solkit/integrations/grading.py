@@ -144,7 +144,7 @@ class Reward:
 
 
 def rejected_score(low_ms: float, limit_ms: float) -> float:
-    """The score of a candidate that is expected to take at least `low_ms`, above the limit."""
+    """Return the score of a candidate expected to take at least `low_ms`, above the limit."""
     return min(PASSED_SCORE * limit_ms / low_ms, _MOST_REJECTED)
 
 

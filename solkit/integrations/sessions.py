@@ -92,7 +92,7 @@ class Session:
     def _graded(
         self, path: str | os.PathLike[str], stage: str, otherwise: Graded | None = None
     ) -> Graded:
-        """The grade of a file's text: the files of loops are gone before the next candidate."""
+        """Grade a file's text: the files of loops are gone before the next candidate."""
         try:
             return self._grader.grade(plain(Path(path).read_text(encoding="utf-8")), stage)
         except Exception as error:  # a loop would try it again

@@ -66,7 +66,7 @@ def write(results_dir: str | os.PathLike[str], graded: Graded) -> None:
 
 
 def metrics_of(graded: Graded) -> dict[str, Any]:
-    """The content of ``metrics.json``: ``public`` is shown to the model, ``private`` is not."""
+    """Return the content of ``metrics.json``: the model sees ``public``, but not ``private``."""
     times = {name: getattr(graded, name) for name in _PUBLIC}
     public = {name: value for name, value in times.items() if value is not None}
     facts = facts_of(graded)

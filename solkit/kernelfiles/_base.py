@@ -1,4 +1,4 @@
-"""What every format of kernel files provides: a description and, per shape, a workload to run.
+"""Base of all formats of kernel files: a description and, per shape, a workload to run.
 
 It runs in a child process on fake tensors (`solkit.processes.jobs`), or in the measuring process on
 real ones.

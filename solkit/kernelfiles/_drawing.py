@@ -28,7 +28,7 @@ def is_inexact(dtype: str) -> bool:
 
 
 def draw(shape: tuple[int, ...], dtype: str, device: str) -> torch.Tensor:
-    """Normal floats, or integers from the range of both benchmarks."""
+    """Draw normal floats, or integers from the range of both benchmarks."""
     if dtype == "bool":
         return torch.randint(0, 2, shape, device=device).bool()
     if not is_inexact(dtype):

@@ -54,7 +54,7 @@ _MATCHED = {"moe": 0.95}
 """By op type, the share of elements that must be close if not all: bench/eval_config.yaml."""
 
 _NUCLEUS_SLACK = 5e-2
-"""How far beyond top-p a sample may lie: bench/evaluators/sampling.py."""
+"""Share beyond top-p that a sample may reach: bench/evaluators/sampling.py."""
 
 _LISTED = 8
 
@@ -233,7 +233,7 @@ def _check_output(name: str, got: torch.Tensor, want: torch.Tensor, share: float
 
 
 def _check_samples(samples: torch.Tensor, inputs: Mapping[str, Any]) -> None:
-    """Each random sample must be among the top k and top p. Frequencies are not checked."""
+    """Check that each random sample is among the top k and top p, not how frequent it is."""
     probs = inputs["probs"].reshape(-1, inputs["probs"].shape[-1])
     chosen = samples.reshape(-1, 1).to(torch.int64)
     vocabulary = probs.shape[-1]

@@ -1,4 +1,4 @@
-"""What problem folders share: a definition, its workloads and a solution, each in JSON.
+"""Common parts of problem folders: a definition, its workloads and a solution, each in JSON.
 
 `ProblemFolderKernel` does what both benchmarks do with the records that they share (`_records`). It
 makes the inputs of a workload and calls the reference's ``run`` with them. A solution returns its
@@ -115,7 +115,7 @@ class ProblemFolderKernel(LoadedKernel):
         return draw(shape, self._definition.inputs[name].dtype, device)
 
     def _custom(self, record: WorkloadRecord, axes: Mapping[str, int], device: str) -> Any:
-        """Inputs that a function in the reference's text makes, by name."""
+        """Return inputs that a function in the reference's text makes, by name."""
         del record, axes, device
         return {}
 
@@ -428,7 +428,7 @@ def _size_of(axis: str, axes: Mapping[str, int]) -> int:
 
 
 def outputs_that_agree(*outputs: Any) -> list[Sequence[torch.Tensor]]:
-    """Outputs as lists; raises `AssertionError` if they differ in number, shape or dtype."""
+    """Return outputs as lists; raise `AssertionError` if number, shape or dtype differ."""
     listed = [[output] if isinstance(output, torch.Tensor) else output for output in outputs]
     actual, expected = ([(tuple(t.shape), t.dtype) for t in tensors] for tensors in listed)
     assert actual == expected, f"outputs are {actual} where the reference has {expected}"

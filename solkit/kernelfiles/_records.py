@@ -94,7 +94,7 @@ class TensorSpec(Record):
 
 
 class Definition(Record):
-    """What must be computed: ``run`` in `reference` takes `inputs` and returns `outputs`."""
+    """Problem to compute: ``run`` in `reference` takes `inputs` and returns `outputs`."""
 
     name: Name
     axes: Mapping[Name, Any]

@@ -94,7 +94,7 @@ class _Spec(Record):
     @model_validator(mode="before")
     @classmethod
     def _of_before_languages(cls, data: Any) -> Any:
-        """Some of the benchmark's own files have `language` in place of `languages`."""
+        """Accept `language` instead of `languages`: some of the benchmark's own files have it."""
         if isinstance(data, dict) and "languages" not in data and "language" in data:
             language = data["language"]
             return {**data, "languages": ["pytorch" if language == "python" else language]}

@@ -145,7 +145,7 @@ class Solution:
 
 
 def of_python_file(path: str, arguments: int) -> Solution:
-    """A plain Python file as a solution: its ``run`` takes the inputs, and maybe the outputs.
+    """Read a plain Python file as a solution: its ``run`` takes inputs, and maybe outputs.
 
     Args:
         path: the file.

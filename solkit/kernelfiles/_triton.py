@@ -191,7 +191,7 @@ class TritonKernel(LoadedKernel):
     def _constant(
         self, value: Value, sizes: Mapping[str, Value], constants: Mapping[str, Value]
     ) -> Value:
-        """A constant's value: text that names sizes or constants is evaluated, other text stays."""
+        """Return a constant: text that names sizes or constants is evaluated, other text stays."""
         scope = {**{k: v for k, v in constants.items() if not isinstance(v, str)}, **sizes}
         if not isinstance(value, str) or not names_in(value) & scope.keys():
             return value

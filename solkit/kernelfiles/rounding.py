@@ -1,4 +1,4 @@
-"""How libraries may round a problem's operands."""
+"""Roundings that libraries may apply to a problem's operands."""
 
 from __future__ import annotations
 

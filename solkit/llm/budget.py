@@ -1,4 +1,4 @@
-"""What a model may cost: money and tokens, reserved before a call and settled after it.
+"""Budget of a model: money and tokens, reserved before a call and settled after it.
 
 A reservation is the worst case: every byte of the prompt a token, and the longest answer. So the
 budget holds however many calls run at once, as long as the other side charges no more tokens than
@@ -21,7 +21,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Reservation:
-    """What one call may cost at the most."""
+    """Highest cost of one call."""
 
     tokens_in: int
     tokens_out: int
@@ -30,7 +30,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Spent:
-    """What one call cost.
+    """Actual cost of one call.
 
     Attributes:
         tokens_in, tokens_out: as charged.

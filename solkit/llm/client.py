@@ -45,7 +45,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Request:
-    """What a model is asked.
+    """Request to a model.
 
     Attributes:
         model: its name.
@@ -143,7 +143,7 @@ class Chat(Protocol):
     host: str
     """The host that the messages go to; empty if they stay on this machine."""
     is_live: bool
-    """Whether an attempt may end otherwise if it is made later; not so for a recording."""
+    """True if an attempt may end otherwise when made later; not so for a recording."""
 
     def ask(self, request: Request) -> Answered:
         """One attempt. It ends in bounded time, whatever the other side does.

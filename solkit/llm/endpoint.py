@@ -31,7 +31,7 @@ _MOST_CHARACTERS = 300  # of a server's error text
 
 
 class Limits(BaseModel):
-    """What one attempt may take.
+    """Limits of one attempt.
 
     Attributes:
         attempt_s: from its start to the last byte of the answer.
@@ -262,7 +262,7 @@ def _reply_in(body: str, mask: Callable[[str], str]) -> Answered:
 
 
 def _usage_in(usage: Any) -> _Usage | None:
-    """Reported tokens; ``None`` if they are missing or absurd, and must be estimated."""
+    """Read the reported tokens; ``None`` if they are missing or absurd, and must be estimated."""
     try:
         return _Usage.model_validate(usage)
     except ValidationError:

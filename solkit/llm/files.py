@@ -1,4 +1,4 @@
-"""Where the models of `transformers` lie: folders, GGUF files, or ids of a hub."""
+"""Places of the models of `transformers`: folders, GGUF files, or ids of a hub."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_path(path: str) -> None:
 
 
 def source_of(path: str, *, local_files_only: bool = True) -> tuple[str, dict[str, Any]]:
-    """What `from_pretrained` is to be given: a name, and options. Code of a model never runs."""
+    """Return name and options for `from_pretrained`; code of a model never runs."""
     options = {"local_files_only": local_files_only, "trust_remote_code": False}
     if not is_gguf(path):
         return path, options

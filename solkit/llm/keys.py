@@ -46,7 +46,7 @@ class Key:
 
 
 def take_key(variable: str) -> Key | None:
-    """The key in an environment variable, which is then removed for this process and its children.
+    """Take the key from an environment variable, and remove it for this process and children.
 
     A later call for the same variable gives the same key, unless the variable was set anew.
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Retries:
-    """How often a failed attempt is repeated.
+    """Limits of the repeats of a failed attempt.
 
     Attributes:
         attempts: at the most, the first included.
@@ -96,7 +96,7 @@ class Asking:
 
     @property
     def budget(self) -> Budget:
-        """What has been spent."""
+        """Budget of the chat, with the money and tokens spent."""
         return self._budget
 
     def close(self) -> None:
@@ -227,7 +227,7 @@ def chat_for(
     may_download: bool = False,
     attempt_s: float = 300.0,
 ) -> Chat:
-    """The model that a user names: behind an endpoint if there is a URL, else on this machine.
+    """Open the model that a user names: behind an endpoint if there is a URL, else on this machine.
 
     Args:
         model: its name there, or a folder, a GGUF file or a hub id here.
@@ -247,7 +247,7 @@ def chat_for(
 
 
 def _clean(answered: Answered) -> Answered:
-    """An answer that UTF-8 can hold: what it cannot becomes U+FFFD, which no code may have."""
+    """Replace what UTF-8 cannot hold in an answer by U+FFFD, which no code may have."""
     if isinstance(answered, Reply):
         return replace(answered, text=_SURROGATES.sub("\ufffd", answered.text))
     return replace(answered, why=_SURROGATES.sub("\ufffd", answered.why))

@@ -439,7 +439,7 @@ class _Course:
     # ------------------------------------------------------------------------------------ finals
 
     def judge(self, bench: Bench) -> None:
-        """The finals, and the gate of each winner; the largest savings first.
+        """Judge the finals, and the gate of each winner; the largest savings first.
 
         Some are judged together: the bench prepares some while it times others.
         """
@@ -479,7 +479,7 @@ class _Course:
         return True
 
     def _concluded(self, places: Sequence[int], bench: Bench) -> list[int]:
-        """The finals of some tasks, then the gates of their winners; gives those that had one."""
+        """Conclude tasks' finals, then their winners' gates; return the tasks with a gate."""
         from solkit.tuner.final import finals
         from solkit.tuner.holdout import Winner, gates
 

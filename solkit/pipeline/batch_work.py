@@ -222,7 +222,7 @@ class _Look:
     def _checks(
         self, ground: Ground, held_out: tuple[Shape, ...], tuned: Sequence[Shape]
     ) -> tuple[tuple[Shape, bool], ...]:
-        """The held-out shapes, each with whether this shape's winner would be taken there."""
+        """Return the held-out shapes, each with whether this shape's winner would be used there."""
         from solkit.tuner.holdout import nearest
 
         strict = self.manifest.limits.held_out == "all"

@@ -147,7 +147,7 @@ def _others(plan: Plan, own: Params) -> list[Ranked]:
 
 
 def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
-    """The fastest candidate of a plan, if its forecast is surely below that of a configuration.
+    """Return a plan's fastest candidate, if its forecast is surely below a configuration's.
 
     Args:
         plan: with forecasts of both, at one depth.

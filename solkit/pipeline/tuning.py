@@ -372,7 +372,7 @@ _VERSIONS = ("solkit", "python", "torch", "triton", "cuda", "driver")
 
 
 def _recorded_with(tuned: Tuned, rows: Iterable[Outcome]) -> dict[str, str | None]:
-    """The versions with which the best parameters were recorded; this machine's say nothing."""
+    """Return the versions with which the best parameters were recorded, not this machine's."""
     best = tuned.best or tuned.default
     key = canonical(tuned.shape), canonical(best.params)
     mine = [row for row in rows if (canonical(row.shape), canonical(row.params)) == key]

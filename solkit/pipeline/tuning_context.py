@@ -247,7 +247,7 @@ def _is_of(row: Outcome, cell: Workload) -> bool:
 
 
 def recorded_default(rows: Sequence[Outcome], space: Space, params: Shape) -> Mapping[str, Value]:
-    """The parameters in use: those given, else those recorded as the default, else the first.
+    """Return the parameters in use: `params`, else those recorded as default, else the first.
 
     Args:
         rows: of one kernel at one shape.

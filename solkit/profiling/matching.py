@@ -24,7 +24,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Matching:
-    """What ran on one GPU, and its origin; indices into the recording."""
+    """Activities of one GPU, and their origin; indices into the recording."""
 
     recording: Recording  # the trace
     activities: tuple[Activity, ...]  # in order of their start
@@ -63,7 +63,7 @@ def match(recording: Recording, device: int) -> Matching:
 
 
 def is_graph_launch(call: HostCall) -> bool:
-    """Whether a call launches a whole CUDA graph: the op around it is not that of its kernels."""
+    """Tell whether a call launches a whole CUDA graph: its op is not that of its kernels."""
     return "GraphLaunch" in call.name
 
 
@@ -72,7 +72,7 @@ def _is_open(op: Op, call: HostCall) -> bool:
 
 
 def _threads(ops: Sequence[Op]) -> dict[tuple[str, str], list[int]]:
-    """The ops of each thread in order of their start; of several, the longest comes first."""
+    """Return the ops of each thread by start; of several with one start, the longest is first."""
     threads: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index in sorted(range(len(ops)), key=lambda i: (ops[i].start_us, -ops[i].end_us)):
         threads[ops[index].thread].append(index)

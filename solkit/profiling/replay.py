@@ -167,7 +167,7 @@ def _triton(signature: Signature) -> Callable[[], Replayed]:
 
 
 def _overloads(signature: Signature) -> Iterator[Any]:
-    """The overloads with as many arguments as recorded; the trace does not name the overload."""
+    """Yield the overloads with as many arguments as recorded; the trace does not name one."""
     namespace, _, name = signature.name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name, None) if name.isidentifier() else None
     for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():

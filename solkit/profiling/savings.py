@@ -1,4 +1,4 @@
-"""What a faster op would save end to end: the recording replayed with shorter kernels.
+"""Savings end to end of a faster op: the recording replayed with shorter kernels.
 
 By Amdahl's law (AFIPS 1967) an op that takes the share f of the time and becomes s times faster
 gives a speed-up of 1/((1 - f) + f/s), if everything after it moves up. If kernels overlap, or the
@@ -52,7 +52,7 @@ Times = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cuts:
-    """What-ifs: in each, the activities of one op are shorter."""
+    """Cuts of activities: in each what-if, those of one op are shorter."""
 
     question: Sequence[int]  # for each activity of the window, the what-if that cuts it, or `NONE`
     cut_us: Sequence[float]  # by how much
@@ -165,7 +165,7 @@ class _Ends:
         self._times = [activities[i].end_us for i in self._order]
 
     def count(self, time_us: float) -> int:
-        """How many activities had ended."""
+        """Count the activities that had ended."""
         return bisect_right(self._times, time_us)
 
     def latest(self, time_us: float) -> int:

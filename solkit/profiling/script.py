@@ -19,7 +19,7 @@ from solkit.profiling._profiler_runner import main
 main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
 """
 _GRACE_S = 60.0
-"""For writing the trace after the script was interrupted."""
+"""Time to write the trace after the script was interrupted."""
 
 
 def record(

@@ -34,12 +34,12 @@ class Window:
 
     @property
     def span_us(self) -> float:
-        """Its length."""
+        """Length of the window."""
         return self.end_us - self.start_us
 
     @property
     def activities(self) -> list[Activity]:
-        """What ran in it, in order of start."""
+        """Activities in the window, in order of start."""
         return [self.matching.activities[i] for i in self.indices]
 
     @property
@@ -106,7 +106,7 @@ def _left_out(earlier: Sequence[Activity]) -> tuple[str, ...]:
 
 
 def idle(within: Window) -> tuple[float, IdleTime]:
-    """How long the GPU was busy in a window, in us, and its idle time by cause."""
+    """Return the GPU's busy time in a window, in us, and its idle time by cause."""
     waits = sorted(call.end_us for call in within.matching.recording.calls if is_waiting(call))
     activities, calls = within.activities, within.calls
     host = wait = queue = 0.0

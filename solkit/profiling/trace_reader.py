@@ -73,7 +73,7 @@ class Signature:
 
     @property
     def tensors(self) -> tuple[str, ...]:
-        """Its tensors for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
+        """Tensors of the op for a reader: ``"bf16[8944, 1024]"``, a list in parentheses."""
         columns = (self.shapes, self.types, self.strides or ((),) * len(self.shapes))
         return tuple(_described(*row) for row in zip(*columns) if row[1] not in _SCALARS)
 
@@ -139,7 +139,7 @@ class Activity:
 
     @property
     def duration_us(self) -> float:
-        """How long it ran."""
+        """Duration of the activity."""
         return self.end_us - self.start_us
 
 

@@ -203,7 +203,7 @@ def _unwritten(case: _Case) -> Iterator[str]:
 
 
 def _outside(case: _Case) -> Iterator[str]:
-    """Accesses that are known to leave the memory of their tensor."""
+    """Yield accesses that are known to leave the memory of their tensor."""
     outside_bytes: dict[tuple[str, str, str], int] = {}
     for kernel in kernels_seen(case.result):
         for access in kernel.demand.accesses if kernel.demand else ():
@@ -220,7 +220,7 @@ def _outside(case: _Case) -> Iterator[str]:
 
 
 def _unread(case: _Case) -> Iterator[str]:
-    """Inputs that the problem depends on, and that nothing reads."""
+    """Yield inputs that the problem depends on, and that nothing reads."""
     unread = set(case.result.analysis.unread)
     for need in case.result.work.needs:
         if need.position in unread:

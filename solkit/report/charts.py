@@ -246,14 +246,14 @@ def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
 
 
 def intensities(chart: Roofline) -> tuple[float, float]:
-    """The ends of the horizontal axis: all points and the ridges of all used roofs, with room."""
+    """Return the horizontal axis's ends: all points and used roofs' ridges, with room."""
     places = [point.intensity for point in chart.points]
     places += [_ridge(r, chart) for r in chart.roofs if r.used and not r.is_memory]
     return min(places) / _ROOM, max(places) * _ROOM
 
 
 def rates(chart: Roofline) -> tuple[float, float]:
-    """The ends of the vertical axis: all points and the roofs of all used pipes, with room."""
+    """Return the vertical axis's ends: all points and the roofs of all used pipes, with room."""
     places = [point.rate for point in chart.points]
     places += [roof.value for roof in chart.roofs if roof.used and not roof.is_memory]
     return min(places) / _ROOM, max(places) * _ROOM
@@ -275,7 +275,7 @@ def span(
 
 
 def between(one: float, other: float) -> float:
-    """A point on a logarithmic axis, nearer to the first: the place of a slanted roof's label."""
+    """Return a point on a logarithmic axis, nearer to the first: the place of a roof's label."""
     return math.pow(one, 0.6) * math.pow(other, 0.4)
 
 

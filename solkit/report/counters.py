@@ -44,7 +44,7 @@ def _table(kernel: KernelAnalysis) -> Table:
 
 
 def in_unit(value: float, unit: str) -> str:
-    """A figure in the unit of a `solkit.roofline.kernel.counter_comparison.CounterComparison`."""
+    """Write a figure in a `solkit.roofline.kernel.counter_comparison.CounterComparison`'s unit."""
     if unit == "share":
         return f"{100 * value:.0f} %"
     if unit == "waves":

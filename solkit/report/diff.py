@@ -105,7 +105,7 @@ def _entry(
 
 
 def _judgement(one: ResultJson, base: Time | None, other: ResultJson, time: Time | None) -> str:
-    """A judgement from the two intervals; none if they overlap or were measured differently."""
+    """Judge by the two intervals; no judgement if they overlap or were measured differently."""
     if base is None or time is None:
         return "no time to compare"
     if base.measured != time.measured:

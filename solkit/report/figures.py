@@ -192,7 +192,7 @@ def _axes(width: float, height: float, title: str) -> tuple[Figure, Axes]:
 
 
 def _log_ratios(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis of factors, with room for text at its end."""
+    """Draw a logarithmic axis of factors, with room for text at its end."""
     low, high = min(values), max(values)
     axes.set_xscale("log")
     ends = low / 1.02, high * max(1.3, (high / low) ** 0.3)

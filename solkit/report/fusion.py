@@ -28,7 +28,10 @@ def summary(fusion: Fusion) -> str:
 
 
 def table(fusion: Fusion, launch_us: float | None, file: str) -> Table:
-    """The requested kernels, else one per op; then the totals; lines of `file` do not name it."""
+    """Tabulate the requested kernels, else one per op; then the totals.
+
+    Lines of `file` do not name it.
+    """
     rows = columns(["op", "kernel", "line"], ["time", "bytes"], ["limiter"])
     for part in fusion.grouped or fusion.unfused:
         rows.add_row(*_row(part, file))

@@ -25,7 +25,7 @@ _ERROR_LINES = 12
 
 
 def heaviest(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
-    """Launches by falling modelled time of all their calls; first those that fail."""
+    """Sort launches by falling modelled time of all their calls; first those that fail."""
     return sorted(kernels, key=lambda kernel: (kernel.error is None, -_time_ms(kernel)))
 
 

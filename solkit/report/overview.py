@@ -85,7 +85,7 @@ class TimeOverview:
 
 
 def time_of(result: ResultJson) -> Time | None:
-    """The time of a shape; ``None`` if there is none, or the candidate failed or is impossible."""
+    """Return the time of a shape; ``None`` if missing, or the candidate failed or is impossible."""
     if result.verdict.is_failure or result.verdict is Verdict.IMPOSSIBLE:
         return None
     timed = result.measurement
@@ -156,7 +156,7 @@ def standing(report: ReportJson) -> TimeOverview | None:
 
 
 def worst_first(reports: Iterable[NamedReport]) -> list[tuple[NamedReport, TimeOverview | None]]:
-    """Reports by falling cost (see the notation above), then those without a time."""
+    """Sort reports by falling cost (see the notation above), then those without a time."""
     placed = [(named, standing(named.report)) for named in reports]
     return sorted(placed, key=lambda pair: -pair[1].cost_ms if pair[1] else float("inf"))
 

@@ -104,7 +104,7 @@ def _page(plan: Plan, top: int, several: bool) -> Iterator[RenderableType]:
 
 
 def shown(plan: Plan, top: int) -> list[tuple[int, Ranked]]:
-    """The candidates to show, each with its place: what is measured, filled up with the first."""
+    """Return the candidates to show, with places: the measured ones, filled up with the first."""
     placed = list(enumerate(plan.ranked, 1))
     room = top - sum(ranked.action is not Action.SKIP for _, ranked in placed)
     skipped = [place for place, ranked in placed if ranked.action is Action.SKIP][: max(room, 0)]

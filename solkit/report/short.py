@@ -218,7 +218,7 @@ def advice_words(advice: Advice) -> Text:
 
 
 def _advice_rows(advice: Sequence[Advice]) -> Iterator[Row]:
-    """The first piece of advice in full; of the others the first sentence, if they save enough."""
+    """Yield the first piece of advice in full; of others that save enough, the first sentence."""
     first, *others = advice
     yield "next", advice_words(first)
     for piece in others:

@@ -30,7 +30,7 @@ class Source:
 
 
 def sources_of(report: Report) -> tuple[Source, ...]:
-    """The files of the candidate, its CUDA C++ and the problem; a missing file is left out."""
+    """Return the files of the candidate, its CUDA C++ and the problem, without missing ones."""
     paths = dict.fromkeys(_paths(report))
     by_resolved = {Path(path).resolve(): path for path in reversed(paths)}
     return tuple(_read(path) for path in reversed(by_resolved.values()) if Path(path).is_file())

@@ -54,7 +54,7 @@ def render_hint(report: Report, hints: Mapping[int, Hint], console: Console) -> 
 
 
 def worst(results: Sequence[Result]) -> Result:
-    """The result to look at first: one that failed, then the lowest SOL score, then the first."""
+    """Return the result to look at first: a failed one, else the lowest SOL score."""
     return min(results, key=_standing)
 
 

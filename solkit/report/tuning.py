@@ -90,7 +90,7 @@ def _timed(timed: TimedParams) -> dict[str, Any]:
 
 
 def speedup_json(final: Final | None) -> dict[str, Any] | None:
-    """The time of the one in use over the best one's; its interval is the ratio's, inverted."""
+    """Return the time in use over the best one's; its interval is the ratio's, inverted."""
     ratio = None if final is None else final.ratio
     if ratio is None:
         return None

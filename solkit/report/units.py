@@ -41,7 +41,7 @@ def round_amount(value: float, unit: str) -> str:
 
 
 def rate(value: float, unit: str) -> str:
-    """A rate in tera-units, as vendors state it, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
+    """Write a rate in tera-units, as vendors do, e.g. ``"1070 TFLOP/s"``, ``"3.352 TB/s"``."""
     return f"{value / 1e12:.4g} T{unit}/s"
 
 

@@ -143,7 +143,7 @@ def _code(place: str, report: ReportJson) -> str:
 
 
 def _moved(before: ReportJson, after: ReportJson, times: Mapping[str, float]) -> dict[str, float]:
-    """Times of an earlier report by the place where each line now stands."""
+    """Return times of an earlier report by the place where each line now stands."""
     texts = {source.path: source for source in after.sources}
     moved = dict(times)
     for source in before.sources:
@@ -160,7 +160,7 @@ def _moved(before: ReportJson, after: ReportJson, times: Mapping[str, float]) ->
 
 
 def _matching(before: SourceJson, after: SourceJson) -> dict[int | None, int]:
-    """The number that each line of a file has after an edit; an edited line keeps its place."""
+    """Return the number of each line of a file after an edit; an edited line keeps its place."""
     old, new = ((source.text or "").splitlines() for source in (before, after))
     numbers: dict[int | None, int] = {}
     for _, i, to_i, j, to_j in difflib.SequenceMatcher(None, old, new, False).get_opcodes():

@@ -1,4 +1,4 @@
-"""What a service answers with: a job, with its result or with what went wrong."""
+"""Answers of a service: a job, with its result or its error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATUS_OF = {"InputError": 422, "UnsupportedError": 501, "GpuBusyError": 503}
 
 
 class Fault(BaseModel):
-    """What went wrong."""
+    """Error of a request or a job."""
 
     type: str = Field(description="InputError if the request is at fault.")
     message: str

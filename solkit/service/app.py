@@ -308,6 +308,6 @@ def _refused(code: int, kind: str, why: str, headers: Any = None) -> Response:
 
 
 def _fault(error: Any) -> str:
-    """Where a request is wrong, and how."""
+    """Return the place in a request that is wrong, and the reason."""
     place = ".".join(str(part) for part in error["loc"] if part != "body") or "the request"
     return f"{place}: {error['msg']}"

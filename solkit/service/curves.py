@@ -56,7 +56,7 @@ def sparkline(points: Sequence[Point]) -> str:
 
 
 class _Frame:
-    """Where seconds and times lie.
+    """Coordinates of seconds and times in a figure.
 
     Args:
         end_s: the last second.

@@ -44,7 +44,7 @@ def _title(kind: str, request: str) -> str:
 
 
 def _texts(ask: Mapping[str, Any]) -> Iterator[str]:
-    """Sources of kernels; the problem's only if there is no other."""
+    """Yield sources of kernels; the problem's only if there is no other."""
     base = [ask["base"]] if ask.get("base") else []
     sources = [candidate["source"] for candidate in (*base, *(ask.get("candidates") or []))]
     yield from sources

@@ -71,7 +71,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
 }
-"""Of every page: nothing is loaded, run or embedded."""
+"""Headers of every page: nothing is loaded, run or embedded."""
 
 
 def overview(

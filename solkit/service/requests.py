@@ -1,4 +1,4 @@
-"""What may be asked of a service: a model for each kind of job.
+"""Requests to a service: a model for each kind of job.
 
 Sources are texts of kernel files (docs/kernel_files.md). Over HTTP a path is refused, for it would
 name a file of the server.
@@ -75,7 +75,7 @@ class Bound(Ask):
 
 
 class Analyse(Ask):
-    """What a kernel launches, what that compiles to, and its gap; nothing is measured."""
+    """Launches of a kernel, with compiled code and gap; nothing is measured."""
 
     source: Source
     problem: Problem = None

@@ -29,7 +29,7 @@ _MOST_EVALUATORS = 64
 
 
 def measure_settings(how: QueueSettings) -> MeasureSettings:
-    """How a queue's worker measures."""
+    """Return the settings with which a queue's worker measures."""
     return MeasureSettings(on=how.on, sandbox=how.sandbox, log=how.log)
 
 

@@ -1,4 +1,4 @@
-"""How a service runs."""
+"""Settings of a service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GPU_THREADS = 4
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How a service runs.
+    """Settings of a service.
 
     Attributes:
         state: the folder of the jobs.
@@ -89,7 +89,7 @@ class ServiceSettings:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """What a worker process needs to know.
+    """Settings of a worker process.
 
     Attributes:
         name: of its queue.
@@ -112,5 +112,5 @@ class QueueSettings:
     threads: int = field(default=2)
 
     def as_json(self) -> dict[str, Any]:
-        """For the worker's command line."""
+        """Return the settings as JSON for the worker's command line."""
         return asdict(self)

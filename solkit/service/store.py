@@ -78,7 +78,7 @@ class ConflictError(InputError):
 
 
 class Status(str, enum.Enum):
-    """How far a job is."""
+    """State of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -133,7 +133,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Point:
-    """How far a search was at one time.
+    """State of a search at one time.
 
     Attributes:
         gpu_s, budget_s: seconds spent of the budget.
@@ -230,7 +230,7 @@ class JobStore:
         )
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many jobs there are, by queue and status."""
+        """Count the jobs by queue and status."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT queue, status, COUNT(*) FROM jobs GROUP BY queue, status"
@@ -238,7 +238,7 @@ class JobStore:
         return {(queue, status): count for queue, status, count in rows}
 
     def before(self, job: Job) -> int:
-        """How many queued jobs come before a queued one."""
+        """Count the queued jobs that come before a queued one."""
         with self._lock:
             (count,) = self._connection.execute(
                 "SELECT COUNT(*) FROM jobs WHERE queue = ? AND status = 'queued' AND number < ?",
@@ -247,7 +247,7 @@ class JobStore:
         return int(count)
 
     def points(self, job: Job) -> list[Point]:
-        """How far a search was, of its latest claim, oldest first."""
+        """Return the states of a search in its latest claim, oldest first."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT gpu_s, budget_s, best_ms, sol_ms FROM points "

@@ -89,7 +89,7 @@ class OnTrees:
         return _informed(grown, test, self)
 
     def among(self, rows: Array) -> OnTrees:
-        """The forecaster that learns from some rows of the table that `left_out` is about."""
+        """Return the forecaster that learns from some rows of `left_out`'s table."""
         return self if self.left_out is None else replace(self, left_out=self.left_out[rows])
 
 
@@ -251,7 +251,7 @@ def nearest(train: Table, test: Table) -> Forecasts:
 
 
 def _nearest(train: Array, test: Array) -> Array:
-    """The nearest known point of each asked one, (asked,): trees do not help in so many dimensions.
+    """Return the nearest known point of each, (asked,): trees do not help in so many dimensions.
 
     Squared distances, less what all known points share, a block at a time.
     """

@@ -162,7 +162,7 @@ def _out_of_family(settings: Settings, seed: int) -> Belief:
 def _fold(
     forecaster: Forecaster, split: str, place: int
 ) -> tuple[Array, dict[str, Forecasts]] | None:
-    """The rows of a fold and their forecasts, also after an update; ``None`` if there are none."""
+    """Return the rows of a fold and their forecasts, also after an update; ``None`` if empty."""
     table = _held()
     fold = list(folds_of(table, split))[place]
     if not len(fold.train) or not len(fold.test):

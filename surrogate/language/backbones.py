@@ -154,7 +154,7 @@ def _quiet(library: Any) -> Iterator[None]:
 
 
 def _plain(module: Any) -> nn.Module:
-    """A copy that knows nothing of the GGUF that it came from: LoRA refuses those as quantised."""
+    """Copy a model without the GGUF that it came from: LoRA refuses those as quantised."""
     config = module.config
     if hasattr(config, "quantization_config"):
         del config.quantization_config

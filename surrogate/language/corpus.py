@@ -184,7 +184,7 @@ class Corpus:
     def batch(
         self, rows: Array, variants: Mapping[int, Encoded] | None = None, room: Room | None = None
     ) -> Batch:
-        """Some rows and their texts, on the device of the rows' tensors.
+        """Return some rows and their texts, on the device of the rows' tensors.
 
         Args:
             rows: places in the table.
@@ -201,7 +201,7 @@ class Corpus:
         return together(chosen, room).to(self.features.device)
 
     def rows(self, rows: Array, text_of: Array, named: int = 0) -> Rows:
-        """Some rows, whose texts are at some places.
+        """Return some rows, whose texts are at some places.
 
         Args:
             rows: places in the table.

@@ -337,7 +337,7 @@ def _launch(kernel: KernelAnalysis) -> Iterator[str]:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """Runs of backticks."""
+    """Yield runs of backticks."""
     run = ""
     for letter in text + " ":
         if letter == "`":

@@ -439,7 +439,7 @@ class _Learner:
         return self._taught(rows, step)
 
     def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
-        """Steps as CUDA graphs; ``None`` where a step is more than kernels of fixed shapes."""
+        """Return steps as CUDA graphs; ``None`` if a step is more than kernels of fixed shapes."""
         with precision(self.device, is_foreign=self._is_foreign):
             packs = is_packable(self.network.backbone, self.device)
         if not self.how.graphs or not packs:

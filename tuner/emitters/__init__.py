@@ -38,7 +38,7 @@ EMITTERS: dict[str, Emitter] = {
 
 @dataclass(frozen=True)
 class Emitted:
-    """What was written.
+    """Files that were written, and notes on them.
 
     Attributes:
         paths: the files.
@@ -136,7 +136,7 @@ def _findings(results: Iterable[TuningResult | Tuned]) -> Iterable[TuningResult]
 
 
 def _place(out: Path, file: File, files: Sequence[File]) -> Path:
-    """Where a file goes: in `out`, or `out` itself."""
+    """Return the path of a file: in `out`, or `out` itself."""
     if not file.path:
         if out.is_dir():
             raise InputError(f"{out} is a folder; name a file")

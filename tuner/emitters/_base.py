@@ -1,4 +1,4 @@
-"""What all emitters share: what is asked for, and how a kernel's names become a format's."""
+"""Parts that all emitters share: requests, and how a kernel's names become a format's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Request:
-    """How a kernel's names and a format's belong together.
+    """Correspondence of a kernel's names and a format's.
 
     Attributes:
         names: by the format's name, the kernel's name of a size or parameter.
@@ -65,7 +65,7 @@ class File:
 
 @dataclass(frozen=True)
 class Files:
-    """What an emitter made: files, and what the user should know, a sentence each."""
+    """Files that an emitter made, and what the user should know, a sentence each."""
 
     files: tuple[File, ...]
     notes: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ def nearest(size: int, sizes: Sequence[int]) -> int:
 
 
 def serves(other: TuningResult, finding: TuningResult) -> bool:
-    """Whether the parameters of another batch size are as good at this one, as far as is known."""
+    """Tell whether another batch size's parameters are as good at this one, as far as known."""
     own, offered = (canonical(chosen_of(item).params) for item in (finding, other))
     best, taken = (finding.times.get(params) for params in (own, offered))
     if best is None or best.time_ms is None or taken is None or taken.time_ms is None:

@@ -43,7 +43,7 @@ _DTYPES: Mapping[str, str | None] = {
     "float8_e4m3fn": "fp8_w8a8",
     "int8": "int8_w8a8",
 }
-"""What both call a kernel's dtype in a file's name; 16-bit floats are not named."""
+"""Names of a kernel's dtype in a file's name, in both formats; 16-bit floats are not named."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def tables(
     request: Request,
     place: Callable[[TuningResult], Table],
 ) -> Files:
-    """The files of some findings: those of a name together, a configuration for each batch size.
+    """Return the files of some findings: one for all of a name, a configuration per batch size.
 
     Args:
         form: the format, for messages.
@@ -93,7 +93,7 @@ def tables(
 
 
 def _one_version(findings: Sequence[TuningResult]) -> tuple[list[TuningResult], list[TuningResult]]:
-    """Findings of the newest version of Triton, and the others: a file holds for one."""
+    """Split off findings of the newest version of Triton, as a file holds for one, from others."""
     last = max(findings, key=lambda finding: finding.ended).key.triton_version
     return (
         [finding for finding in findings if finding.key.triton_version == last],

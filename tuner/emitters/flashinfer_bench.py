@@ -104,7 +104,7 @@ def _correctness(finding: TuningResult) -> dict[str, Any]:
 
 
 def _performance(finding: TuningResult) -> dict[str, float]:
-    """Times in ms; a reference that was not timed is 0, the schema's default."""
+    """Return times in ms; a reference that was not timed is 0, the schema's default."""
     time_ms = chosen_of(finding).time_ms
     assert time_ms is not None
     reference_ms = (finding.row.reference_ms if finding.row else None) or 0.0

@@ -1,4 +1,4 @@
-"""Where tuned parameters come from: `solkit tune`'s JSON, a log, a database, a foreign file."""
+"""Sources of tuned parameters: `solkit tune`'s JSON, a log, a database, a foreign file."""
 
 from __future__ import annotations
 

@@ -51,11 +51,11 @@ __all__ = ["Frontier", "Point", "Shares"]
 _EXPLORE_EVERY = 7
 """One choice in so many explores: about the share of `solkit.surrogate.plan.EXPLORED`."""
 _NOISE_LOG2 = 0.02
-"""Of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
+"""Standard deviation of a median time: repeats of the shipped sets differ by 1 % (docs/data.md)."""
 _NINETY = 1.645
 """Standard deviations on either side of the mean of a 90 % interval."""
 _UNKNOWN_LOG2 = 0.33
-"""Of a forecast with no interval: the kernel model's median error of 16.7 %
+"""Error of a forecast with no interval: the kernel model's median error of 16.7 %
 (docs/lab/surrogate.md), as a standard deviation."""
 _ALIKE_LOG2 = _UNKNOWN_LOG2
 """L: forecasts that differ by more than the kernel model's own error are of other programs."""
@@ -65,7 +65,7 @@ _MOST_FAILURES = 3
 
 @dataclass(frozen=True)
 class Shares:
-    """How errors of forecasts resemble each other.
+    """Shares of the errors of forecasts that candidates have in common.
 
     Attributes:
         problem: share that all variants have in common.
@@ -121,7 +121,7 @@ class Point:
 
 
 class Frontier:
-    """What may be measured, and what was.
+    """Candidates that may be measured, and times of those that were.
 
     Args:
         order: how the next one is chosen.
@@ -152,7 +152,7 @@ class Frontier:
                 self._points[point.key] = point
 
     def tell(self, point: Point, time_ms: float | None) -> None:
-        """What a candidate took; ``None`` if it failed."""
+        """Record the time of a candidate; ``None`` if it failed."""
         self._points.setdefault(point.key, point)
         self._asked.add(point.key)
         if time_ms is not None:
@@ -232,7 +232,7 @@ class Frontier:
         return list(best.values())
 
     def _improvements(self, remaining: Sequence[Point]) -> Array:
-        """Expected improvement on the best time, in log2, (points,)."""
+        """Return the expected improvement on the best time, in log2, (points,)."""
         assert self.best_ms is not None
         mean, sd = self.believed(remaining)
         ahead = math.log2(self.best_ms) - mean

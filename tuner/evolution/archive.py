@@ -55,7 +55,7 @@ class Archive:
         return self._bred[name]
 
     def add(self, variant: Variant) -> None:
-        """A new variant.
+        """Add a new variant.
 
         Raises:
             InputError: its parent is unknown.
@@ -76,7 +76,7 @@ class Archive:
         return min(timed, key=_time_ms, default=self._bred[self.original])
 
     def elites(self) -> list[Bred]:
-        """The fastest of each behaviour, the fastest first; the original if nothing was timed."""
+        """Return the fastest of each behaviour, in order; the original if nothing was timed."""
         best: dict[tuple[str, ...], Bred] = {}
         for bred in self:
             elite = best.get(bred.behaviour)
@@ -111,7 +111,7 @@ class Archive:
         return [bred for bred in self if bred.variant.parent == name]
 
     def gain(self, bred: Bred) -> float | None:
-        """Its parent's time over its own; ``None`` if either has none."""
+        """Return the parent's time over the variant's own; ``None`` if either has none."""
         parent = None if bred.variant.parent is None else self._bred[bred.variant.parent]
         if parent is None or parent.time_ms is None or bred.time_ms is None:
             return None

@@ -22,7 +22,7 @@ _PLACE = 0.05  # of a chance that each later place among a proposer's own costs
 
 
 class Bandit:
-    """What kinds of rewrite have brought.
+    """Gains that kinds of rewrite have brought.
 
     Args:
         seed: of the draws.
@@ -34,7 +34,7 @@ class Bandit:
         self._tried: defaultdict[str, int] = defaultdict(int)
 
     def tell(self, kind: str, gain: float | None) -> None:
-        """What a variant of that kind brought.
+        """Record the gain that a variant of a kind brought.
 
         Args:
             kind: `solkit.core.Proposal.kind`.

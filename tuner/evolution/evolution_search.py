@@ -56,7 +56,7 @@ _BLAMED = (Verdict.WRONG, Verdict.CHEATING, Verdict.IMPOSSIBLE)
 
 @dataclass(frozen=True)
 class Found:
-    """What measuring a candidate found.
+    """Outcome of measuring a candidate.
 
     Attributes:
         verdict: of the bench.
@@ -75,7 +75,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What is expected of some variants.
+    """Forecasts of some variants.
 
     Attributes:
         points: candidates that may be measured.
@@ -87,7 +87,7 @@ class Ranking:
 
 
 class VariantEvaluator(Protocol):
-    """What ranks and measures."""
+    """Interface of an evaluator, which ranks and measures variants."""
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
         """Return what is expected of variants; `otherwise_ms` where nothing is known."""
@@ -322,7 +322,7 @@ class EvolutionSearch:
         self.tell("measuring")
 
     def _limited(self, point: Point) -> Point:
-        """The candidate with the time beyond which it is hopeless: it still counts as slow."""
+        """Limit a candidate to the time beyond which it is hopeless; it still counts as slow."""
         if (best_ms := self._frontier.best_ms) is None:
             return point
         limited = replace(point.configuration, hopeless_ms=HOPELESS * best_ms)

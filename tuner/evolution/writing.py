@@ -16,7 +16,7 @@ _BEHIND = {"ModelNew": "kernel"}
 
 
 def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> str:
-    """The file's text with parameters as the defaults of its entry point; the rest stays as it is.
+    """Return the file's text with parameters as its entry point's defaults; the rest stays.
 
     A parameter with no default there is left out: `solkit` passes it by name.
 

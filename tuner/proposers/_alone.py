@@ -22,7 +22,7 @@ __all__ = ["check", "warm_up"]
 warm_up = _trial.warm_up
 
 _SECONDS = 2.0
-"""For the launches of a size; what is cut short is a sample of its programs."""
+"""Limit for the launches of a size; what is cut short is a sample of its programs."""
 _FAR = 0.05
 """Error, relative to an output and to their root mean square, that no rounding explains."""
 
@@ -96,7 +96,7 @@ def _compared(loaded: LoadedKernel, params: Mapping[str, Value], sized: Sized, n
 
 
 def _outputs(workload: object) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
-    """The candidate's outputs, and which elements count; it need not launch a Triton kernel."""
+    """Return the candidate's outputs and which elements count; no Triton launch is needed."""
     ran = _trial._run(workload, _SECONDS, must_launch=False)  # type: ignore[arg-type]
     return ran.outputs, ran.seen
 

@@ -1,4 +1,4 @@
-"""What a proposer is."""
+"""Interface of a proposer."""
 
 from __future__ import annotations
 

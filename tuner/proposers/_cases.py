@@ -16,13 +16,13 @@ from solkit.core import Value
 __all__ = ["Sized", "even_sizes", "sizes_to_try"]
 
 _SIDE = 128
-"""What sizes shrink to on average: two tiles of most kernels."""
+"""Size that sizes shrink to on average: two tiles of most kernels."""
 _MOST_SIDES = 3
 _TINY, _KEPT = 1 << 11, 1 << 20
 """Products of all sizes: of a problem that is run whole by any kernel; of one with a size kept."""
 
 _EVEN = 256
-"""What each size of a candidate that is tried alone shrinks to: one block of most kernels fits."""
+"""Size that each size of a candidate tried alone shrinks to: one block of most kernels fits."""
 
 _LEAST = 16
 """No size shrinks below: the least that `tl.dot` takes."""
@@ -30,7 +30,7 @@ _LEAST = 16
 _MOST_KEPT = 3
 _MOST_HELD_OUT = 2
 OFFSET = 100.0
-"""What floating inputs are shifted by: one-pass variances that cancel lose 4 digits."""
+"""Shift of floating inputs: one-pass variances that cancel lose 4 digits."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What runs in the checker's child processes: kernels under Triton's interpreter, and comparisons.
+"""Jobs of the checker's child processes: kernels under Triton's interpreter, and comparisons.
 
 Both functions run user code. They are called through `solkit.processes.jobs` in processes that have
 ``TRITON_INTERPRET=1`` and no GPU.
@@ -32,7 +32,7 @@ _PATIENT_S = 4.0
 """The same for tiny problems, which are run whole."""
 
 _TIMES_PARENT = 4.0
-"""How many times its parent's error a variant may have: 2.1 for the largest of many errors, and 2
+"""Ratio to its parent's error that a variant may have: 2.1 for the largest of many errors, and 2
 for another order of operations (see `solkit.measure.checking.tolerance`)."""
 
 _LEAST_SHARE = 2.0**-15
@@ -81,7 +81,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Ran:
-    """What one run gave.
+    """Outputs of one run.
 
     Attributes:
         outputs: all that it returned or wrote.
@@ -269,7 +269,7 @@ def _part(ran: _Ran, index: int) -> torch.Tensor:
 
 
 def _error(got: torch.Tensor, want: torch.Tensor, part: torch.Tensor) -> float:
-    """The largest error of the finite elements, relative; 0 or 1 for integers; NaN for none."""
+    """Return the largest relative error of finite elements; 0 or 1 for integers; NaN for none."""
     if not bool(part.any()):
         return float("nan")
     mine, true = got[part], want[part]
@@ -285,7 +285,7 @@ def _error(got: torch.Tensor, want: torch.Tensor, part: torch.Tensor) -> float:
 
 
 def _broken(got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
-    """Where one of the two is not finite and the other is not the same."""
+    """Tell for each element whether one of the two is not finite and the other is not the same."""
     if not is_inexact(got):
         return torch.zeros(got.shape, dtype=torch.bool)
     mine, true = got.double(), want.double()

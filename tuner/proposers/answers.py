@@ -70,7 +70,7 @@ class Reader:
 
     @property
     def entry(self) -> str:
-        """What a file must define to be run, in words."""
+        """Description, in words, of what a file must define to be run."""
         if self._original.names & {"Model", "ModelNew"}:
             return "class ModelNew"
         if self._original.names & {"reference", "inputs", "kernel"} and not self._launched:

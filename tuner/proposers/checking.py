@@ -1,4 +1,4 @@
-"""Whether a variant computes its problem, tried in Triton's interpreter before it costs GPU time.
+"""Trials of variants in Triton's interpreter, for correctness, before they cost GPU time.
 
 A variant is judged by its parent: at each size both get the same inputs, in fp32 and with and
 without an offset of their means, and the variant may be 4 times as far from the reference in fp64
@@ -33,7 +33,7 @@ _PREPARE_S = 60.0
 
 @dataclass(frozen=True)
 class _Parent:
-    """What variants of one kernel at one shape are judged by.
+    """Cases by which variants of one kernel at one shape are judged.
 
     Attributes:
         folder: its files.
@@ -173,7 +173,7 @@ def _name_of(brief: Brief) -> str:
 
 
 def _of_death(error: JobDiedError) -> tuple[Checked, str]:
-    """A process that ran out of time says nothing; one that crashed wrote where it must not."""
+    """Judge a process that died: a timeout says nothing, a crash means a write out of bounds."""
     return (Checked.UNCHECKED if error.timed_out else Checked.WRONG), str(error)
 
 

@@ -27,7 +27,7 @@ _FIRST_SEED = 1 << 31  # seeds stay below, since some servers take 32 bits with 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How answers are drawn.
+    """Settings by which answers are drawn.
 
     Attributes:
         samples: answers per brief.
@@ -88,7 +88,7 @@ class LanguageModel:
 
     @property
     def budget(self) -> Budget:
-        """What has been spent."""
+        """Budget that has been spent."""
         return self._asking.budget
 
     def close(self) -> None:

@@ -215,7 +215,7 @@ def _refuse_use(node: ast.AST, name: str) -> None:
 
 
 def _written(node: ast.AST) -> str:
-    """The name of the object that an assignment or a call changes in place; empty if none."""
+    """Return the object that an assignment or a call changes in place, by name; empty if none."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         return root(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -232,7 +232,7 @@ _Bindings = dict[str, list[tuple[ast.stmt, str]]]
 
 
 def _bindings(tree: ast.Module) -> _Bindings:
-    """For each top-level name the statements that bind it, with `bound_by`'s texts."""
+    """Return for each top-level name the statements that bind it, with `bound_by`'s texts."""
     bindings: _Bindings = defaultdict(list)
     for statement in tree.body:
         if not is_main_guard(statement):

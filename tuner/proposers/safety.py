@@ -1,4 +1,4 @@
-"""What a kernel file of a model's may not do, found without running it.
+"""Rules of what a kernel file of a model's may do, checked without running it.
 
 The guarded bench and its sandbox are the defence; this keeps what is plainly unsafe away from them.
 It allows by list: modules, and within torch, triton and numpy all but the parts that load, save,
@@ -95,7 +95,7 @@ def check_safe(own: Iterable[ast.stmt], tree: ast.Module, meanings: Meanings) ->
 
 
 class _Seen:
-    """What a file's names mean, and which may be imported."""
+    """Meanings of a file's names, and names that may be imported."""
 
     def __init__(self, tree: ast.Module, meanings: Meanings) -> None:
         nodes = list(ast.walk(tree))

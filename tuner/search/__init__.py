@@ -1,4 +1,4 @@
-"""What to measure next in a space: one policy for every loop that measures."""
+"""Choice of what to measure next in a space: one policy for every loop that measures."""
 
 from solkit.tuner.search.priors import Prior, Recordings
 from solkit.tuner.search.search import DEFAULTS, Search, SearchSettings

@@ -62,7 +62,7 @@ class Candidates:
 
     @property
     def remaining(self) -> float:
-        """Number of points that are left; infinite if not all are known."""
+        """Number of points that are left; infinite where not all are known."""
         return float(self._free.sum()) if self._spent else math.inf
 
     @property

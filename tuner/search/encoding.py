@@ -78,7 +78,7 @@ class Encoding:
         return {name: v[int(at)] for (name, v), at in zip(self._space.values.items(), places)}
 
     def features(self, places: Places) -> Array:
-        """Of places (points, parameters): (points, columns)."""
+        """Return features of places (points, parameters): (points, columns)."""
         blocks = [self._tables[at][places[:, at]] for at in self._varying]
         return np.hstack(blocks) if blocks else np.zeros((len(places), 0))
 

@@ -41,7 +41,7 @@ class Rows:
         return len(self.places)
 
     def add(self, places: Places) -> None:
-        """A pending point."""
+        """Add a pending point."""
         self.places.append(places)
         self.log2_ms.append(math.nan)
         self.failed.append(False)
@@ -169,7 +169,7 @@ class Model:
 
     @property
     def scale(self) -> TargetTransform:
-        """Of the targets: the prior's, shifted to the times told; or else that of the times."""
+        """Scale of the targets: the prior's, shifted to the times told; or else the times'."""
         times = self._rows.times
         if self.prior.scale is None:
             return TargetTransform.of(times, self._slow)
@@ -194,13 +194,13 @@ class Model:
         return self.log2_ms(mean + expected, np.sqrt(variance + self._hyper.noise))
 
     def log2_ms(self, mean: Array, sd: Array) -> tuple[Array, Array]:
-        """Of targets, as log2 ms."""
+        """Convert targets to log2 ms."""
         scale = self.scale
         upper, lower = scale.log2_ms(mean + sd), scale.log2_ms(mean - sd)
         return scale.log2_ms(mean), (upper - lower) / 2
 
     def fails(self) -> Array:
-        """The chance that each point of the pool fails: the prior's, or that of its neighbours."""
+        """Return the chance that each point of the pool fails: the prior's, or its neighbours'."""
         failed = np.array(self._rows.failed, float)
         if not failed.any():
             return self._prior_fails
@@ -210,7 +210,7 @@ class Model:
         return np.asarray(np.maximum(self._prior_fails, seen))
 
     def cost(self) -> Array:
-        """What measuring each point of the pool is expected to cost, relative to the mean."""
+        """Return the expected cost of measuring each point of the pool, relative to the mean."""
         costs = np.array(self._rows.log_cost)
         measured = np.isfinite(costs)
         if measured.sum() < 2 or not (spread := float(np.nanstd(costs))):
@@ -220,7 +220,7 @@ class Model:
         return np.asarray(np.exp(np.clip(process.mean(centred), -3, 3) * spread))
 
     def _residuals(self, process: PoolProcess) -> Array:
-        """What the process learns from: targets without what the prior expects, for each row.
+        """Return what the process learns from: targets without what the prior expects, by row.
 
         A failure counts as the slowest; what is pending, as what the others lead to expect.
         """

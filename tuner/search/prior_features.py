@@ -1,4 +1,4 @@
-"""What a search believes of the points it may ask for.
+"""Beliefs of a search about the points that it may ask for.
 
 Where there is a prior, the process learns what the prior leaves.
 """
@@ -19,7 +19,7 @@ __all__ = ["PriorFeatures"]
 
 
 class PriorFeatures:
-    """What is known of points before measuring: their features, and the prior's belief.
+    """Features of points before measuring, and the prior's belief.
 
     Args:
         encoding: of the space.
@@ -53,7 +53,7 @@ class PriorFeatures:
 
     @property
     def scales(self) -> int:
-        """How many length scales there are."""
+        """Number of length scales."""
         return int(max(self.by_scale, default=-1)) + 1
 
     @property
@@ -63,7 +63,7 @@ class PriorFeatures:
 
     @property
     def terms(self) -> int:
-        """How many linear columns there are."""
+        """Number of linear columns."""
         return 2 + self.views if self.scale is not None else 0
 
     def log2_ms(self, places: Places) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What a search believes before its first measurement."""
+"""Beliefs of a search before its first measurement."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Recordings:
         return common.log2_ms(mean), spread
 
     def fails(self, points: Sequence[Params]) -> Array:
-        """The share of recordings in which each failed, drawn to the share of all failures."""
+        """Return shares of recordings in which each failed, drawn to the share of all failures."""
         keys = [point_key(point) for point in points]
         tried = np.array(
             [sum(key in recording for recording in self._times) for key in keys], float

@@ -212,14 +212,14 @@ class Search:
         return model.places[int(np.argmax(gains))]
 
     def _asked(self) -> Model:
-        """The model that decides: in turns the second, as the first may be misled or too stiff."""
+        """Return the model that decides: in turns the second, as the first may be misled."""
         number = len(self._rows)
         since = self._settings.starts if self._believes else self._settings.flexible
         doubts = number > since and number % self._settings.doubts == 0
         return self._models[-1 if doubts else 0]
 
     def _wanted(self, model: Model) -> Array:
-        """Expected improvement of the target, times the chance to run, per cost.
+        """Return expected improvement of the target, times the chance to run, per cost.
 
         How low the forecast is, at first and in turns if the search is stuck.
         """

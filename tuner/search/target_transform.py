@@ -39,11 +39,11 @@ class TargetTransform:
         return cls(rough.middle, slow, float(targets.mean()), float(targets.std()) or 1.0)
 
     def shifted(self, log2: float) -> TargetTransform:
-        """For times that are all longer by a factor."""
+        """Return the transform for times that are all longer by a factor."""
         return TargetTransform(self.middle + log2, self.slow, self.mean + log2, self.sd)
 
     def targets(self, log2_ms: Array) -> Array:
-        """Of logarithms of times."""
+        """Return the targets of logarithms of times."""
         above = np.maximum(log2_ms - self.middle, 0.0)
         return (log2_ms - (1 - self.slow) * above - self.mean) / self.sd
 

@@ -77,7 +77,7 @@ def scalar_pipe(dtype: torch.dtype) -> str:
 
 
 def compute_like(op: TracedOp) -> TensorUse:
-    """The use whose dtype the math is done in: a sum of integers may be asked for in fp64."""
+    """Return the use whose dtype the math is done in: integers may be summed in fp64 on request."""
     result = op.result
     inexact = result.dtype.is_floating_point or result.dtype.is_complex
     return result if inexact or not op.inputs else op.inputs[0]
@@ -105,7 +105,7 @@ def contraction_dtype(dtype: torch.dtype) -> str:
 
 
 def common_dtype(lhs: TensorUse, rhs: TensorUse) -> str:
-    """The narrowest pipe's dtype that holds both factors of a product, apart from their scales."""
+    """Return the narrowest pipe's dtype that holds both factors of a product, without scales."""
     own = contraction_dtype(lhs.dtype)
     if lhs.origin is None or rhs.origin is None:
         return own

@@ -31,7 +31,7 @@ def _distances(op: TracedOp) -> Cost:
 
 @rule("distances backward")
 def _distances_backward(op: TracedOp) -> Cost:
-    """The gradient of a point sums over all pairs that it is in; for p = 2 it is a product."""
+    """Sum a point's gradient over all pairs that the point is in; for p = 2 it is a product."""
     width, pairs = op.result.shape[-1], op.inputs[0].distinct
     if float(op.arguments.get("p", 2.0)) == 2:
         return contraction(op.result, pairs * width) + scalar(op.result, 0, sfu=pairs)

@@ -11,7 +11,7 @@ from solkit.roofline.work.program import TensorUse, TracedOp
 
 @rule("grouped product")
 def _grouped_mm(op: TracedOp) -> Cost:
-    """Groups of rows, of columns or of the inner dimension, as `offs` divides them.
+    """Divide the rows, the columns or the inner dimension into groups by `offs`.
 
     ::
 
@@ -40,7 +40,7 @@ def _used(op: TracedOp, size: int) -> int:
 
 @rule("trilinear")
 def _trilinear(op: TracedOp) -> Cost:
-    """A sum of products of three tensors (a bilinear layer): two at a time, in the best order."""
+    """Sum products of three tensors (a bilinear layer): two at a time, in the best order."""
     arguments = op.arguments
     axes = len(arguments["i1"].shape) + len(arguments["expand1"])
     sizes = [_sizes(arguments[f"i{i}"], arguments[f"expand{i}"], axes) for i in (1, 2, 3)]

@@ -150,7 +150,7 @@ def _svd(op: TracedOp) -> Cost:
 
 @rule("least squares")
 def _least_squares(op: TracedOp) -> Cost:
-    """Normal equations: m n² + n³/3, and for each right-hand side Aᵀb and two solves."""
+    """Solve normal equations: m n² + n³/3, and for each right-hand side Aᵀb and two solves."""
     a = op.inputs[0]
     m, n = max(a.shape[-2:]), min(a.shape[-2:])
     sides = op.result.shape[-1]
@@ -159,7 +159,7 @@ def _least_squares(op: TracedOp) -> Cost:
 
 @rule("pseudoinverse")
 def _pseudoinverse(op: TracedOp) -> Cost:
-    """Normal equations, and two solves for each of m right-hand sides."""
+    """Solve normal equations, with two solves for each of m right-hand sides."""
     a = op.inputs[0]
     m, n = max(a.shape[-2:]), min(a.shape[-2:])
     return _per_matrix(a, m * n * n + n**3 / 3 + 2 * n * n * m)

@@ -21,7 +21,7 @@ def _loss(op: TracedOp) -> Cost:
 
 @rule("nll")
 def _nll(op: TracedOp) -> Cost:
-    """Picks one element per target and sums; a class's weight makes it a multiply-add."""
+    """Pick one element per target and sum; a class's weight makes it a multiply-add."""
     if op.arguments.get("reduction", 1) == _NO_REDUCTION:
         return FREE
     weighted = 2 if op.arguments.get("weight") is not None else 1

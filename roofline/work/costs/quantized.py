@@ -8,7 +8,7 @@ from solkit.roofline.work.program import TracedOp
 
 @rule("quantise")
 def _quantize(op: TracedOp) -> Cost:
-    """A multiply-add, x / scale + zero point; rounding and clamping come with the conversion."""
+    """Count a multiply-add, x / scale + zero point; the conversion rounds and clamps."""
     return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
 
 

@@ -80,7 +80,7 @@ def _batch(op: TracedOp) -> int:
 
 
 def _runs(op: TracedOp) -> list[list[TensorUse]]:
-    """The weight matrices of each layer and direction: of input, state and, in an LSTM, output."""
+    """Return each layer and direction's weights: of input, state and, in an LSTM, output."""
     matrices = [use for use in op.arguments["weights"] if len(use.shape) == 2]
     runs = op.arguments["state"][0].shape[0]
     per_run = len(matrices) // runs
@@ -117,7 +117,7 @@ def _first_gates(op: TracedOp, cell: _Cell) -> int:
 
 
 def _first_steps(op: TracedOp, steps: int) -> int:
-    """Steps from a state of zeros; packed sequences stand one behind the other."""
+    """Count the steps from a state of zeros; packed sequences stand one behind the other."""
     per_sequence: int = op.arguments["sequences"] // _batch(op)
     return min(steps, per_sequence) if _starts_at_zero(op) else 0
 
@@ -131,7 +131,7 @@ def _starts_at_zero(op: TracedOp) -> bool:
 
 
 def _steps(op: TracedOp, run: int) -> int:
-    """Steps that one layer and direction takes: the last layer stops at the last wanted step."""
+    """Count one layer and direction's steps: the last layer stops at the last live step."""
     arguments, runs = op.arguments, op.arguments["state"][0].shape[0]
     directions = 2 if arguments["bidirectional"] else 1
     steps = arguments["input"].shape[1 if arguments["batch_first"] else 0]

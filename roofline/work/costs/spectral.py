@@ -51,7 +51,7 @@ def _complex_to_complex(op: TracedOp) -> Cost:
 
 @rule("real transform")
 def _real_to_complex(op: TracedOp) -> Cost:
-    """A real transform along the last dimension, complex ones of half the columns along others."""
+    """Transform real values along the last dimension, half the columns along the others."""
     x = op.inputs[0]
     return _share_of(op, x, _real(x.shape, op.arguments["dim"]))
 

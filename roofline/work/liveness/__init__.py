@@ -127,7 +127,7 @@ def _affine(op: TracedOp) -> list[TensorUse]:
 def _narrowed_write(
     op: TracedOp, live_uses: dict[int, list[TensorUse]]
 ) -> tuple[TracedOp, tuple[TensorUse, ...]]:
-    """An in-place op with the elements that it reads and writes; and all that it overwrites."""
+    """Narrow an in-place op to the elements that it uses; return all that it overwrites too."""
     rule = writing_rule_of(op)
     if rule is None:
         return op, op.written

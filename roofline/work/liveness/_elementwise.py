@@ -68,7 +68,7 @@ def _every_other(use: TensorUse) -> Mask:
 
 @rule("masked fill")
 def _masked_fill(op: TracedOp, region: Region) -> Needs:
-    """Filled elements are not needed."""
+    """Drop the filled elements: they are not needed."""
     needs = _aligned(op, region)
     mask: TensorUse = op.arguments["mask"]
     if mask.value is not None and _fits(op, region):

@@ -81,7 +81,7 @@ def broadcast(use: TensorUse, region: Region) -> TensorUse:
 
 
 def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
-    """The smallest part of a tensor that holds all elements of its storage that `uses` see."""
+    """Return the smallest part of a tensor that holds all stored elements that `uses` see."""
     uses = [use for use in uses if use.numel]
     boxes = [_box(output, use) for use in uses]
     if not uses or any(use.dtype != output.dtype for use in uses):
@@ -93,7 +93,7 @@ def live_region(output: TensorUse, uses: Sequence[TensorUse]) -> Region:
 
 
 def _tightened(box: Box, mask: Mask | None) -> Region:
-    """A masked box without the indices that the mask leaves empty, if the others are a range."""
+    """Drop the indices of a masked box that the mask leaves empty, if the others are a range."""
     if mask is None or not mask.any():
         return Region(box, mask)
     cuts: list[range] = []

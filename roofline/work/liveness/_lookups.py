@@ -168,7 +168,7 @@ def _looked_at(index: TensorUse, dim: int, part: Mask | None) -> TensorUse:
 
 
 def at_positions(table: TensorUse, dim: int, index: TensorUse) -> TensorUse:
-    """The elements that a `gather` reads: along `dim` by value, along the rest by position."""
+    """Return the elements that a `gather` reads: along `dim` by value, else by position."""
     places: Box = [range(n) for n in index.shape]
     places[dim] = range(table.shape[dim])
     if index.value is None or table.numel > _MAX_TABLE:
@@ -219,7 +219,7 @@ def _padded(
 
 
 def _some(table: TensorUse, dims: Sequence[int], number: int) -> TensorUse:
-    """That many elements of the dimensions `dims` together, rounded down to whole lines."""
+    """Return `number` elements of the dimensions `dims` together, rounded down to whole lines."""
     box = whole(table)
     for position, dim in enumerate(dims):
         inner = math.prod(table.shape[d] for d in dims[position + 1 :])

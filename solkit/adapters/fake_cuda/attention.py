@@ -97,7 +97,7 @@ class _Attention(torch.autograd.Function):
 
 
 def flex_attention_of(module: Any) -> Callable[..., Any]:
-    """A `flex_attention` for its module that calls ``solkit::attention`` with a block mask's pairs.
+    """Return a `flex_attention` that calls ``solkit::attention`` with a block mask's pairs.
 
     The cost of a ``score_mod`` is not counted.
     """

@@ -212,7 +212,7 @@ def _build(module: Any, function: Callable[..., Any], args: Any, kwargs: Any) ->
 
 
 def _first_errors(log: str) -> str:
-    """The first two error lines of compilers' output, else the first line; without folders."""
+    """Return the first two errors in compilers' output, else its first line; without folders."""
     lines = [re.sub(r"^/\S*/", "", line.strip()) for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"(?i)\berror\s*:|undefined reference", line)]
     return " / ".join(errors[:2] or lines[:1])

@@ -47,7 +47,7 @@ class _CUDAGraph(Nothing):
         self._replay = self._inside.enter_context(_captures[-1]()) if _captures else None
 
     def capture_end(self) -> None:
-        """The graph is complete."""
+        """Complete the graph."""
         self._inside.close()
 
     def replay(self) -> None:

@@ -119,7 +119,7 @@ class SparseMatrix:
         return self
 
     def is_coalesced(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def to(self, *args: Any, **kwargs: Any) -> SparseMatrix:

@@ -44,7 +44,7 @@ def _is_followed() -> bool:
 
 @contextlib.contextmanager
 def watching_addresses() -> Iterator[set[int]]:
-    """The storages whose addresses the code inside asks for: others may read them through these."""
+    """Collect the storages whose addresses the code inside asks for: others may read there."""
     _asked.append(set())
     try:
         yield _asked[-1]

@@ -276,7 +276,7 @@ def _suppose(
 
 
 def _balanced(indices: torch.Tensor, arguments: dict[str, Any]) -> KnownContents | None:
-    """Indices that choose each element of a dimension equally often.
+    """Return indices that choose each element of a dimension equally often.
 
     Choice j of k in row t is (t * k + j) mod n, so no row chooses an element twice.
     """

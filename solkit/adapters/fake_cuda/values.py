@@ -179,7 +179,7 @@ _KEEPING_ZEROS = (*(_aten.clone, _aten._to_copy), *(_aten.ne, _aten.gt, _aten.mu
 
 
 def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float | None:
-    """The share of a mask that is too large to compute: a choice among n numbers sets one in n.
+    """Return the share of a mask too large to compute: a choice among n numbers sets one in n.
 
     `torch.nn.functional.one_hot` makes such a comparison on fake tensors.
     """
@@ -198,7 +198,7 @@ def _share(func: torch._ops.OpOverload, inputs: Sequence[torch.Tensor]) -> float
 def compute_known(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[KnownContents] | None:
-    """The result of an op on known values; ``None`` if one is unknown, or it is too costly."""
+    """Compute an op on known values; return ``None`` if one is unknown or it is too costly."""
     inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
     return _results(func, args, kwargs, inputs, ())
 

@@ -207,7 +207,7 @@ class _Writer(ast.NodeTransformer):
     # -------------------------------------------------------------------------------- expressions
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """Inputs get their names; others must be known."""
+        """Name an input, or refuse an unknown name."""
         if node.id in ("inf", "nan"):
             return _expression(f'float("{node.id}")')
         name = self._named(node.id)

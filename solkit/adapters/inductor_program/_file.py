@@ -235,7 +235,7 @@ def _joined(taken: Sequence[str], tuned: Sequence[str]) -> str:
 
 
 def _parameter_texts(parameters: Sequence[inspect.Parameter]) -> list[str]:
-    """A reference's parameters for a launcher; keyword-only ones are none that may be tuned."""
+    """Return a reference's parameters for a launcher; keyword-only ones cannot be tuned."""
     texts: list[str] = []
     has_default = False
     for parameter in parameters:

@@ -116,7 +116,7 @@ class ProgramKernel:
 
 
 def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
-    """The kernels with parameters that are named apart, by the numbers that Inductor gave them."""
+    """Make the kernels' parameter names distinct, by the numbers that Inductor gave the kernels."""
     numbers = [re.search(r"_\d+$", kernel.name) for kernel in kernels]
     suffixes = [number[0] if number else "" for number in numbers]
     if len(set(suffixes)) < len(suffixes) or "" in suffixes:
@@ -131,7 +131,7 @@ def named_apart(kernels: Sequence[ProgramKernel]) -> tuple[ProgramKernel, ...]:
 
 
 def _helpers_apart(text: str, source: str, bodies: dict[str, str]) -> tuple[str, str]:
-    """New helpers, and the function that calls them: two of one name may differ."""
+    """Return new helpers, and the function that calls them: two of one name may differ."""
     new = []
     for part in re.split(r"(?=@triton\.jit\n)", text):
         if not (match := re.search(r"^def (\w+)\(", part, re.MULTILINE)):

@@ -72,7 +72,7 @@ class Reference:
     # ------------------------------------------------------------------------------- expressions
 
     def argument_texts(self) -> list[str]:
-        """An expression for each tensor among its arguments, of the names of its parameters."""
+        """Write an expression for each tensor among the arguments, of the parameters' names."""
         leaves, _ = tree_flatten_with_path((self.args, dict(self.kwargs)))
         return [self._text(path) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
 

@@ -281,7 +281,7 @@ class Steps:
 
 
 def bare(tree: Any, steps: Steps | None = None) -> Any:
-    """A tree with values in place of stand-ins; those of other steps than `steps` were kept."""
+    """Replace a tree's stand-ins by values; those of other steps than `steps` were kept."""
     if hasattr(type(tree), "solkit_index"):
         if tree.solkit_steps is not steps:
             tree.solkit_steps.spoil(_KEPT)

@@ -129,7 +129,7 @@ class _Finder:
 
 
 def copied(source: Source, node: Definition, knobs: Tunable, name: str) -> tuple[str, set[str]]:
-    """A launcher's text under another name with its constants as parameters, and what it uses.
+    """Copy a launcher under another name, with constants as parameters, and list what it uses.
 
     Returns:
         The text, empty if it cannot be written so; the top-level names that it needs.

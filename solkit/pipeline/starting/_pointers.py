@@ -120,7 +120,7 @@ class _Reader:
         return ""
 
     def _language(self, call: ast.Call) -> str:
-        """The function of Triton's language that a call names; for a descriptor its method."""
+        """Name the function of Triton's language that a call names; for a descriptor its method."""
         for full in dotted(call.func, self._imported):
             if full.startswith(_LANGUAGE):
                 return full.removeprefix(_LANGUAGE)

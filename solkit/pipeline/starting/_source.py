@@ -173,7 +173,7 @@ class Source:
         }
 
     def forward(self, owner: ast.ClassDef) -> tuple[Definition | None, int]:
-        """A class's ``forward``, and how many of its leading parameters callers do not give."""
+        """Return a class's ``forward``, and the number of leading parameters that callers omit."""
         methods = {method.name: method for method in owner.body if isinstance(method, Definition)}
         has_context = self.is_function(owner) and "setup_context" not in methods
         return methods.get("forward"), int(has_context or not self.is_function(owner))

@@ -321,7 +321,7 @@ def _join_compared(
 def _handed_on(
     source: Source, node: Definition, within: tuple[str, ...]
 ) -> Iterator[tuple[str, Tensor]]:
-    """The parameters that a function hands on as tensors, and what the other knows of them."""
+    """Yield parameters that a function hands on as tensors, with the callee's facts on them."""
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
             continue
@@ -340,7 +340,7 @@ def _handed_on(
 
 
 def _target(source: Source, call: ast.Call) -> tuple[Definition | None, int]:
-    """The function of the file that a call runs, and how many leading parameters it fills."""
+    """Return the file's function that a call runs, and how many leading parameters it fills."""
     function = call.func
     if isinstance(function, ast.Name):
         if function.id in source.functions:

@@ -202,7 +202,7 @@ def _scalar(argument: ast.arg) -> list[str]:
 
 
 def _kernel(source: Source, call: _Call, knobs: Tunable) -> tuple[str, list[str | tuple[str, str]]]:
-    """The candidate: a copy of the launcher if it has constants to vary, else a call of it."""
+    """Write the candidate: a copy of a launcher with constants to vary, else a call of it."""
     if call.called == "kernel":
         return "", ["kernel"]
     is_inside = knobs.locals or knobs.literals or knobs.added or knobs.defaults.keys() - knobs.own

@@ -105,7 +105,7 @@ def _digest(script: bytes) -> str:
 
 @functools.cache
 def _plotly() -> tuple[str, str]:
-    """Plotly's script, compressed, and its digest."""
+    """Return Plotly's script, compressed, and its digest."""
     script = Path(library("plotly").__file__ or "").parent / "package_data" / "plotly.min.js"
     data = script.read_bytes()
     return _packed(data), _digest(data)

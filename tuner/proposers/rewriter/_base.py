@@ -1,4 +1,4 @@
-"""What a rewrite is."""
+"""Interface of a rewrite."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a brief says, in the form in which rewrites ask.
+    """Facts of a brief, in the form in which rewrites ask.
 
     Attributes:
         brief: as told.
@@ -66,7 +66,7 @@ class Facts:
         return max((self.factors.get(name, 1.0) for name in names), default=1.0)
 
     def programs(self, function: str) -> int | None:
-        """How many programs of a function are launched; ``None`` if unknown."""
+        """Return how many programs of a function are launched; ``None`` if unknown."""
         if self.brief.result is None:
             return None
         launches = (kernel.launch for kernel in self.brief.result.analysis.own)
@@ -89,7 +89,7 @@ class Rewrite(Protocol):
 
     @property
     def kind(self) -> str:
-        """Its name, `solkit.core.Proposal.kind`."""
+        """Name of the rewrite, `solkit.core.Proposal.kind`."""
 
     @property
     def helps(self) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ def renamed(function: JitFunction, name: str, body: Sequence[cst.BaseStatement])
 def with_params(
     node: cst.FunctionDef, added: Sequence[str] = (), constants: Sequence[str] = ()
 ) -> cst.FunctionDef:
-    """A Triton function with more parameters: plain ones ahead of the compile-time constants."""
+    """Add parameters to a Triton function: plain ones ahead of the compile-time constants."""
     params = [
         code(param.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for param in node.params.params
     ]
@@ -296,7 +296,7 @@ def _extended(
 
 
 def fixed(text: KernelText, names: Iterable[str]) -> str:
-    """The file whose launcher's keyword parameters of these names are their defaults for good.
+    """Return the text with these keyword parameters of the launcher fixed at their defaults.
 
     They are tuned no more. A file that rules some choices out, or whose SPACE is more than a plain
     dictionary, stays as it is.
@@ -321,7 +321,7 @@ def fixed(text: KernelText, names: Iterable[str]) -> str:
 
 
 def _plain_space(tree: cst.Module) -> list[cst.Dict] | None:
-    """The dictionary that is SPACE, if there is one; ``None`` if it, or ``valid``, says more."""
+    """Return the dictionary that is SPACE; ``None`` for none, or if it or ``valid`` says more."""
     functions = (cst.FunctionDef, cst.ClassDef)
     rest = [statement for statement in tree.body if not isinstance(statement, functions)]
     defined = {statement.name.value for statement in tree.body if isinstance(statement, functions)}

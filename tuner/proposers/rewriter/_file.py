@@ -66,12 +66,12 @@ class JitFunction:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the function."""
         return self.node.name.value
 
     @property
     def body(self) -> list[cst.BaseStatement]:
-        """Its statements."""
+        """Statements of the function."""
         return body_of(self.node)
 
     @cached_property
@@ -263,7 +263,7 @@ def _resolved(
 
 
 def definition(name: str, launcher: cst.FunctionDef) -> cst.BaseExpression | None:
-    """What a name of a launcher stands for: assigned once, or a function that only returns."""
+    """Return what a launcher's name stands for: assigned once, or a function that only returns."""
     definitions: list[cst.BaseExpression] = []
     for statement in walk(body_of(launcher)):
         binding = assignment(statement)

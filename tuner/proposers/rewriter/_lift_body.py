@@ -156,7 +156,7 @@ class _Body:
         return with_body(statement, body)
 
     def _agree(self, before: Mapping[str, Kind], written: Sequence[str]) -> None:
-        """What a block assigns must have had the axis before it, if it has it after it."""
+        """Raise `_RestartError` if a name without the axis gains it in a block that assigns it."""
         for name in written:
             old = before.get(name)
             if old is not None and not old.lifted and self._is_lifted(name):
@@ -387,7 +387,7 @@ def _without_running(loop: Loop, read_after: set[str]) -> list[cst.BaseStatement
 
 
 def _trips(loop: Loop, more: int) -> str:
-    """How many trips there were, as an expression."""
+    """Return how many trips there were, as an expression."""
     start, step = code(loop.start), code(loop.step)
     passed = loop.name if start == "0" else f"({loop.name} - {code(grouped(loop.start))})"
     if step != "1":

@@ -1,4 +1,4 @@
-"""Where accesses to tiles go: the start, the block and the stride along each axis.
+"""Places of accesses to tiles: the start, the block and the stride along each axis.
 
 An expression of offsets becomes a sum of products of names, so that it does not matter in which
 order and through which names a kernel writes it.
@@ -133,7 +133,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Scope:
-    """What names stand for at a statement.
+    """Meanings of names at a statement.
 
     Attributes:
         function: it is in.
@@ -274,7 +274,7 @@ def _axis(node: cst.Subscript) -> int:
 
 
 def _unwrapped(call: cst.Call) -> cst.BaseExpression | None:
-    """What a hint is about, or a conversion to wide integers, which descriptors do not need."""
+    """Return what a hint, or a conversion to wide integers, is about: descriptors need neither."""
     if called(call) in _HINTS:
         return call.args[0].value
     converts = isinstance(call.func, cst.Attribute) and call.func.attr.value == "to"
@@ -383,7 +383,7 @@ class Place:
 
 
 def place_of(pointer: cst.BaseExpression, scope: Scope) -> Place:
-    """Where the pointers of a tile lead to.
+    """Return the place that the pointers of a tile lead to.
 
     Raises:
         OtherFormError: it has other than two axes, or is of another form.
@@ -454,7 +454,7 @@ def _bounded(
 
 
 def _bound(mask: cst.Comparison, place: Place, scope: Scope, axis: int | None) -> tuple[int, str]:
-    """Of ``offsets < size``: what offsets lack of the tile's indices, the size lacks as well."""
+    """Read ``offsets < size``: what offsets lack of the tile's indices, the size lacks as well."""
     target = mask.comparisons[0]
     if not isinstance(target.operator, cst.LessThan):
         raise OtherFormError

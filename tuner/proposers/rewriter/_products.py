@@ -61,7 +61,7 @@ def as_product(node: cst.BaseExpression, axis: int = 0) -> str:
 
 
 def _without_mask(node: cst.BaseExpression, axis: int) -> tuple[cst.BaseExpression, str]:
-    """What a mask along one axis leaves, and the mask; ``""`` if there is none, or another."""
+    """Split off a mask along one axis: the rest, and the mask; ``""`` if none, or another."""
     if called(node) != "tl.where":
         return node, ""
     call = cst.ensure_type(node, cst.Call)

@@ -1,4 +1,4 @@
-"""What several rewrites ask of loops over rows: their bounds, and who may be the same tensor."""
+"""Queries of several rewrites on loops over rows: bounds, and who may be the same tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Blocked", "aliases", "blocked", "power_of_two", "runtime_sizes"]
 
 
 def aliases(launch: Launch) -> Mapping[str, frozenset[str]]:
-    """Of each parameter, the others that get the same argument: they may be one tensor."""
+    """Map each parameter to the others that get the same argument: they may be one tensor."""
     given_code = {name: code(value) for name, value in launch.arguments.items()}
     return {
         name: frozenset(o for o, other in given_code.items() if other == text and o != name)
@@ -54,7 +54,7 @@ def blocked(loop: Loop, function: JitFunction) -> Blocked | None:
 
 
 def _divided_up(loop: Loop, function: JitFunction) -> Blocked | None:
-    """Of ``range((N + BLOCK - 1) // BLOCK)``."""
+    """Match ``range((N + BLOCK - 1) // BLOCK)``."""
     stop = loop.stop
     if not isinstance(stop, cst.BinaryOperation) or not isinstance(stop.operator, cst.FloorDivide):
         return None

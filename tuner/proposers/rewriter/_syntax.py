@@ -82,7 +82,7 @@ def line(text: str) -> cst.BaseStatement:
 
 
 EXPONENTIALS = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
-"""What takes one number to a positive one."""
+"""Functions that take one number to a positive one."""
 
 _ATOMS = (cst.Name, cst.Integer, cst.Float, cst.Call, cst.Attribute, cst.Subscript, cst.Tuple)
 
@@ -157,7 +157,7 @@ def names(*within: cst.CSTNode) -> set[str]:
 
 
 def uses(node: cst.CSTNode, name: str) -> int:
-    """How often a name is read or assigned; a keyword of a call is no name."""
+    """Count how often a name is read or assigned; a keyword of a call is no name."""
     all_nodes = list(nodes(node))
     keywords = [e.keyword for e in all_nodes if isinstance(e, cst.Arg) and e.keyword is not None]
     at = sum(isinstance(other, cst.Name) and other.value == name for other in all_nodes)

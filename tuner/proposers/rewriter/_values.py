@@ -82,7 +82,7 @@ class _State:
         return str(self.number(self.key(node)))
 
     def forget(self, base: str) -> None:
-        """What was loaded through a pointer, or one that may be the same, has been written."""
+        """Forget loads through a pointer that has been written, or one that may be the same."""
         gone = {base, *self.aliases.get(base, ())}
         self.loads = {key: load for key, load in self.loads.items() if load.base not in gone}
 
@@ -147,7 +147,7 @@ def _block(
 
 
 def _opaque(statement: cst.BaseStatement, state: _State) -> cst.BaseStatement:
-    """A loop or a branch: what it assigns has new values after it, what it writes is unknown."""
+    """Give names that a loop or a branch assigns new values; what it writes is unknown."""
     for name in assigned(statement):
         state.numbers[name] = state.number(f"{name} assigned in block {state.count}")
     if any(called(call) in _ORDERED for call in calls(statement)):
@@ -182,7 +182,7 @@ def _statement(
 def _with_loads_once(
     statement: cst.BaseStatement, state: _State, params: Sequence[str]
 ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
-    """The statement with each load that was seen before replaced; loads ahead of it, if needed."""
+    """Replace each load that was seen before in the statement; put loads ahead of it, if needed."""
     binding = assignment(statement)
     ahead: list[cst.BaseStatement] = []
     for call in calls(statement, "tl.load"):

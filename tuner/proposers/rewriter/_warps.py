@@ -1,4 +1,4 @@
-"""How many warps a rewritten launch starts with; the tuner then finds the best."""
+"""Number of warps that a rewritten launch starts with; the tuner then finds the best."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def size_of(expression: str, facts: Facts) -> int | None:
 
 
 def row_warps(text: KernelText, size: str, facts: Facts) -> tuple[Parameter, str]:
-    """For a launch whose blocks are as long as a row: a parameter, and its warps, an expression.
+    """Return a parameter and warps, an expression, for a launch whose blocks are as long as a row.
 
     The parameter is how many values of a row a thread holds. So rows of other lengths than the
     tuned one get warps in proportion.

@@ -171,7 +171,7 @@ def _is_of_the_problem(text: KernelText, name: str) -> bool:
 
 
 def _grid_follows(launch: Launch, name: str) -> bool:
-    """Whether the grid changes with a constant: it names what the constant gets, or asks for it."""
+    """Tell whether the grid changes with a constant: it names the argument, or looks it up."""
     argument, grid = launch.arguments.get(name), launch.grid
     if isinstance(grid, cst.Name):
         grid = definition(grid.value, launch.launcher) or grid
@@ -210,7 +210,7 @@ def _with_tiles(text: KernelText, launch: Launch, larger: Facts | None) -> Kerne
 
 
 def _free(text: KernelText, tile: _Tile, argument: cst.BaseExpression) -> str:
-    """The parameter's name: the constant's, unless the launcher means something else by it."""
+    """Return the parameter's name: the constant's, unless the launcher uses it otherwise."""
     local = code(argument) if isinstance(argument, cst.Name) else ""
     taken = {p.name.value for p in text.launcher.params.kwonly_params}
     taken |= names(*body_of(text.launcher)) - {local}
@@ -263,7 +263,7 @@ def _around(launch: Launch) -> list[cst.If]:
 
 
 def _in_guards(launch: Launch, tile: _Tile) -> list[cst.BaseExpression]:
-    """Where a constant's value stands in ``if size % value == 0`` around the launch."""
+    """Return uses of a constant's value in ``if size % value == 0`` around the launch."""
     rests = (node for guard in _around(launch) for node in nodes(guard.test))
     return [
         node.right

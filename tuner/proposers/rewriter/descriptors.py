@@ -127,7 +127,7 @@ class _Access:
 
 @dataclass
 class _Tiles:
-    """What accesses through descriptors need.
+    """Names, tests and replacements that accesses through descriptors need.
 
     Attributes:
         taken: names in the function.
@@ -204,7 +204,7 @@ def _described(text: KernelText, launch: Launch) -> str:
 
 
 def _own_grid(launch: Launch) -> str:
-    """The grid written out: blocks of the new launch may grow later, those of the other stay."""
+    """Write the grid out: the new launch's blocks may grow later, those of the other stay."""
     if launch.axes is None or not isinstance(launch.grid, cst.Name):
         return code(launch.grid)
     return grid_with(launch.axes, 0, code(launch.axes[0]))
@@ -243,7 +243,7 @@ def _test(place: Place, launch: Launch, fits: str) -> str:
 
 
 def _by_base(text: KernelText, launch: Launch) -> list[list[_Access]]:
-    """The accesses through each parameter all of whose accesses can go through descriptors."""
+    """Group accesses by parameters all of whose accesses can go through descriptors."""
     function = launch.function
     placed = [a for call, scope in accesses(function) if (a := _access(call, scope)) is not None]
     placed = _with_sizes(placed)
@@ -298,7 +298,7 @@ def _access(call: cst.Call, scope: Scope) -> _Access | None:
 
 
 def _is_regular(place: Place, scope: Scope) -> bool:
-    """Whether a descriptor can be made ahead of all, and blocks start at multiples of 16 bytes."""
+    """Tell whether a descriptor can be made ahead, and blocks start at multiples of 16 bytes."""
     function = scope.function
     strides = [expression(axis.stride.code) for axis in place.axes]
     has_rows = place.axes[0].stride.code != "1"
@@ -312,7 +312,7 @@ def _is_regular(place: Place, scope: Scope) -> bool:
 
 
 def _with_sizes(placed: Sequence[_Access]) -> list[_Access]:
-    """The accesses whose sizes are known: by their masks, by others' at the same indices, or loops.
+    """Return accesses of known sizes: by masks, by others' at the same indices, or by loops.
 
     Those of which a size is not known are left out.
     """
@@ -353,7 +353,7 @@ Pointers = list[tuple[cst.Call, cst.CSTNode]]
 
 
 def _pointers(text: KernelText, function: JitFunction) -> tuple[Pointers, Pointers]:
-    """Calls that may read memory and those that may write it, each with what holds the pointer."""
+    """Return calls that may read memory and calls that may write it, with their pointers."""
     reads: Pointers = []
     writes: Pointers = []
     for call in calls(function.node):
@@ -398,7 +398,7 @@ def _behind_docstring(
 
 
 def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionDef:
-    """The function without assignments that were read before and that nothing reads any more."""
+    """Drop the function's assignments that were read before and that nothing reads any more."""
     candidates = set(assigned(*before.body)) - _unread(before.node)
     while gone := candidates & _unread(node):
         bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]

@@ -205,7 +205,7 @@ def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatemen
 
 
 def _loads(pair: _Pair, target: cst.BaseExpression) -> list[cst.Call]:
-    """The reader's loads of the tensor; none if one is elsewhere, or it is used otherwise."""
+    """Return the reader's loads of the tensor; none if one is elsewhere or it is used otherwise."""
     reader, writer = pair.reader, pair.writer
     address = _resolved(target, writer.function, writer.arguments)
     loads = []
@@ -233,7 +233,7 @@ def _filled(call: cst.Call, value: str) -> cst.BaseExpression:
 
 
 def _parameters(pair: _Pair) -> tuple[dict[str, cst.BaseExpression], dict[str, str]]:
-    """New names in the reader's code, and the fused launch's arguments by parameter."""
+    """Return new names in the reader's code, and the fused launch's arguments by parameter."""
     writer, reader = pair.writer, pair.reader
     mine = arguments_of(writer)
     mine.pop(pair.written)

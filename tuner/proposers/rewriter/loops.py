@@ -1,4 +1,4 @@
-"""What a loop computes again on each trip is computed once, ahead of it."""
+"""Hoisting: code that a loop computes again on each trip is computed once, ahead of it."""
 
 from __future__ import annotations
 

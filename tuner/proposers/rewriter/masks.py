@@ -127,7 +127,7 @@ def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[s
 
 
 def _block(offsets: cst.BaseExpression, function: JitFunction) -> str:
-    """The constant that offsets are a block of, starting at a multiple of it; empty if none."""
+    """Return the constant of which offsets are a block, starting at a multiple; empty if none."""
     ranges = calls(offsets, "tl.arange")
     if len(ranges) != 1:
         return ""

@@ -133,7 +133,7 @@ def _multiplies(source: str, name: str) -> bool:
 
 
 def _tall(text: KernelText, launch: Launch, axis: int) -> str:
-    """The file with loops over single elements and an axis of the grid in blocks, as products."""
+    """Return the file with element loops and a grid's axis in blocks, as products."""
     if axis in _tiled_axes(launch) or calls(launch.function.node, "tl.dot"):
         return ""
     if (blocks := parse(vectorised(text, launch))) is None:

@@ -33,7 +33,7 @@ from solkit.tuner.proposers.rewriter.operands import narrow
 __all__ = ["Scales"]
 
 _SPREAD = {0: "[:, None]", 1: "[None, :]"}
-"""How a scale of a product's rows or columns is spread over the first or the second operand."""
+"""Subscripts that spread a scale of rows or columns over the first or the second operand."""
 
 Pairs = list[tuple[cst.CSTNode, cst.CSTNode]]
 
@@ -111,7 +111,7 @@ def _scaled_last(function: JitFunction, loop: Loop) -> cst.FunctionDef | None:
 
 
 def _sum(function: JitFunction, loop: Loop) -> _Sum | None:
-    """The sum that a loop's only product is added to, if nothing else in the loop uses it."""
+    """Return the sum that a loop's only product goes to, if nothing else in the loop uses it."""
     dots = calls(loop.node, "tl.dot")
     for statement in loop.body:
         binding = assignment(statement)
@@ -152,7 +152,7 @@ def _parts(
 
 
 def _unscaled(total: _Sum, side: int, value: cst.BaseExpression, rest: cst.BaseExpression) -> Pairs:
-    """Changes that leave the scale out, and give the operand the type of the other one."""
+    """Return changes that leave the scale out and give the operand the other one's type."""
     other, operand = total.value(1 - side), total.dot.args[side].value
     plain, own = narrow(other), narrow(rest)
     if not isinstance(plain, cst.Name):

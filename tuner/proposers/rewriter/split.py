@@ -45,7 +45,7 @@ _MOST_AXES = 2  # a grid has three, the last is the parts'
 
 @dataclass(frozen=True)
 class _Sum:
-    """What a loop adds up, or the maximum that it keeps.
+    """Sum, or maximum, that a loop accumulates.
 
     Attributes:
         name: of the accumulator.
@@ -95,7 +95,7 @@ def _power(size: int) -> int:
 
 
 def _loop_and_sums(launch: Launch) -> tuple[int, Loop, list[_Sum]] | None:
-    """The loop's place, the loop, and its accumulators; ``None`` if it is of another form."""
+    """Return the loop's place, the loop and its accumulators; ``None`` if it is of another form."""
     function, axes = launch.function, launch.axes
     inner = [node for s in function.body for node in walk([s]) if isinstance(node, cst.For)]
     if axes is None or len(axes) > _MOST_AXES or len(inner) != 1 or len(function.loops) != 1:
@@ -222,7 +222,7 @@ def _tensor(launch: Launch) -> str:
 
 
 def _pointer(accumulator: _Sum, pointer: str, part: str, axes: int) -> str:
-    """Where an accumulator's part is: (part, program, element)."""
+    """Return the pointer to an accumulator's part: (part, program, element)."""
     program = (
         "tl.program_id(0)"
         if axes == 1

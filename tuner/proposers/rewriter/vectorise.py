@@ -118,7 +118,7 @@ def _takes_one(loop: Loop, function: JitFunction) -> bool:
 
 
 def _loads_by(loop: Loop) -> bool:
-    """Whether a loop loads from places that change from trip to trip, and has no loop within."""
+    """Tell whether a loop's loads change place from trip to trip, and it has no loop within."""
     dependent = {loop.name, *(binding.target for binding in running(loop).values())}
     for statement in body_of(loop.node):
         if isinstance(statement, cst.For):
