@@ -226,7 +226,7 @@ def _verdict(evaluation: Evaluation) -> Verdict:
 
 
 def _reasons(evaluation: Evaluation) -> list[str]:
-    """Why there is no better verdict."""
+    """Return the reasons for the lack of a better verdict."""
     if evaluation.error is not None:
         return [str(evaluation.error)]
     if evaluation.outcome is not None:

@@ -173,7 +173,7 @@ def evolve(
 
 
 def _limits(how: EvolveSettings, gpu_seconds: float) -> tuple[MeasureSettings, MeasureSettings]:
-    """Those of the search, and those of the gate."""
+    """Return the limits of the search, and those of the gate."""
     final = MeasureSettings(how.on, custom_kernel=how.custom_kernel, study_limit_s=_COMPILE_S)
     checks_s = max(_LEAST_CHECKS_S, _CHECKS_SHARE * gpu_seconds)
     whole_s = max(_LEAST_CANDIDATE_S, _CANDIDATE_SHARE * gpu_seconds)

@@ -527,7 +527,7 @@ def _suspicions(variant: Variant) -> Sequence[Any]:
 
 
 def _unable(points: Sequence[Point]) -> dict[str, str]:
-    """Why variants cannot run of which no candidate can."""
+    """Return the variants without a candidate that can run, with the reason."""
     able = {point.variant for point in points if point.p_fail < 1}
     why = "no choice of its parameters can run on this GPU"
     return {point.variant: why for point in points if point.variant not in able}

@@ -128,7 +128,7 @@ def is_waiting(call: HostCall) -> bool:
 
 
 def _gaps(activities: Sequence[Activity], within: Window) -> Iterator[tuple[float, float, int]]:
-    """When nothing runs: from, to, and the index of the next activity (`NONE` at the end)."""
+    """Yield idle times: from, to, and the index of the next activity (`NONE` at the end)."""
     free = within.start_us
     for index, activity in enumerate(activities):
         if activity.start_us > free:

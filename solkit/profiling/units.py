@@ -74,7 +74,7 @@ def costs(within: Window, device: Device) -> Costs:
 
 
 def _reason(matching: Matching, index: int) -> str:
-    """Why an activity belongs to no op on this GPU; empty if it may belong to one."""
+    """Return the reason why an activity belongs to no op on this GPU; empty if it may."""
     activity = matching.activities[index]
     if _HOST_COPY.match(activity.name):
         return "a copy that leaves the GPU"

@@ -284,7 +284,7 @@ def _gap(case: _Case) -> Iterator[Advice]:
 
 
 def _operators(case: _Case) -> Iterator[str]:
-    """Who takes most of the time, if it is PyTorch: a kernel of one's own saves only the rest."""
+    """Name PyTorch's operators if they take most time: a kernel can save only the rest."""
     kernels, times = case.result.analysis.kernels, _modelled(case.result.analysis.kernels)
     theirs = [(ms, kernel) for ms, kernel in zip(times, kernels) if kernel.launch.library]
     share = sum(ms for ms, _ in theirs) / (sum(times) or 1.0)

@@ -41,7 +41,7 @@ _STOPPED = {
 
 
 def stopped_words(stopped: Stopped) -> str:
-    """Why a search ended, after "because"."""
+    """Return the reason why a search ended, after "because"."""
     return _STOPPED[stopped]
 
 

@@ -169,7 +169,7 @@ def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
 
 
 def beaten_rows(result: Result, device: Device) -> Iterator[Row]:
-    """Why a candidate may be faster than the reference's roofline, if it is."""
+    """Yield the reason why a candidate may be faster than the reference's roofline, if it is."""
     beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
     if beaten:
         reasons = slack(result.work, result.bound, device, beaten.median_ms)

@@ -23,7 +23,7 @@ _Count = Callable[[int, int], float]
 
 
 def _per_matrix(a: TensorUse, operations: float) -> Cost:
-    """So many operations for each matrix of a batch; a multiply-add is two of them."""
+    """Count `operations` for each matrix of a batch; a multiply-add is two of them."""
     batch = math.prod(a.shape[:-2])
     return contraction(a, math.floor(batch * operations / 2 + 1e-6))  # sums of thirds
 

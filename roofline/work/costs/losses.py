@@ -10,7 +10,7 @@ _NO_REDUCTION = 0
 
 @rule("loss", "loss backward")
 def _loss(op: TracedOp) -> Cost:
-    """So many operations for each element of the input."""
+    """Count the operator's operations for each element of the input."""
     operations, sfu = op.operator.operations or (0, 0)
     x: TensorUse = op.arguments["self"]
     n = min(x.distinct, op.result.distinct) if op.result.shape == x.shape else x.distinct

@@ -11,12 +11,12 @@ _ERF = (operator("aten.erf").operations or (0, 0))[0]
 
 @rule("elementwise")
 def _pointwise(op: TracedOp) -> Cost:
-    """So many operations for each distinct element of the result."""
+    """Count the operator's operations for each distinct element of the result."""
     return _per_element(op, *op.operator.operations or (1, 0))
 
 
 def _per_element(op: TracedOp, operations: int, sfu: int) -> Cost:
-    """So many operations an element, as far as its dtype does not say otherwise."""
+    """Count `operations` for each element, unless its dtype says otherwise."""
     count, like = op.result.distinct, compute_like(op)
     if any(use.dtype.is_complex for use in op.inputs):
         operations, sfu = _of_complex(op, sfu)

@@ -449,7 +449,7 @@ class _Joined:
 def _doubled(
     group: Mapping[int, tuple[Statement, Array | None, Active, int]], width: int
 ) -> dict[int, tuple[Statement, Array | None, Active, int]]:
-    """Those of a width whose other half is there as well, by offset, as one of twice the width."""
+    """Join accesses of a width whose other half is there as well, by offset, to twice the width."""
     merged = dict(group)
     for at in sorted(group):
         low, high = merged.get(at), merged.get(at + width)

@@ -120,7 +120,7 @@ _REPLACED = re.compile(
 
 
 def _lacking(source: Source, log: str) -> str:
-    """Why an error is none of the kernel's: names of headers that NVRTC does not read."""
+    """Return the reason why an error is none of the kernel's, such as unread headers."""
     first = next((line for line in log.splitlines() if "error: " in line), "")
     if _REPLACED.search(first):
         return "SolKit has a part of the headers of C++ and PyTorch alone"

@@ -51,7 +51,7 @@ class Active:
         return warps.astype(np.float64)
 
     def where(self, mask: Array) -> Active:
-        """Those that are also in a mask."""
+        """Return the active threads that are also in a mask."""
         return Active(self.mask & mask, self.warps_of)
 
 

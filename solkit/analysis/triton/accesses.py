@@ -258,7 +258,7 @@ class _Lanes:
 
     @staticmethod
     def by(operation: Operation, width: int) -> _Lanes:
-        """Those of an operation on a tensor whose layout is known, in instructions of a width."""
+        """Return the lanes of an operation on a tensor of known layout, for an access width."""
         kind = operation.all_types[0]
         size = element_bytes(kind)
         distinct = operation.name != "tt.load"  # loads are made by all threads alike

@@ -134,7 +134,7 @@ class _Deciding:
 
 
 def _deciding(function: Function) -> _Deciding:
-    """Those of a kernel: conditions, bounds of loops, and masks outside of loops from memory.
+    """Return a kernel's deciding values: conditions, loop bounds, and masks outside of loops.
 
     Bounds that follow from a program's number alone vary smoothly, and tell nothing apart.
     """
@@ -320,7 +320,7 @@ def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[
 
 
 def _fewer(keys: Numbers, work: Array, most: int) -> Numbers:
-    """Those ways with the most work apart, and the rest together as -1."""
+    """Keep the ways with the most work apart, and join the rest as -1."""
     ways, places = np.unique(keys, return_inverse=True)
     if len(ways) <= most:
         return keys

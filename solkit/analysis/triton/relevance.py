@@ -61,7 +61,7 @@ class RelevantValues:
 
 
 def relevant_values(blocks: Sequence[Block]) -> RelevantValues:
-    """Those of a kernel."""
+    """Return a kernel's relevant values."""
     relevant = _relevant_values(blocks)
     return RelevantValues(relevant, _whole_values(blocks, relevant))
 
@@ -117,7 +117,7 @@ def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
 
 
 def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozenset[str]:
-    """Those of the relevant values that reductions and scans of relevant results derive from."""
+    """Return the relevant values that reductions and scans of relevant results derive from."""
     operations = [operation for block in blocks for operation in block.walk()]
     folded = {
         name

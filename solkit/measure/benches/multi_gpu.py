@@ -397,7 +397,7 @@ class ManyBench(Bench):
         self._virtual.time_s = max(self._virtual.time_s, time_s)
 
     def _due(self, until_s: float | None) -> list[float | None]:
-        """When the next outcome of each member comes."""
+        """Return the time of the next outcome of each member."""
         benches: list[Any] = [None if m.why is not None else m.bench for m in self._members]
         return [None if bench is None else bench.due_s(until_s) for bench in benches]
 

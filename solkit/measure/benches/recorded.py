@@ -223,7 +223,7 @@ class RecordedBench(Bench):
             self._time()
 
     def due_s(self, until_s: float | None = None) -> float | None:
-        """When the next outcome comes, on the virtual clock.
+        """Return the time of the next outcome, on the virtual clock.
 
         ``None`` if nothing is pending, or nothing begins before `until_s`.
         """
@@ -279,7 +279,7 @@ class RecordedBench(Bench):
         self._waiting.append(_Handful(handful, labelled, gpu_s, begun_s, compiled_s))
 
     def _starts_s(self) -> float:
-        """When the GPU can start on the next handful."""
+        """Return the time at which the GPU can start on the next handful."""
         first_s = min(handful.compiled_s for handful in self._waiting)
         return max(first_s, self._gpu_free_s, self.clock.time_s)
 

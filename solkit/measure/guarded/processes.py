@@ -121,7 +121,7 @@ class Processes:
         return tuple(child.pid for child in children if child is not None)
 
     def obituary(self) -> str:
-        """Why the referee ended, in words; ends all other processes too."""
+        """Return the reason, in words, why the referee ended; end all other processes too."""
         if self.referee is None:
             return "the referee's process is gone"
         ended = ending(self.referee.end(_DEAD_S))

@@ -149,7 +149,7 @@ def _write(file: int, text: bytes) -> None:
 
 
 def _holder(file: int) -> str:
-    """Who holds the lock; unknown until it has written that."""
+    """Describe the process that holds the lock; unknown until the file describes it."""
     try:
         holder = json.loads(os.pread(file, _MOST_BYTES, 0))
         return f"process {int(holder['pid'])} ({holder['command']}) since {holder['since']}"
