@@ -45,7 +45,7 @@ class DatabaseLocation(Protocol):
 
 
 def default_folder() -> Path:
-    """``$SOLKIT_TUNING``, else ``tuning`` in the user's data folder."""
+    """Return ``$SOLKIT_TUNING``, else ``tuning`` in the user's data folder."""
     return userdata.folder("tuning", VARIABLE)
 
 
@@ -131,7 +131,7 @@ class Database:
     def measured(
         self, kernel_id: str, shape: Mapping[str, Value], device: str
     ) -> Iterator[tuple[Params, float]]:
-        """Every time of a kernel at one shape on one GPU, oldest first."""
+        """Yield every time of a kernel at one shape on one GPU, oldest first."""
         rows = sorted(self.place.rows_of(kernel_id, device), key=lambda row: row.created)
         for row in rows:
             if counts(row) and row.time_ms is not None and has_shape(row, shape):

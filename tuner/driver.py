@@ -19,7 +19,7 @@ from solkit.tuner.tuning_problem import REPEAT, TuningProblem
 __all__ = ["Choose", "Heard", "drive", "first_open", "race", "width"]
 
 Choose = Callable[[Sequence[TuningProblem]], TuningProblem]
-"""Which of the tasks that go on gets the next place; never called with none."""
+"""Choice of the task that gets the next place among those that go on; never called with none."""
 
 Heard = Callable[[TuningProblem, Configuration, Outcome, float], None]
 """Receives each outcome once its task knows it, with the GPU seconds spent so far."""
@@ -138,7 +138,7 @@ class _Drive:
         return len(self._asked) > before
 
     def _left_s(self) -> float:
-        """Seconds left; none if so few that adding them to a clock may not move it."""
+        """Return seconds left; none if so few that adding them to a clock may not move it."""
         left_s = self._budget_s - self._spent.gpu_s
         return left_s if left_s > _TICK_S else 0.0
 

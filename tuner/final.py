@@ -107,7 +107,7 @@ class _Pair:
     rival: Outcome
 
     def times(self) -> list[tuple[float, float]]:
-        """One pair of times a turn; of the medians if samples are not recorded."""
+        """Return one pair of times a turn; of the medians if samples are not recorded."""
         ours, theirs = self.base.samples_ms, self.rival.samples_ms
         if ours and len(ours) == len(theirs):
             return list(zip(ours, theirs, strict=True))
@@ -192,7 +192,7 @@ def _final_of(
 
 
 def _distinct(pairs: list[_Pair]) -> list[_Pair]:
-    """Those that are timed, each once: a recording starts again after its last repeat."""
+    """Return the distinct pairs that are timed: a recording starts again after its last repeat."""
     kept: dict[object, _Pair] = {}
     for pair in pairs:
         if pair.base.time_ms is not None and pair.rival.time_ms is not None:

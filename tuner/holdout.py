@@ -64,7 +64,7 @@ def gate(
 
 
 def gates(winners: Sequence[Winner], judge: JudgeAll) -> list[tuple[HeldOut, ...]]:
-    """`gate` of several winners, which are compared together.
+    """Return `gate` of several winners, which are compared together.
 
     Args:
         winners: each at its held-out shapes.

@@ -346,7 +346,7 @@ _KEY = re.compile(r"\s*([\w-]+)(?:\s*\.\s*[\w-]+)*\s*=")
 
 
 def _places(text: str) -> dict[_Place, int]:
-    """Line numbers by place, as far as lines begin with a table's header or a key."""
+    """Return line numbers by place, as far as lines begin with a table's header or a key."""
     lines: dict[_Place, int] = {}
     table: _Place = ()
     counts: dict[_Place, int] = {}

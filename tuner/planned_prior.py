@@ -31,7 +31,7 @@ class Planned:
         self._of = {canonical(e.configuration.params): e.forecast for e in plan.ranked}
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2(time / ms), each (points,); nan where unknown."""
+        """Return mean and sd of log2(time / ms), each (points,); nan where unknown."""
         pairs = [_log2(self._of.get(canonical(point))) for point in points]
         mean, sd = np.array(pairs, float).reshape(-1, 2).T
         return mean, sd

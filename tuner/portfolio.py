@@ -109,13 +109,13 @@ def _count(task: Contender) -> int:
 
 
 def _cost_s(task: Contender, cores: int) -> float:
-    """Seconds of the budget that a measurement costs; 0 if unknown."""
+    """Return seconds of the budget that a measurement costs; 0 if unknown."""
     cost = task.cost
     return 0.0 if cost is None else max(cost.gpu_s, cost.compile_s / cores)
 
 
 def _rate(task: Contender, cost_s: float) -> float:
-    """Milliseconds of all calls saved per second of budget; 0 where nothing has run yet."""
+    """Return milliseconds of all calls saved per second of budget; 0 where nothing has run yet."""
     saving_ms = task.expected_saving_ms()
     if not math.isfinite(saving_ms):
         return 0.0

@@ -40,7 +40,7 @@ class Asks(Protocol):
 
 
 Method = Callable[["RecordedSpace", Prior | None, int], Asks]
-"""From a space, a prior and a seed."""
+"""Constructor of a search from a space, a prior and a seed."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class Replay:
     fractions: Mapping[int, tuple[float, ...]]
 
     def medians(self) -> dict[int, float]:
-        """By budget, the median over seeds."""
+        """Return the median over seeds, by budget."""
         return {budget: statistics.median(values) for budget, values in self.fractions.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """As `solkit.replay/1`."""
+        """Return the replay as `solkit.replay/1`."""
         return {
             "schema": SCHEMA,
             "space": self.space,
@@ -127,7 +127,7 @@ class _Random:
         return points
 
     def tell(self, params: Params, time_ms: float | None) -> None:
-        """Nothing is learned."""
+        """Ignore the time: nothing is learned."""
 
 
 def _searched(space: RecordedSpace, prior: Prior | None, seed: int) -> Asks:

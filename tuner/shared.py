@@ -120,7 +120,7 @@ class SharedPlace:
             ) from error
 
     def _new(self, cell: _Cell, rows: list[Outcome]) -> list[Outcome]:
-        """Those that the study lacks.
+        """Return the rows that the study lacks.
 
         Raises:
             InputError: one differs from a row of the same run and place.

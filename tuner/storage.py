@@ -193,7 +193,7 @@ class PatientStorage(RDBStorage):
     # ---------------------------------------------------------------- what is not asked twice alike
 
     def create_new_study(self, directions: Sequence[Any], study_name: str | None = None) -> int:
-        """As in Optuna; a study that the lost answer told of is found again."""
+        """Create a study as Optuna does; one that the lost answer told of is found again."""
         make = super().create_new_study
         name = study_name or f"no-name-{time.time_ns():x}"  # known, so that it can be found
 
@@ -208,7 +208,7 @@ class PatientStorage(RDBStorage):
     def set_trial_state_values(
         self, trial_id: int, state: TrialState, values: Sequence[float] | None = None
     ) -> bool:
-        """As in Optuna; values that the lost query stored are not stored twice."""
+        """Set state and values as Optuna does; a lost query's values are not stored twice."""
         tell = super().set_trial_state_values
 
         def again() -> bool:

@@ -65,14 +65,14 @@ class Sampled:
 
     @classmethod
     def gp(cls, space: Space, prior: Prior | None, seed: int) -> Sampled:
-        """Optuna's Gaussian process; it needs torch."""
+        """Make Optuna's Gaussian process; it needs torch."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it is experimental
             sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
         return cls(space, sampler, True, prior, seed)
 
     def ask(self, number: int = 1) -> list[Params]:
-        """Points not asked for before."""
+        """Return points not asked for before."""
         return [point for _ in range(number) if (point := self._next()) is not None]
 
     def tell(self, params: Params, time_ms: float | None) -> None:

@@ -142,7 +142,7 @@ class TransferPrior:
         return [dict(self._points[params]) for params in best[:number]]
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2 of the time in ms, (points,); nan where unknown."""
+        """Return mean and sd of log2 of the time in ms, (points,); nan where unknown."""
         import numpy as np
 
         keys = [canonical(point) for point in points]
@@ -177,7 +177,7 @@ class CompositePrior:
         self._shift = float(np.median(apart)) if len(apart) else 0.0
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2 of the time in ms, (points,); nan where unknown."""
+        """Return mean and sd of log2 of the time in ms, (points,); nan where unknown."""
         import numpy as np
 
         (mean, sd), (other, other_sd) = (e.log2_ms(points) for e in (self._measured, self._other))
@@ -218,7 +218,7 @@ def _is_size(value: Value) -> bool:
 def _fitted(
     cells: Sequence[_Cell], bound_ms: float | None
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Mean and variance of log2 ms at the target, by point; `cells` nearest first."""
+    """Return mean and variance of log2 ms at the target, by point; `cells` nearest first."""
     times = [(cell, cell.log2_ms()) for cell in cells if cell.times_ms]
     if not times:
         return {}, {}

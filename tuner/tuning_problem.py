@@ -38,7 +38,7 @@ _NEAR = 0.01  # contenders without an interval are those within this share of th
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """When a task ends.
+    """Limits at which a task ends.
 
     Attributes:
         stop_at: the share of the speed of light that is enough, 0 to 1; above 1 it never is.
@@ -97,7 +97,7 @@ class TrialSummary:
         return self.cost.gpu_s + self.cost.compile_s
 
     def timed_params(self) -> TimedParams:
-        """As a record."""
+        """Return the trial as a record."""
         message = next((e.message for e in reversed(self.outcomes) if e.message), None)
         time_ms, low_ms, high_ms = self._interval()
         failed = message if time_ms is None else None
@@ -244,13 +244,13 @@ class TuningProblem:
         return list(self._standings.values())
 
     def ranked(self) -> list[TrialSummary]:
-        """All that are correct, fastest first."""
+        """Return all that are correct, fastest first."""
         timed = [(standing.time_ms, standing) for standing in self._standings.values()]
         finished = [(time_ms, standing) for time_ms, standing in timed if time_ms is not None]
         return [standing for _, standing in sorted(finished, key=lambda pair: pair[0])]
 
     def contenders(self, most: int = HANDFUL) -> list[TrialSummary]:
-        """Those that may be the fastest: their intervals meet the best's. The best is the first."""
+        """Return those that may be the fastest: whose intervals meet the best's, which is first."""
         ranked = self.ranked()
         if not ranked:
             return []
@@ -267,7 +267,7 @@ class TuningProblem:
 
     @property
     def failed(self) -> int:
-        """Those of them that have no valid time."""
+        """Number of measured configurations without a valid time."""
         return sum(standing.time_ms is None for standing in self._standings.values())
 
     @property
@@ -313,7 +313,7 @@ class TuningProblem:
 
     @property
     def stopped(self) -> Stopped | None:
-        """Why it has ended; ``None`` if it goes on."""
+        """Reason for the task's end; ``None`` if it goes on."""
         if self.owes_default:
             return None
         gap, settings = self.gap, self.settings

@@ -216,7 +216,7 @@ def by_key(findings: Iterable[TuningResult]) -> dict[Key, tuple[TuningResult, ..
 
 
 def agreed(findings: Iterable[TuningResult]) -> tuple[tuple[TuningResult, ...], tuple[str, ...]]:
-    """One finding for each kernel, shape and GPU, and a sentence where confirmed ones disagree.
+    """Return one finding per kernel, shape and GPU; a sentence where confirmed ones disagree.
 
     The newest versions count: those of the last run there. Of several runs with them a confirmed
     one goes before an unconfirmed one, and among these the fastest choice is taken.
@@ -286,7 +286,7 @@ def _key(row: Outcome) -> Key:
 
 
 def _split(key: Key, run_id: str, rows: Sequence[Outcome]) -> Iterator[TuningResult]:
-    """One finding per protocol. Failures count with the protocol that most rows have."""
+    """Yield one finding per protocol. Failures count with the protocol that most rows have."""
     protocols = Counter(
         row.protocol for row in rows if row.samples_ms or row.time_ms is not None or _is_told(row)
     )

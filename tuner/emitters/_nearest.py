@@ -1,4 +1,4 @@
-"""Which batch sizes a file of tuned configurations needs.
+"""Batch sizes that a file of tuned configurations needs.
 
 vLLM and SGLang look a configuration up by the batch size M that is nearest to the one at hand; of
 two that are equally near they take the one that the file has first, which is the smaller here. So

@@ -42,7 +42,7 @@ def _files(findings: Sequence[TuningResult], request: Request) -> Files:
 
 
 def _entry(finding: TuningResult) -> dict[str, Any]:
-    """One configuration; times in ms."""
+    """Return one configuration; times in ms."""
     key, row = finding.key, finding.row
     return {
         "shape": plain(dict(finding.shape)),
@@ -110,7 +110,7 @@ def read(
 def _at(
     path: object, entries: Sequence[Mapping[str, Any]], shape: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
-    """Entries whose shape has these sizes."""
+    """Return entries whose shape has these sizes."""
     matches = [entry for entry in entries if shape.items() <= entry["shape"].items()]
     if not matches:
         valid = "; ".join(_told(entry["shape"]) for entry in entries)

@@ -86,7 +86,7 @@ def _told(finding: TuningResult) -> str:
 
 
 def _word(text: str) -> str:
-    """Text that ends neither a comment nor a docstring."""
+    """Return text that ends neither a comment nor a docstring."""
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 

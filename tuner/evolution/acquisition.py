@@ -79,7 +79,7 @@ class Shares:
 
     @staticmethod
     def of(scatter: VarianceComponents) -> Shares:
-        """Those that a surrogate found on families that it did not know."""
+        """Return the shares that a surrogate found on families that it did not know."""
         variant = scatter.kernel + scatter.cell
         whole = scatter.family + variant + scatter.rest
         return Shares(scatter.family / whole, variant / whole, scatter.rest / whole)
@@ -106,7 +106,7 @@ class Point:
     def of(
         variant: str, configuration: Configuration, forecast: Forecast, otherwise_ms: float
     ) -> Point:
-        """By a forecast; `otherwise_ms` is expected where nothing is known."""
+        """Make a point from a forecast; `otherwise_ms` is expected where nothing is known."""
         low_ms, high_ms = forecast.low_ms, forecast.high_ms
         sd = _UNKNOWN_LOG2
         if low_ms and high_ms and math.isfinite(high_ms):
@@ -116,7 +116,7 @@ class Point:
 
     @property
     def key(self) -> tuple[str, str]:
-        """It tells candidates of a search apart."""
+        """Key that tells candidates of a search apart."""
         return self.variant, canonical(self.configuration.params)
 
 
@@ -145,7 +145,7 @@ class Frontier:
         self._choices = 0
 
     def add(self, points: Iterable[Point]) -> None:
-        """More candidates; a forecast that is known already stays."""
+        """Add more candidates; a forecast that is known already stays."""
         for point in points:
             earlier = self._points.get(point.key)
             if earlier is None or earlier.sd == 0:  # it was measured before it was ranked
@@ -197,7 +197,7 @@ class Frontier:
         return point
 
     def believed(self, points: Sequence[Point]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2 of the times, after what was measured, (points,)."""
+        """Return mean and sd of log2 of the times, after what was measured, (points,)."""
         mean = np.array([point.mean for point in points])
         sd = np.array([point.sd for point in points])
         measured = [self._points[key] for key in self._times]
@@ -251,7 +251,7 @@ class Frontier:
         return (1 - point.p_fail) * (worked + 1) / (worked + failed + 1)
 
     def _likeness(self, one: Sequence[Point], other: Sequence[Point]) -> Array:
-        """k(i, j), (one, other)."""
+        """Return the kernel matrix k(i, j), (one, other)."""
         sizes = np.outer([point.sd for point in one], [point.sd for point in other])
         shares = self._shares
         alike = np.full(sizes.shape, float(shares.problem))

@@ -45,7 +45,7 @@ class Archive:
         return name in self._bred
 
     def __iter__(self) -> Iterator[Bred]:
-        """Oldest first."""
+        """Yield variants, oldest first."""
         return iter(self._bred.values())
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class Archive:
         return chosen
 
     def dry(self, name: str) -> None:
-        """Nothing new was proposed for a parent."""
+        """Record that nothing new was proposed for a parent."""
         self._dry.add(name)
 
     def children(self, name: str) -> list[Bred]:

@@ -1,4 +1,4 @@
-"""Which kinds of rewrite to try: the more often one has paid, the more often it is tried.
+"""Choice of the kind of rewrite to try: the more often one has paid, the more often it is tried.
 
 Thompson sampling (Thompson, "On the Likelihood that One Unknown Probability Exceeds Another in View
 of the Evidence of Two Samples", Biometrika 25, 1933): a kind's chance to pay has a beta

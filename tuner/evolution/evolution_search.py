@@ -96,7 +96,7 @@ class VariantEvaluator(Protocol):
         """Check a candidate and time it."""
 
     def expect(self, variants: Sequence[tuple[Variant, Brief]]) -> None:
-        """Variants that may be checked soon, the most promising first, with their briefs."""
+        """Expect variants to be checked soon, the most promising first, with their briefs."""
 
     def check(self, variant: Variant, brief: Brief) -> Variant:
         """Return the variant with what can be found out of its results without a GPU.
@@ -110,7 +110,7 @@ class VariantEvaluator(Protocol):
         """Return what a proposer is told of a variant."""
 
     def spent_s(self) -> float:
-        """GPU seconds that were spent."""
+        """Return GPU seconds that were spent."""
 
 
 class EvolutionSearch:
@@ -235,7 +235,7 @@ class EvolutionSearch:
     # ---------------------------------------------------------------------------------- proposing
 
     def _propose(self) -> None:
-        """One round: proposals for one parent, ranked. They are checked when they are measured."""
+        """Run one round: proposals for one parent, ranked. They are checked when measured."""
         self._since_round = 0
         parent = self.archive.parent()
         if parent is None:

@@ -43,7 +43,7 @@ _SAYS_NOTHING = (Verdict.NOT_MEASURED, Verdict.UNSTABLE, Verdict.DEGENERATE_PROB
 
 
 def shapes_like(shape: Shape) -> list[Shape]:
-    """Shapes that differ from one in kind, the most telling first; no two alike.
+    """Return shapes that differ from one in kind, the most telling first; no two alike.
 
     Uneven ones; ones whose longest side is short and whose shortest is long; and the reverse. Those
     that follow are tamer, for kernels that accept few sizes. Most have fewer elements.
@@ -70,7 +70,7 @@ def shapes_like(shape: Shape) -> list[Shape]:
 
 
 def finalists(archive: Archive, first_ms: float | None) -> list[Bred]:
-    """Variants that may go to the gate, the fastest first; empty if nothing was timed.
+    """Return variants that may go to the gate, the fastest first; empty if nothing was timed.
 
     The best one always is among them. The others are faster than the original beyond noise; the
     fastest of each behaviour come first, since variants that resemble each other fail together.

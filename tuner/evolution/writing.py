@@ -39,7 +39,7 @@ def with_params(source: str, entry_point: str, params: Mapping[str, Value]) -> s
 
 
 def _defaults(source: str, entry_point: str) -> dict[str, tuple[int, int, int]]:
-    """Line, first byte and end of each default that stands on one line."""
+    """Return line, first byte and end of each default that stands on one line."""
     for node in syntax_tree(source).body:
         if isinstance(node, ast.FunctionDef) and node.name in (
             entry_point,

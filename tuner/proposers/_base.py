@@ -17,7 +17,7 @@ class Proposer(Protocol):
     """``"rewriter"``, or the model's name; for the archive and the report."""
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """Variants of the brief's source, the most promising first; none if nothing applies.
+        """Yield variants of the brief's source, the most promising first; none if nothing applies.
 
         It may be left before its end: what is not taken costs nothing.
 

@@ -72,7 +72,7 @@ def sizes_to_try(
 def even_sizes(
     shape: Mapping[str, Value], held_out: Iterable[Mapping[str, Value]] = ()
 ) -> tuple[Sized, ...]:
-    """Sizes at which a kernel that needs divisible ones works as well: halved, never made odd.
+    """Return sizes at which a kernel that needs divisible ones works: halved, never made odd.
 
     The last two keep the largest sizes as they are, one at a time.
     """
@@ -134,6 +134,6 @@ def _scaled(shape: Mapping[str, Value], limit: int, kept: str = "") -> dict[str,
 
 
 def _awkward(shape: Mapping[str, Value]) -> dict[str, Value]:
-    """Odd sizes a little below: no power of two divides them."""
+    """Return odd sizes a little below: no power of two divides them."""
     odd = {n: v - 3 + v % 2 for n, v in _sizes(shape).items() if v >= _LEAST // 2}
     return {**shape, **odd}

@@ -196,7 +196,7 @@ def _difference(ran: _Ran, case: _Case) -> str:
 
 
 def _arrange() -> None:
-    """Unwritten memory holds NaN; launchers that ask for the number of SMs get one."""
+    """Fill unwritten memory with NaN; give launchers that ask for the number of SMs one."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     properties = types.SimpleNamespace(multi_processor_count=_FEW_SMS, major=9, minor=0)
     cuda: Any = torch.cuda
@@ -242,7 +242,7 @@ def _run(workload: Workload, limit_s: float, must_launch: bool = True) -> _Ran:
 
 
 def _written(output: torch.Tensor, seen: Watch) -> torch.Tensor:
-    """Which elements of an output were stored."""
+    """Tell for each element of an output whether it was stored."""
     marks = torch.zeros(output.shape, dtype=torch.bool)
     if not output.is_contiguous():
         raise _UnjudgedError

@@ -79,7 +79,7 @@ def _reference(source: str | None) -> str:
 
 
 def _fenced(source: str) -> str:
-    """Code in a fence that nothing in it can close."""
+    """Return code in a fence that nothing in it can close."""
     longest = max((len(run) for run in re.findall("`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}python\n{source.rstrip()}\n{fence}"
@@ -240,5 +240,5 @@ def _known(value: int | None) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text that UTF-8 can hold, so that its digest and its record exist."""
+    """Return text that UTF-8 can hold, so that its digest and its record exist."""
     return text.encode("utf-8", "replace").decode()

@@ -87,7 +87,7 @@ class InductorSettings:
         self._settings[self.first] = {}
 
     def propose(self, brief: Brief) -> Iterator[Proposal]:
-        """One further decision the other way; none for files that others wrote."""
+        """Yield one further decision the other way; none for files that others wrote."""
         if (own := self._settings.get(brief.source)) is None:
             return
         open_to = [choice for choice in CHOICES if not choice.settings.keys() <= own.keys()]

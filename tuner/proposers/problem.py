@@ -122,7 +122,7 @@ class Original:
         return any(isinstance(v, _CONTAINERS) for v in values) or not _MAKERS.isdisjoint(makers)
 
     def _actions(self) -> Iterator[ast.stmt]:
-        """Statements that bind nothing and run at import."""
+        """Yield statements that bind nothing and run at import."""
         for statement in self.tree.body[bool(ast.get_docstring(self.tree, clean=False)) :]:
             if not bound_by(statement) and not is_main_guard(statement):
                 yield statement
@@ -144,7 +144,7 @@ class Original:
         self._compare_launch(bound)
 
     def _compare_launch(self, bound: dict[str, list[tuple[ast.stmt, str]]]) -> None:
-        """LAUNCH describes a plain Triton module: inputs and outputs are the problem's."""
+        """Check that LAUNCH of a plain Triton module has the problem's inputs and outputs."""
         if "LAUNCH" in bound:
             mine = [_launch(statement) for statement, _ in self._bound.get("LAUNCH", ())]
             theirs = [_launch(statement) for statement, _ in bound["LAUNCH"]]
@@ -171,7 +171,7 @@ class Original:
         return "\n".join([*lines[:at], *parts, *lines[at:]])
 
     def _with_needs(self, missing: list[ast.stmt]) -> list[ast.stmt]:
-        """Statements with those that they use, which the answer may define only further down."""
+        """Return statements with those that they use, which the answer may define further down."""
         needed: set[int] = set()
         todo = list(missing)
         while todo:
@@ -189,7 +189,7 @@ class Original:
         return [statement for statement in self.tree.body if id(statement) in needed]
 
     def _check_use(self, statement: ast.stmt) -> None:
-        """Nothing of the candidate's writes to the problem, or looks its answers up."""
+        """Check that nothing of the candidate's writes to the problem, or looks its answers up."""
         nodes = list(ast.walk(statement))
         items = {id(node.value) for node in nodes if isinstance(node, ast.Subscript)}
         for node in nodes:

@@ -29,7 +29,7 @@ _HIDING = {"Cf", "Cs", "Co"}  # bidirectional marks and the like: a reader sees 
 
 
 class Reason(str, enum.Enum):
-    """Why an answer is refused."""
+    """Reason for refusing an answer."""
 
     EMPTY = "empty"
     NO_CODE = "no_code"
@@ -77,7 +77,7 @@ def read(source: str) -> ast.Module:
 
 
 def depth_of(tree: ast.AST) -> int:
-    """Levels of a tree, counted without recursion."""
+    """Count the levels of a tree, without recursion."""
     deepest, todo = 0, [(tree, 1)]
     while todo:
         node, depth = todo.pop()

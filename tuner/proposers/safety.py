@@ -130,7 +130,7 @@ def _at_import(statement: ast.stmt) -> Iterator[str]:
 
 
 def _nodes(statement: ast.stmt, seen: _Seen) -> Iterator[ast.AST]:
-    """All nodes; annotations in quotes are read too, since some libraries evaluate them."""
+    """Yield all nodes, also of annotations in quotes, since some libraries evaluate them."""
     for node in ast.walk(statement):
         yield node
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
@@ -239,13 +239,13 @@ def _is_within(full: str, part: str) -> bool:
 
 
 def _lookup(node: ast.AST) -> str:
-    """``getattr`` or ``hasattr`` if it is a call of one; else empty."""
+    """Return ``getattr`` or ``hasattr`` if it is a call of one; else empty."""
     called = node.func if isinstance(node, ast.Call) and node.args else None
     return called.id if isinstance(called, ast.Name) and called.id in _LOOKUPS else ""
 
 
 def _of_lookup(call: ast.Call, seen: _Seen) -> Iterator[str]:
-    """``getattr`` and ``hasattr`` take a plain name that would be allowed with a dot."""
+    """Yield why ``getattr`` or ``hasattr`` may not take its name: it must be allowed with a dot."""
     name = _lookup(call)
     attribute = call.args[1] if name and len(call.args) > 1 else None
     if not name:

@@ -45,7 +45,7 @@ class Candidates:
             self._learn(encoding.places(list(space.walk())))
 
     def _learn(self, places: Places) -> None:
-        """More points are known."""
+        """Take up more known points."""
         keys = self._encoding.keys(places)
         self._at.update(zip(map(int, keys), range(len(self._every), len(self._every) + len(keys))))
         self._every = np.vstack([self._every, places])
@@ -95,7 +95,7 @@ class Candidates:
         return self._every[free[order[:most]]]
 
     def _varied(self, centres: Places, most: int) -> Iterator[Places]:
-        """Legal points one parameter away from a centre, each centre and parameter in turns."""
+        """Yield legal points a parameter away from a centre, each centre and parameter in turns."""
         sizes = [len(values) for values in self._space.values.values()]
         tried = 0
         for centre in centres:
@@ -110,7 +110,7 @@ class Candidates:
                         yield places
 
     def _others(self, own: int, size: int) -> list[int]:
-        """Other places of a parameter: all, or the nearest and some at random."""
+        """Return other places of a parameter: all, or the nearest and some at random."""
         if size <= _VALUES_TRIED:
             return [other for other in range(size) if other != own]
         half = _VALUES_TRIED // 2
@@ -119,7 +119,7 @@ class Candidates:
         return [other for other in dict.fromkeys((*near, *far)) if other != own]
 
     def _untaken(self, rows: Iterable[Places]) -> Places:
-        """Those not taken, each once."""
+        """Return the points not taken, each once."""
         listed = list(rows)
         if not listed:
             return np.zeros((0, len(self._space.values)), np.int64)

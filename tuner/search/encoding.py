@@ -91,7 +91,7 @@ class Encoding:
 
 
 def _columns(values: Sequence[Value], named: int) -> list[Array]:
-    """Features of a parameter's values: blocks (values, columns), each of one length scale."""
+    """Return features of a parameter's values: blocks (values, columns), one length scale each."""
     if len(values) == 2:
         return [np.array([[0.0], [1.0]])]
     if any(isinstance(value, (str, bool, type(None))) for value in values):
@@ -114,5 +114,5 @@ def _unit(numbers: Array) -> Array:
 
 
 def _equality(count: int) -> Array:
-    """One column a value: different values are 1 apart."""
+    """Return features with one column a value: different values are 1 apart."""
     return np.eye(count) * math.sqrt(0.5)

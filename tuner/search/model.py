@@ -99,7 +99,7 @@ class Model:
     # ------------------------------------------------------------------------------------ changes
 
     def added(self) -> None:
-        """Rows has another row."""
+        """Take up another row of Rows."""
         place = self._rows.places[-1][None]
         inputs, expected = self.prior.inputs(place)
         self._inputs = self._inputs + inputs
@@ -109,7 +109,7 @@ class Model:
             self.free &= self._keys != self._encoding.keys(place)[0]
 
     def improved(self) -> None:
-        """Rows has a new best time: its neighbourhood joins the pool."""
+        """Take up a new best time of Rows: its neighbourhood joins the pool."""
         if self._process is None or self._candidates.remaining <= self.free.sum():
             return
         best = self._rows.best
@@ -142,7 +142,7 @@ class Model:
         self._hyper = fit(self._inputs[run], z[run], self.prior.by_scale, self._hyper)
 
     def _joined(self, places: Places) -> Inputs:
-        """Points that join the pool."""
+        """Return points that join the pool."""
         inputs, expected = self.prior.inputs(places)
         self.places = np.vstack([self.places, places])
         self.free = np.concatenate([self.free, np.ones(len(places), bool)])
@@ -152,7 +152,7 @@ class Model:
         return inputs
 
     def _considered(self) -> Places:
-        """All candidates, or else neighbourhoods of the fastest and a sample."""
+        """Return all candidates, or else neighbourhoods of the fastest and a sample."""
         if self._candidates.remaining <= self._most:
             return self._candidates.spread(self._most)
         times = self._rows.times
@@ -178,7 +178,7 @@ class Model:
         return self.prior.scale.shifted(float(np.median(shifts)) if len(shifts) else 0.0)
 
     def targets(self) -> tuple[Array, Array]:
-        """Mean and sd of the targets at the pool.
+        """Return mean and sd of the targets at the pool.
 
         The sd includes σ²: it is what a point has of its own, rather than noise of the timing.
         """
@@ -187,7 +187,7 @@ class Model:
         return mean, np.sqrt(process.variance + self._hyper.noise)
 
     def at(self, places: Places) -> tuple[Array, Array]:
-        """Mean and sd of log2 ms at any points."""
+        """Return mean and sd of log2 ms at any points."""
         process = self._conditioned()
         inputs, expected = self.prior.inputs(places)
         mean, variance = process.at(inputs, self._residuals(process))

@@ -76,7 +76,7 @@ class PriorFeatures:
         return np.nan_to_num(self._believed(places)[:, 2])
 
     def inputs(self, places: Places) -> tuple[Inputs, Array]:
-        """Points as the process sees them, and the targets that the prior expects."""
+        """Return points as the process sees them, and the targets that the prior expects."""
         x = self.encoding.features(places)
         if self.scale is None:
             return Inputs(x, np.zeros((len(x), 0))), np.zeros(len(x))
@@ -107,7 +107,7 @@ class PriorFeatures:
         return np.array([self._answers[key] for key in keys]).reshape(len(keys), self._answered)
 
     def _views(self, points: list[Params]) -> Array:
-        """Beliefs of which the prior is made, (points, views)."""
+        """Return beliefs of which the prior is made, (points, views)."""
         views = getattr(self._prior, "views", None)
         if views is None:
             return np.zeros((len(points), 0))

@@ -27,7 +27,7 @@ class Prior(Protocol):
     """
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2(time / ms) of points, each (points,); NaN: unknown.
+        """Return mean and sd of log2(time / ms) of points, each (points,); NaN: unknown.
 
         Its level need not be right: a search learns by which factor times differ.
         """
@@ -71,13 +71,13 @@ class Recordings:
         self._failing = sum(failed) / len(failed)
 
     def views(self, points: Sequence[Params]) -> Array:
-        """log2 ms on each GPU, (points, recordings); NaN where it failed or is not recorded."""
+        """Return log2 ms on each GPU, (points, recordings); NaN where failed or not recorded."""
         keys = [point_key(point) for point in points]
         views = [[recording.get(key, math.nan) for recording in self._times] for key in keys]
         return np.array(views, float).reshape(len(points), len(self._times))
 
     def log2_ms(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and sd over recordings; the sd of a single one is not known."""
+        """Return mean and sd over recordings; the sd of a single one is not known."""
         views = self.views(points)
         if not len(views):
             return np.zeros(0), np.zeros(0)

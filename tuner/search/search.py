@@ -182,7 +182,7 @@ class Search:
         return float(np.clip(gain[model.free].max(), 0.0, 1.0))
 
     def forecast(self, points: Sequence[Params]) -> tuple[Array, Array]:
-        """Mean and standard deviation of log2(time / ms) of points, each (points,).
+        """Return mean and standard deviation of log2(time / ms) of points, each (points,).
 
         NaN before anything was told, where there is no prior.
 
@@ -235,7 +235,7 @@ class Search:
         return gain * (1 - model.fails()) / model.cost()
 
     def _designed(self) -> Places | None:
-        """By the prior, or else the point farthest from those that were taken."""
+        """Choose a point by the prior, or else the one farthest from those that were taken."""
         considered = self._candidates.spread(self._settings.considered)
         if not len(considered):
             return None

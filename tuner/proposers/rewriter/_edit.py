@@ -188,7 +188,7 @@ def guarded(
     original: cst.BaseStatement,
     before: Sequence[cst.BaseStatement] = (),
 ) -> list[cst.BaseStatement]:
-    """``if condition: before, launch else: original``."""
+    """Return ``if condition: before, launch else: original``."""
     node = cst.ensure_type(statements(f"if {condition}:\n    pass\nelse:\n    pass\n")[0], cst.If)
     other = cst.ensure_type(node.orelse, cst.Else)
     plain = original.with_changes(leading_lines=[])
@@ -222,7 +222,7 @@ def _with_parameter(tree: cst.Module, parameter: Parameter) -> cst.Module:
 
 
 def _with_keyword(params: cst.Parameters, parameter: Parameter) -> cst.Parameters:
-    """Parameters with a keyword-only one, or with its new default."""
+    """Return parameters with a keyword-only one, or with its new default."""
     keyword = list(params.kwonly_params)
     default = expression(str(parameter.default))
     for index, param in enumerate(keyword):

@@ -151,7 +151,7 @@ class KernelText:
         return free
 
     def launches_of(self, name: str) -> list[Launch]:
-        """All launches of a function."""
+        """Return all launches of a function."""
         return [launch for launch in self.launches if launch.function.name == name]
 
     @cached_property

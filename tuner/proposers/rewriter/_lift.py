@@ -123,7 +123,7 @@ class Lifting:
     def _of_truths(
         self, node: cst.BaseExpression, parts: Sequence[cst.BaseExpression], sign: str
     ) -> Lifted:
-        """``and``, ``or`` and chains of comparisons: vectors have only ``&`` and ``|``."""
+        """Lift ``and``, ``or`` and chains of comparisons: vectors have only ``&`` and ``|``."""
         values, kind = self._aligned(parts)
         if not kind.lifted:
             return Lifted(node, kind)
@@ -135,7 +135,7 @@ class Lifting:
     def _aligned(
         self, nodes: Sequence[cst.BaseExpression]
     ) -> tuple[list[cst.BaseExpression], Kind]:
-        """Operands of one elementwise operation, with their axes aligned."""
+        """Return operands of one elementwise operation, with their axes aligned."""
         lifted = [self.lift(node) for node in nodes]
         kind = Kind(max(e.kind.rank for e in lifted), any(e.kind.lifted for e in lifted))
         if not kind.lifted:

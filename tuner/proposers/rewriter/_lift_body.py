@@ -179,7 +179,7 @@ class _Body:
     def _branch(
         self, statement: cst.If, rest: Sequence[cst.BaseStatement]
     ) -> list[cst.BaseStatement] | None:
-        """``if outside: return``, or ``if inside:`` as the last statement: a narrower mask."""
+        """Narrow the mask by ``if outside: return``, or a last statement ``if inside:``."""
         test = self.lifting.lift(statement.test)
         if not test.kind.lifted:
             return None
@@ -396,7 +396,7 @@ def _trips(loop: Loop, more: int) -> str:
 
 
 def _carried_names(body: Sequence[cst.BaseStatement], outer: set[str]) -> set[str]:
-    """Names that a trip hands to the next, and those that hold their next values."""
+    """Return names that a trip hands to the next, and those that hold their next values."""
     carried, written = set(), set()
     for statement in body:
         binding = assignment(statement)

@@ -83,7 +83,7 @@ class Term:
         return Term(factors, axis, self.block or other.block, self.sign * other.sign)
 
     def over(self, divisor: Sequence[str]) -> Term | None:
-        """Without these factors; ``None`` if it lacks one."""
+        """Divide the term by these factors; ``None`` if it lacks one."""
         factors = list(self.factors)
         for factor in divisor:
             if factor not in factors:
@@ -148,21 +148,21 @@ class Scope:
     loops: Mapping[str, Loop] = field(default_factory=dict)
 
     def without(self, gone: Iterable[str]) -> Scope:
-        """After these names got other values."""
+        """Return the scope after these names got other values."""
         lost = set(gone)
         kept = {n: v for n, v in self.values.items() if n not in lost and not names(v) & lost}
         loops = {n: loop for n, loop in self.loops.items() if n not in lost}
         return replace(self, values=kept, loops=loops)
 
     def after(self, statement: cst.BaseStatement) -> Scope:
-        """After a simple statement."""
+        """Return the scope after a simple statement."""
         scope, binding = self.without(assigned(statement)), assignment(statement)
         if binding is None or binding.target in names(binding.value):
             return scope
         return replace(scope, values={**scope.values, binding.target: binding.value})
 
     def within(self, statement: cst.BaseStatement) -> Scope:
-        """At the start of a compound statement's body, on any trip."""
+        """Return the scope at the start of a compound statement's body, on any trip."""
         scope, loop = self.without(assigned(statement)), loop_of(statement)
         if loop is None:
             return scope
@@ -172,7 +172,7 @@ class Scope:
         )
 
     def _moved(self, loop: Loop) -> Iterator[tuple[str, cst.BaseExpression]]:
-        """Names that grow by the same on each trip, such as pointers: they follow the variable."""
+        """Yield names that grow by the same on each trip, such as pointers, with their values."""
         varying = {loop.name, *assigned(*loop.body)}
         for binding in running(loop).values():
             before, by = self.values.get(binding.target), _after_trips(loop, binding.operand)
@@ -284,7 +284,7 @@ def _unwrapped(call: cst.Call) -> cst.BaseExpression | None:
 
 
 def _after_trips(loop: Loop, operand: cst.BaseExpression) -> str:
-    """By how much a name has grown that grows by `operand` on each trip; empty if unknown."""
+    """Return by how much a name grows in all that grows by `operand` a trip; empty if unknown."""
     factors, step = _factors(operand), code(loop.step)
     if step != "1":
         if step not in factors:
@@ -307,7 +307,7 @@ def _is_scalar(node: cst.CSTNode, scalars: frozenset[str]) -> bool:
 
 
 def _scalars(function: JitFunction) -> frozenset[str]:
-    """Names that never hold a block, whichever assignment was the last."""
+    """Return names that never hold a block, whichever assignment was the last."""
     scalars = frozenset({*function.params, *assigned(*function.body)})
     while True:
         blocks = {n for s in walk(function.body) for n in _given_blocks(s, scalars)}

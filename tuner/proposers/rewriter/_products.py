@@ -13,7 +13,7 @@ Factor = tuple[cst.BaseExpression, tuple[str, ...]]
 
 
 def factors(node: cst.BaseExpression) -> tuple[Factor, Factor] | None:
-    """Both factors of a product of blocks with three axes each, and which axes they have."""
+    """Return both factors of a product of blocks with three axes each, and which axes they have."""
     if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, cst.Multiply):
         return None
     parts = []

@@ -1,4 +1,4 @@
-"""Which rewrites are proposed, and in what order."""
+"""Choice of rewrites to propose, and their order."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Rewriter:
         return replace(proposal, checked=checked, why=why)
 
     def _steps(self, brief: Brief) -> Iterator[_Step]:
-        """All files: first those of rewrites that the facts favour, alone and together.
+        """Yield all files: first those of rewrites that the facts favour, alone and together.
 
         A kernel that is slow for several reasons needs several rewrites before it is much faster.
         """
@@ -119,7 +119,7 @@ class Rewriter:
         facts: Facts,
         applied: dict[tuple[str, str], list[_Step]],
     ) -> Iterator[_Step]:
-        """Files of one rewrite, then of two, and so on, no text twice.
+        """Yield files of one rewrite, then of two, and so on, no text twice.
 
         Args:
             start: what they are applied to.
@@ -144,7 +144,7 @@ class Rewriter:
     def _pairs(
         self, level: Sequence[_Step], rewrites: Sequence[Rewrite], facts: Facts
     ) -> list[tuple[_Step, Rewrite, float]]:
-        """Files with one rewrite more, the most promising first."""
+        """Return files with one rewrite more, the most promising first."""
         draw = random.Random(self._seed)
         pairs = [
             (step, rewrite, step.promise + _promise(rewrite, facts) + draw.random() * _TIE)
@@ -173,7 +173,7 @@ def _applied(step: _Step, rewrite: Rewrite, promise: float, facts: Facts) -> Ite
 
 
 def _promise(rewrite: Rewrite, facts: Facts) -> float:
-    """By how much the factors that a rewrite lessens exceed 1; early in the list counts a little.
+    """Return by how much the factors that a rewrite lessens exceed 1; an early place adds a little.
 
     Without facts the order of the list decides.
     """

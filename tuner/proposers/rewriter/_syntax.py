@@ -62,7 +62,7 @@ def text_of(tree: cst.Module) -> str:
 
 @functools.lru_cache(256)  # a kernel of Inductor's takes MBs
 def _text_of(node: cst.CSTNode, indent: str, newline: str) -> str:
-    """By the node itself: nodes are equal to no other."""
+    """Return a node's text, by the node itself: nodes are equal to no other."""
     return cst.Module([], default_indent=indent, default_newline=newline).code_for_node(node)
 
 
@@ -72,12 +72,12 @@ def expression(text: str) -> cst.BaseExpression:
 
 
 def statements(text: str) -> list[cst.BaseStatement]:
-    """Statements from their code, which may be indented as a whole."""
+    """Parse statements from their code, which may be indented as a whole."""
     return list(cast(Sequence[cst.BaseStatement], cst.parse_module(textwrap.dedent(text)).body))
 
 
 def line(text: str) -> cst.BaseStatement:
-    """One statement from its code."""
+    """Parse one statement from its code."""
     return statements(text)[0]
 
 
@@ -133,7 +133,7 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def nodes(*within: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Nodes and all that is within them, outermost first."""
+    """Yield nodes and all that is within them, outermost first."""
     pending = list(reversed(within))
     while pending:
         node = pending.pop()
@@ -387,7 +387,7 @@ def running(loop: Loop) -> dict[int, Assignment]:
 
 
 def walk(body: Sequence[cst.BaseStatement]) -> Iterator[cst.BaseStatement]:
-    """All statements of a body, those within others too."""
+    """Yield all statements of a body, those within others too."""
     for statement in body:
         yield statement
         yield from walk(body_of(statement))

@@ -256,7 +256,7 @@ def _kept(node: cst.BaseExpression, of: cst.BinaryOperation) -> cst.BaseExpressi
 
 
 def without_zeros(body: Sequence[cst.BaseStatement], name: str) -> list[cst.BaseStatement]:
-    """Statements with a name taken as 0, and sums and products with it made short."""
+    """Return statements with a name taken as 0, and sums and products with it made short."""
     zero = {name: cst.Integer("0")}
     changed = [substitute(statement, zero).visit(_Zeros()) for statement in body]
     return [statement for statement in changed if isinstance(statement, cst.BaseStatement)]

@@ -122,7 +122,7 @@ def lifted_constants(text: KernelText, larger: Facts | None = None) -> str:
 
 @functools.lru_cache(16)
 def _as_they_are(tree: cst.Module) -> str:
-    """Without facts: two rewrites ask for it."""
+    """Return the file as it is, without facts: two rewrites ask for it."""
     text = read(tree)
     return "" if text is None else _lifted(text, None)
 
@@ -307,7 +307,7 @@ def _has_two_axes(launch: Launch) -> bool:
 
 
 def _defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, int]:
-    """Larger values for the constants that are below what they usually are."""
+    """Return larger values for the constants that are below what they usually are."""
     if _is_product(launch):
         usual = {t.name: _PRODUCT_TILE["outer" if t.tiles_grid else "inner"] for t in tiles}
     elif _has_two_axes(launch):
@@ -321,7 +321,7 @@ def _defaults(launch: Launch, tiles: list[_Tile], facts: Facts) -> Mapping[str, 
 def _still_enough(
     launch: Launch, tiles: list[_Tile], larger: dict[str, int], facts: Facts
 ) -> dict[str, int]:
-    """Blocks that leave a program for each multiprocessor, if the number of programs is known."""
+    """Return blocks that leave a program for each multiprocessor, if their number is known."""
     programs = facts.programs(launch.function.name)
     for tile in tiles:
         while (

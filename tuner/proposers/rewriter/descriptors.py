@@ -408,7 +408,7 @@ def _without_unread(node: cst.FunctionDef, before: JitFunction) -> cst.FunctionD
 
 
 def _unread(node: cst.FunctionDef) -> set[str]:
-    """Names that occur only in their own assignments."""
+    """Return names that occur only in their own assignments."""
     counts = Counter(name.value for name in nodes(*body_of(node)) if isinstance(name, cst.Name))
     bindings = [(s, a) for s in walk(body_of(node)) if (a := assignment(s)) is not None]
     for statement, binding in bindings:

@@ -185,7 +185,7 @@ def _fused(text: KernelText, pair: _Pair) -> str:
 
 
 def _without_doubles(body: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Straight code, each name assigned once, without names for the same value."""
+    """Return straight code, each name assigned once, without names for the same value."""
     names_of: dict[str, str] = {}
     same: dict[str, cst.BaseExpression] = {}
     statements: list[cst.BaseStatement] = []

@@ -69,7 +69,7 @@ def _with_policies(function: JitFunction) -> cst.FunctionDef:
 
 
 def _decided(function: JitFunction, call: str) -> set[str]:
-    """Names whose values depend on what a call gives."""
+    """Return names whose values depend on what a call gives."""
     decided: set[str] = set()
     for _ in range(2):  # loops carry names back
         for statement in walk(function.body):

@@ -91,7 +91,7 @@ def _unmasked(text: KernelText, launch: Launch) -> str:
 
 
 def _values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
-    """Names that are assigned once, without the function's own names."""
+    """Return names that are assigned once, without the function's own names."""
     bindings = [a for s in walk(function.body) if (a := assignment(s)) is not None]
     single = [
         a for a in bindings if sum(b.target == a.target for b in bindings) == 1 and not a.operator
@@ -108,7 +108,7 @@ def _values(function: JitFunction) -> Mapping[str, cst.BaseExpression]:
 
 
 def _conditions(mask: cst.BaseExpression, function: JitFunction) -> list[tuple[str, str]] | None:
-    """Pairs of a size and the block that must divide it; ``None`` for another form."""
+    """Return pairs of a size and the block that must divide it; ``None`` for another form."""
     if isinstance(mask, cst.BinaryOperation) and isinstance(mask.operator, cst.BitAnd):
         left, right = _conditions(mask.left, function), _conditions(mask.right, function)
         return None if left is None or right is None else [*left, *right]

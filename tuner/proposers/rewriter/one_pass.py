@@ -76,7 +76,7 @@ class OnePass:
 
 
 def _adjacent(function: JitFunction) -> Iterator[tuple[int, int, Loop, Loop]]:
-    """Pairs of loops over one row with only assignments between."""
+    """Yield pairs of loops over one row with only assignments between."""
     places = [(i, loop) for i, s in enumerate(function.body) if (loop := loop_of(s)) is not None]
     for (i, first), (j, second) in itertools.pairwise(places):
         between = function.body[i + 1 : j]
@@ -138,7 +138,7 @@ def _only_sum(loop: Loop) -> str | None:
 
 
 def _kept(loop: Loop) -> list[str]:
-    """Names whose values a trip takes from the one before."""
+    """Return names whose values a trip takes from the one before."""
     carried, written = [], set()
     everything = set(assigned(*loop.body))
     for statement in loop.body:

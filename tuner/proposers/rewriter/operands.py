@@ -100,7 +100,7 @@ def _with_products(function: JitFunction) -> cst.FunctionDef:
 
 
 def _narrowed(node: cst.FunctionDef) -> cst.FunctionDef:
-    """With operands as narrow as they were loaded, where both of a product can be."""
+    """Leave operands as narrow as they were loaded, where both of a product can be."""
     widened, values = _widened(node), _values(node)
     while True:
         pairs: list[tuple[cst.CSTNode, cst.CSTNode]] = []
@@ -181,7 +181,7 @@ def _unwidened(
 
 
 def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``x`` for ``x.to(tl.float32)``."""
+    """Return ``x`` for ``x.to(tl.float32)``."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return node
     to = argument_of(node, 0, "dtype")
@@ -190,7 +190,7 @@ def narrow(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _widened(node: cst.FunctionDef) -> dict[str, cst.BaseExpression]:
-    """Names whose only assignment widens a value, and which only products use."""
+    """Return names whose only assignment widens a value, and which only products use."""
     operands = [arg.value for call in calls(node, "tl.dot") for arg in call.args[:2]]
     in_products = Counter(code(_inner(operand)) for operand in operands)
     return {

@@ -102,7 +102,7 @@ def _of_two_axes(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
 
 
 def _of_one_axis(launch: Launch, group: str) -> list[cst.BaseStatement] | None:
-    """``pid_m = pid // tiles_n`` and ``pid_n = pid % tiles_n``."""
+    """Swizzle ``pid_m = pid // tiles_n`` and ``pid_n = pid % tiles_n``."""
     function = launch.function
     program = axis_name(function, 0)
     if not program or len(calls(function.node, "tl.program_id")) != 1:

@@ -36,7 +36,7 @@ _AXES = 2
 
 
 class Persistent:
-    """As many programs as the multiprocessors run at once share all tiles.
+    """Persistent programs: as many as the multiprocessors run at once share all tiles.
 
     Applies to grids of one or two axes whose indices are named, in functions that have no
     ``return`` and assign none of their parameters. What is computed ahead of the first use of an

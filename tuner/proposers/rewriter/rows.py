@@ -94,7 +94,7 @@ class Tile:
 
 
 def _tiled_axes(launch: Launch) -> set[int]:
-    """Axes of the grid that a constant tiles which could be another."""
+    """Return axes of the grid that a constant tiles which could be another."""
     return {
         axis
         for constant, axis in tile_constants(launch.function).items()

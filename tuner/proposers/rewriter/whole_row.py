@@ -56,7 +56,7 @@ class WholeRow:
 
 
 def _loops(launch: Launch) -> list[Blocked]:
-    """All loops of the function, if all are over one row."""
+    """Return all loops of the function, if all are over one row."""
     function = launch.function
     candidates = [blocked(loop, function) for loop in function.loops]
     inner = [node for s in function.body for node in walk([s]) if isinstance(node, cst.For)]
