@@ -137,7 +137,7 @@ def computed(op: ast.operator, lhs: Number, rhs: Number) -> Number:
 
 
 def compared(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
-    """1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
+    """Return 1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
     if is_text(lhs) != is_text(rhs):
         return np.nan
     if is_text(lhs):
@@ -148,7 +148,7 @@ def compared(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Nu
 
 
 def truth(number: Number) -> Any:
-    """1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
+    """Return 1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
     if is_text(number):
         return np.asarray(np.asarray(number, object) != "", float)
     flags = np.asarray(number, float)
@@ -188,7 +188,7 @@ def _padded(value: Value, rank: int) -> tuple[Number, ...]:
 
 
 def run_of(pointer: Value) -> Number:
-    """Elements that lie next to each other; NaN if data decide where."""
+    """Return elements that lie next to each other; NaN if data decide where."""
     run: Number = 1.0
     lost: Number = False
     for size, step in zip(pointer.sizes, pointer.steps, strict=True):
@@ -198,10 +198,10 @@ def run_of(pointer: Value) -> Number:
 
 
 def transposed(value: Value) -> Value:
-    """With its dimensions in the other order."""
+    """Transpose a value: its dimensions in the other order."""
     return replace(value, sizes=value.sizes[::-1], steps=value.steps[::-1])
 
 
 def width_of(first: Value) -> Number:
-    """Types have no values here: float32, unless memory says otherwise."""
+    """Return float32's width, unless memory says otherwise: types have no values here."""
     return first.width if first.loaded else 4.0

@@ -133,7 +133,7 @@ class ResidualGP:
         return np.isin(rows.about["family"], self.points.about["family"])
 
     def and_(self, other: ResidualGP) -> ResidualGP:
-        """Both memories' points; those of `other` are the newer ones."""
+        """Join both memories' points; those of `other` are the newer ones."""
         last = slice(-MOST, None)
         pairs = (
             (self.residual, other.residual),

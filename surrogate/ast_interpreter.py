@@ -604,7 +604,7 @@ def _stored(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _is_module(node: ast.expr) -> bool:
-    """``tl``, ``tl.extra.libdevice``, ``triton_helpers``: what functions are looked up in."""
+    """Tell whether a node is in a module of functions: ``tl``, ``tl.extra.libdevice``, ..."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in _MODULES

@@ -33,7 +33,7 @@ _WAIT_S = 0.7e-6
 """Wait for a load that DRAM answers, about; Luo et al., "Benchmarking and Dissecting the Nvidia
 Hopper GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
 _LAUNCH_S = 2e-6
-"""From the end of a launch to the start of the next, about."""
+"""Seconds from the end of a launch to the start of the next, about."""
 ROUGH, MOVED = "tiles.rough_s", "tiles.moved_bytes"
 """Columns that serve `together` alone: seconds, bytes."""
 _SPARE_REGISTERS = 24.0
@@ -67,7 +67,7 @@ class Setting:
 
 
 def tiles(setting: Setting, call: Call) -> dict[str, Array]:
-    """Columns by name, (candidates,) each; none if the file has no such function of Triton's.
+    """Return columns by name, (candidates,) each; none without such a Triton function in the file.
 
     Args:
         setting: device, work and launches.
@@ -119,7 +119,7 @@ class _Counted:
 
     @staticmethod
     def of(setting: Setting, block: Block) -> _Counted:
-        """Loops of unknown length are as long as it takes to read all that must be read."""
+        """Count a block; loops of unknown length take as long as to read all that must be read."""
         loads = [event for event in block.events if event.kind == "load"]
         loop = _sum(loads, lambda e: _bytes(e) if e.unknown else 0.0)
         rest = _sum(loads, lambda e: 0.0 if e.unknown else _bytes(e))
@@ -135,7 +135,7 @@ class _Counted:
         return _sum(events, lambda e: measure(e) * e.times * self._trips(bool(e.unknown)))
 
     def columns(self) -> dict[str, Number]:
-        """All features."""
+        """Return all features."""
         columns = self._memory() | self._products() | self._threads() | self._arithmetic()
         return columns | self._modelled(columns)
 
@@ -196,7 +196,7 @@ class _Counted:
         }
 
     def _kept(self) -> Number:
-        """Bytes of the tensors that the largest loop carries."""
+        """Return bytes of the tensors that the largest loop carries."""
         groups: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
         for event in self.block.events:
             if event.kind == "carried":
@@ -204,7 +204,7 @@ class _Counted:
         return _most([0.0, *map(_add, groups.values())])
 
     def _per_trip(self) -> Number:
-        """Bytes that the innermost loads of a block ask for together."""
+        """Return bytes that the innermost loads of a block ask for together."""
         loads = [event for event in self.block.events if event.kind == "load"]
         deepest = max((load.loops for load in loads), default=0)
         return _add([_bytes_once(load) for load in loads if load.loops == deepest])
@@ -257,7 +257,7 @@ class _Counted:
         return registers, np.maximum(blocks, 1), blocks >= 1
 
     def _terms(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
-        """Seconds by resource."""
+        """Return seconds by resource."""
         here = self.setting
         rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
         products = 2 * np.nan_to_num(self.all("dot", _whole_products))
@@ -274,7 +274,7 @@ class _Counted:
         )
 
     def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
-        """FLOP/s of the tensor cores at the width of the operands."""
+        """Return FLOP/s of the tensor cores at the width of the operands."""
         width = _most([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
         fp8, bf16, tf32 = (rates.get(f"tensor.{name}", np.inf) for name in ("fp8", "bf16", "tf32"))
         return np.select([width <= 1, width <= 2], [fp8, bf16], tf32)
@@ -298,7 +298,7 @@ def _bytes(event: Event) -> Number:
 
 
 def _run_bytes(event: Event) -> Number:
-    """Bytes that lie together, up to a warp's widest access."""
+    """Return bytes that lie together, up to a warp's widest access."""
     return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
 
 
@@ -307,7 +307,7 @@ def _weighted_run(event: Event) -> Number:
 
 
 def _lost(event: Event) -> Number:
-    """Bytes whose place data decide."""
+    """Return bytes whose place data decide."""
     return _bytes_once(event) * np.isnan(event.run)
 
 
@@ -316,7 +316,7 @@ def _one(_: Event) -> Number:
 
 
 def _sectors(event: Event) -> Number:
-    """Bytes of the sectors that an access touches, if sectors of a run are whole."""
+    """Return bytes of the sectors that an access touches, if sectors of a run are whole."""
     return _bytes_once(event) * np.maximum(_SECTOR / _run_bytes(event), 1)
 
 

@@ -32,7 +32,7 @@ _LEAST = 2.0**-6
 """The least size of a residual, in log2: 1 %, about what repeated timings differ by."""
 
 Fit = Callable[[Array, Array], Any]
-"""From features (rows, names) and a target (rows,) to a model with ``predict``."""
+"""Fit of features (rows, names) to a target (rows,): a model with ``predict``."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _sizes(model: Any, values: Array) -> Array:
 
 
 def group_folds(groups: Array, number: int = GROUPS) -> Array:
-    """One of some folds for each row, (rows,): by a hash of its group."""
+    """Return one of some folds for each row, (rows,): by a hash of its group."""
     distinct, where = np.unique(groups, return_inverse=True)
     digests = (hashlib.sha256(f"interval {name}".encode()).digest() for name in distinct)
     return np.array([digest[0] % number for digest in digests])[where]

@@ -75,7 +75,7 @@ class CostTrees:
     typical_s: float
 
     def seconds(self, table: Table) -> Array:
-        """Seconds, (rows,)."""
+        """Return seconds, (rows,)."""
         return np.asarray(2.0 ** self.grown.predict(columns_of(table, self.names)))
 
 

@@ -36,7 +36,7 @@ _TERMS = (
 
 
 def log2(value: float) -> float:
-    """Base-2 logarithm, bounded below."""
+    """Return the base-2 logarithm, bounded below."""
     return math.log2(max(value, SMALL))
 
 
@@ -46,7 +46,7 @@ def analysed(
     kernels: Sequence[KernelAnalysis],
     main: KernelAnalysis | None,
 ) -> Features:
-    """Features of the groups model, machine and requests.
+    """Return features of the groups model, machine and requests.
 
     Args:
         problem: that the candidate solves.

@@ -300,7 +300,7 @@ def _launched(
     mains: Sequence[KernelAnalysis | None],
     sources: Sequence[str],
 ) -> Launches:
-    """One launch of each candidate."""
+    """Return one launch of each candidate."""
     shapes = [
         (*main.launch.grid, main.launch.num_warps, main.launch.num_stages, main.launch.num_ctas)
         if main
@@ -428,7 +428,7 @@ def _any(column: Array) -> bool:
 
 
 def _flag(column: Array) -> Array:
-    """Booleans as numbers, texts as they are."""
+    """Return booleans as numbers, texts as they are."""
     if any(isinstance(value, str) for value in column):
         return np.array(["" if value is None else str(value) for value in column], object)
     return np.array([math.nan if value is None else float(value) for value in column])
@@ -436,7 +436,7 @@ def _flag(column: Array) -> Array:
 
 @functools.cache
 def _shape_of(descriptor: str) -> tuple[float, ...]:
-    """``"tensordesc<bf16[64, 32]>"``: (64, 32)."""
+    """Parse ``"tensordesc<bf16[64, 32]>"`` to (64, 32)."""
     return tuple(float(n) for n in re.findall(r"\d+", descriptor.partition("[")[2]))
 
 
@@ -469,7 +469,7 @@ def _params(params: Mapping[str, Array], launches: Launches) -> Columns:
 
 
 def _parted(column: Array) -> tuple[Array, Array]:
-    """Numbers, as logarithms, and texts of a parameter that may be either, (candidates,) each."""
+    """Split a parameter's column into numbers, as logarithms, and texts, (candidates,) each."""
     numbers = [
         float(value) if isinstance(value, bool) else log2(value) if _is_number(value) else math.nan
         for value in column
@@ -515,6 +515,6 @@ def _widths(main: KernelAnalysis | None) -> tuple[float, float]:
 
 @functools.cache
 def _width(pointer: str) -> float:
-    """Bytes of what ``"*bf16"`` or ``"tensordesc<fp8e4nv[64, 64]>"`` points to."""
+    """Return bytes of what ``"*bf16"`` or ``"tensordesc<fp8e4nv[64, 64]>"`` points to."""
     digits = re.search(r"\d+", pointer)
     return max(int(digits[0]) / 8, 1.0) if digits else 1.0

@@ -54,13 +54,13 @@ class GaussianProcess:
         self._factor = cholesky(self._covariance, lower=True, check_finite=False)
 
     def whiten(self, right: Array) -> Array:
-        """L⁻¹ times columns, (n, ...)."""
+        """Multiply L⁻¹ by columns, (n, ...)."""
         from scipy.linalg import solve_triangular
 
         return np.asarray(solve_triangular(self._factor, right, lower=True, check_finite=False))
 
     def posterior(self, targets: Array, cross: Array, prior: Array) -> tuple[Array, Array]:
-        """Mean and variance at other points, (m,) each.
+        """Return mean and variance at other points, (m,) each.
 
         Args:
             targets: y.
@@ -103,7 +103,7 @@ class GaussianProcess:
         return imputed
 
     def surprises(self, targets: Array) -> Array:
-        """Squared error of each target, as the others foretell it, over its variance: (n,)."""
+        """Return each squared error, as the other targets foretell it, over its variance: (n,)."""
         inverse = self._inverse()
         return np.asarray(np.square(inverse @ targets) / np.diag(inverse))
 
@@ -185,7 +185,7 @@ class Hyperparameters:
 
 
 def _prior(scales: int, terms: int) -> tuple[Array, Array]:
-    """Mean and sd of the prior of the values of `Hyperparameters`."""
+    """Return mean and sd of the prior of the values of `Hyperparameters`."""
     mean = [_LENGTH] * scales + [_LINEAR] * terms + [_SIGNAL, _NOISE]
     sd = [_LENGTH_SD] * scales + [_LINEAR_SD] * terms + [_SIGNAL_SD, _NOISE_SD]
     return np.array(mean), np.array(sd)
@@ -206,23 +206,23 @@ class Matern:
         self._stretch, self._weights = 1 / hyper.lengths[by_scale], np.sqrt(hyper.linear)
 
     def scale(self, points: Inputs) -> Inputs:
-        """Points in units of the hyperparameters, as the other methods take them."""
+        """Return points in units of the hyperparameters, as the other methods take them."""
         return Inputs(points.x * self._stretch, points.u * self._weights)
 
     def __call__(self, a: Inputs, b: Inputs) -> tuple[Array, Array]:
-        """Correlations by features alone, and covariances, (len(a), len(b)) each."""
+        """Return correlations by features alone, and covariances, (len(a), len(b)) each."""
         squared = (a.x * a.x).sum(1)[:, None] + (b.x * b.x).sum(1)[None] - 2 * a.x @ b.x.T
         near = _matern(squared)[0]
         covariance = self.hyper.signal * near
         return near, covariance + a.u @ b.u.T if a.u.shape[1] else covariance
 
     def variance(self, points: Inputs) -> Array:
-        """k(x, x) of each point, (points,)."""
+        """Return k(x, x) of each point, (points,)."""
         return np.asarray(self.hyper.signal + (points.u**2).sum(1))
 
 
 def _matern(squared: Array) -> tuple[Array, Array]:
-    """Matérn 5/2 of squared distances, and its derivative by the squared distance times −2."""
+    """Return Matérn 5/2 of squared distances, and its derivative by those times −2."""
     root = _ROOT5 * np.sqrt(np.maximum(squared, 0.0))
     fall = np.exp(-root)
     return (1 + root + root * root / 3) * fall, (5 / 3) * (1 + root) * fall
@@ -231,7 +231,7 @@ def _matern(squared: Array) -> tuple[Array, Array]:
 def fit(
     observed: Inputs, targets: Array, by_scale: Array, start: Hyperparameters, steps: int = _STEPS
 ) -> Hyperparameters:
-    """Hyperparameters at a maximum of the posterior density, found from `start`."""
+    """Fit hyperparameters at a maximum of the posterior density, from `start`."""
     from scipy.optimize import minimize
 
     apart = np.zeros((start.scales, len(observed), len(observed)))
@@ -250,7 +250,7 @@ def fit(
 
 
 def _loss(values: Array, apart: Array, terms: Array, targets: Array) -> tuple[float, Array]:
-    """Minus the logarithm of the posterior density, and its gradient."""
+    """Return minus the logarithm of the posterior density, and its gradient."""
     hyper = Hyperparameters(values, len(apart))
     weights, n = hyper.lengths**-2.0, len(targets)
     shape, slope = _matern((weights @ apart.reshape(len(apart), -1)).reshape(n, n))

@@ -160,7 +160,7 @@ class Surrogate:
         return self._stacked(depth)
 
     def with_language(self, stacked: Mapping[Depth, Stacked]) -> Surrogate:
-        """With language regressors at some depths."""
+        """Return the surrogate with language regressors at some depths."""
         card = {**self.card, "language": [depth.value for depth in stacked]}
         return replace(self, card=card, _stacked=stacked.get)
 
@@ -211,7 +211,7 @@ class Surrogate:
         params: Mapping[str, Array],
         single: bool = False,
     ) -> Forecasts:
-        """Forecasts of many captured candidates for one problem, given as arrays.
+        """Forecast many captured candidates for one problem, given as arrays.
 
         Nothing is done one by one, so that tens of thousands take a second or two. What was learned
         on the job is left out, and so is the language regressor.
@@ -268,7 +268,7 @@ class Surrogate:
         return reach.number(np.log2(forecasts.time_ms), forecasts.size)
 
     def costs(self, table: Table, depth: Depth) -> Costs:
-        """Seconds to compile each candidate, and to measure it; NaN where the model cannot tell."""
+        """Return seconds to compile and to measure each candidate; NaN if the model cannot tell."""
         return self.cost_model(depth).costs(table)
 
     def explain(self, table: Table, depth: Depth, most: int = 6) -> list[list[Contribution]]:
@@ -509,7 +509,7 @@ def _json(value: object) -> bytes:
 
 
 def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Without the time of day, so that equal models are equal files."""
+    """Write a file without the time of day, so that equal models are equal files."""
     entry = zipfile.ZipInfo(name)
     entry.compress_type = zipfile.ZIP_LZMA
     file.writestr(entry, content)

@@ -31,11 +31,11 @@ class Action(str, enum.Enum):
     """Action on a candidate in this round."""
 
     MEASURE = "measure"
-    """It is among those expected to be fastest."""
+    """Candidate that is among those expected to be fastest."""
     EXPLORE = "explore"
-    """It may be faster than expected: measuring it also teaches the model most."""
+    """Candidate that may be faster than expected: measuring it also teaches the model most."""
     SKIP = "skip"
-    """It is expected to be slower than those, or cannot run."""
+    """Candidate that is expected to be slower than those, or cannot run."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def of(self, action: Action) -> tuple[Ranked, ...]:
-        """Those with one action, best first."""
+        """Return the candidates with one action, best first."""
         return tuple(ranked for ranked in self.ranked if ranked.action is action)
 
 

@@ -42,9 +42,9 @@ MOST_POINTS = 20_000
 _SHARES = {Depth.LOWERED: 1 / 3, Depth.COMPILED: 0.1}
 """Share of all candidates that go on to a depth at the most."""
 _MOST = {Depth.LOWERED: 300, Depth.COMPILED: 40}
-"""As many of typical length may be analysed so deeply."""
+"""Candidates of typical length that may be analysed so deeply."""
 _LEAST = {Depth.LOWERED: 24, Depth.COMPILED: 8}
-"""As many go on in any case: fewer would save no time worth having."""
+"""Candidates that go on in any case: fewer would save no time worth having."""
 _FASTEST = 4
 """Candidates may compile as many times as fast as is typical, as far as their number counts."""
 _DEPTHS = (Depth.CAPTURED, Depth.LOWERED, Depth.COMPILED)
@@ -141,7 +141,7 @@ class Pool:
 
 
 def pools(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Pool]:
-    """As `rank`, for those who go on asking."""
+    """Rank as `rank` does, for those who go on asking."""
     if not request.files:
         raise InputError("expected at least one kernel file to rank; got none")
     loaded = [analyser.describe(path, request.reference).result() for path in request.files]
@@ -258,7 +258,7 @@ def _candidates(
 def _analysed(
     candidates: Sequence[_Candidate], analyser: Analyser, depth: Depth
 ) -> list[_Candidate]:
-    """Candidates analysed at a depth, in their order.
+    """Return candidates analysed at a depth, in their order.
 
     What is compiled already is not compiled again; what cannot be on this machine stays captured.
     """
@@ -278,7 +278,7 @@ def _analysed(
 def _without_space(
     files: Sequence[str], loaded: Sequence[KernelFile], candidates: Sequence[_Candidate]
 ) -> Iterator[str]:
-    """Files that leave nothing to choose, and how to add it."""
+    """Yield files that leave nothing to choose, and how to add it."""
     for path, file in zip(files, loaded, strict=True):
         assert file.candidate is not None
         if sum(candidate.configuration.path == path for candidate in candidates) > 1:
@@ -299,7 +299,7 @@ def _without_space(
 
 
 def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
-    """One candidate for what is in use, though a point of the space spells the same out.
+    """Keep one candidate for what is in use, though a point of the space spells the same out.
 
     A point does if it has these parameters, maybe more, and makes the same launches. A launch says
     all of a kernel only in Triton.
@@ -377,7 +377,7 @@ class _Cascade:
     def _as_scored(
         self, candidates: Sequence[_Candidate], forecasts: Forecasts, notes: tuple[str, ...]
     ) -> tuple[Forecasts, tuple[str, ...]]:
-        """Forecasts on the level of what is in use, which `solkit score` compiles.
+        """Return forecasts on the level of what is in use, which `solkit score` compiles.
 
         So both name the same time for it. The order stays, as all change alike.
         """
@@ -410,7 +410,7 @@ class _Cascade:
         return entries
 
     def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
-        """Forecasts of all, each at its own depth; NaN for those that fail."""
+        """Return forecasts of all, each at its own depth; NaN for those that fail."""
         forecasts = Forecasts.of(np.full(len(candidates), np.nan))
         notes: dict[str, None] = {}
         for depth in _DEPTHS:
@@ -462,7 +462,7 @@ class _Cascade:
     def _promoted(
         self, candidates: Sequence[_Candidate], forecasts: Forecasts, depth: Depth
     ) -> list[_Candidate]:
-        """Those that go on to a depth: all, or the promising; incumbents always.
+        """Return those that go on to a depth: all, or the promising; incumbents always.
 
         What asks too much may take minutes to compile, so it stays behind unless it is in use.
         """
@@ -538,7 +538,7 @@ class _Cascade:
 
 
 def _why_captured(candidates: Sequence[_Candidate]) -> list[str]:
-    """Why some could not be analysed more deeply on this machine."""
+    """Return why some could not be analysed more deeply on this machine."""
     stuck = [
         candidate.analysis
         for candidate in candidates
@@ -560,7 +560,7 @@ def _within(candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Dept
 
 
 def _level(candidates: Sequence[_Candidate], before: Forecasts, after: Forecasts) -> Forecasts:
-    """Forecasts of the candidates that stayed behind, on the level of those that went deeper.
+    """Forecast those that stayed behind on the level of those that went deeper.
 
     A shallower forecast is poorer, and off for all candidates alike: what deeper ones differ by
     from their own shallower ones, in the median, is taken to hold for all. Otherwise whatever errs

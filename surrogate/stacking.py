@@ -192,7 +192,7 @@ def left_out(
     folder: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Array:
-    """log2(time / base) of each row by regressors that were not told of it, (rows,).
+    """Return log2(time / base) of each row by regressors that were not told of it, (rows,).
 
     Args:
         table: configurations with their times, and the texts of their kernels.
@@ -241,7 +241,7 @@ def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None
 
 
 def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:
-    """Figures of families left out, by who forecast them."""
+    """Return figures of families left out, by who forecast them."""
     from solkit.surrogate.training import figures_of_left_out
 
     by_source = {"trees": trees, "language": language, "stacked": both}

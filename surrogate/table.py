@@ -110,7 +110,7 @@ class Table:
         return np.where(np.isnan(self.modelled_ms), rough, self.modelled_ms)
 
     def column(self, name: str) -> Array:
-        """One feature, (rows,)."""
+        """Return one feature, (rows,)."""
         return np.asarray(self.values[:, self.names.index(name)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -199,7 +199,7 @@ def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
 
 
 def tabled(entries: Sequence[Entry]) -> Table:
-    """Candidates as a table; those of one problem and device are together, else in their order."""
+    """Make a table of candidates; those of one problem and device together, else in their order."""
     groups: defaultdict[tuple[object, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
         key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
@@ -230,7 +230,7 @@ def _columns(entries: Sequence[Entry]) -> Columns:
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Columns one after the other; NaN where a part lacks one."""
+    """Join columns one after the other; NaN where a part lacks one."""
     sizes = [len(next(iter(part.values()))) for part in parts]
     names = dict.fromkeys(name for part in parts for name in part)
     ends = np.cumsum(sizes)
@@ -362,7 +362,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
 
 
 def _configurations(store: Store) -> polars.DataFrame:
-    """One row a configuration, with the median time of its repeats."""
+    """Return one row a configuration, with the median time of its repeats."""
     import polars as pl
 
     rows = store.scan().filter(

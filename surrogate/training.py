@@ -1,4 +1,4 @@
-"""From measured rows to a surrogate: what `solkit train` does."""
+"""Training of a surrogate from measured rows: what `solkit train` does."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Belief:
         return np.asarray(self.member_mean * self.trust)
 
     def beside(self, values: Array) -> Array:
-        """Features (rows, names) with the spread as one more, for models of errors."""
+        """Return features (rows, names) with the spread as one more, for models of errors."""
         return np.column_stack([values, self.spread]).astype(np.float32)
 
 
@@ -185,7 +185,7 @@ class Forecasts:
         return Forecasts(*(column[rows] for column in self._all()))
 
     def with_(self, rows: Array, other: Forecasts) -> Forecasts:
-        """With those of some rows from another."""
+        """Replace the forecasts of some rows by another's."""
         columns = [np.array(column) for column in self._all()]
         for mine, theirs in zip(columns, other._all(), strict=True):
             mine[rows] = theirs
@@ -317,7 +317,7 @@ class Trees:
         return self.forecasts_of(values, belief, table.base_ms, familiar=self.familiar(table))
 
     def familiar(self, table: Table) -> Array:
-        """Which rows are of kernels that it learned from, (rows,)."""
+        """Tell for each row whether it is of a kernel that it learned from, (rows,)."""
         return np.isin(_short(table), sorted(self.kernels))
 
     def believed(self, values: Array, modelled: Array) -> Belief:
@@ -342,7 +342,7 @@ class Trees:
         narrower: Array | float = 1.0,
         familiar: Array | bool = False,
     ) -> Forecasts:
-        """Forecasts around a mean.
+        """Make forecasts around a mean.
 
         Args:
             values: features, (rows, names).
@@ -371,7 +371,7 @@ class Grown:
     booster: Any = field(repr=False)
 
     def predict(self, values: Array) -> Array:
-        """(rows,) for features (rows, names)."""
+        """Predict (rows,) from features (rows, names)."""
         return np.asarray(self.booster.inplace_predict(values))
 
     def leaves(self, values: Array) -> Array:
@@ -379,7 +379,7 @@ class Grown:
         return np.asarray(self.booster.predict(_matrix(values), pred_leaf=True))
 
     def contributions(self, values: Array) -> Array:
-        """SHAP values of each feature, and the mean in the last column, (rows, names + 1)."""
+        """Return SHAP values by feature, and the mean in the last column, (rows, names + 1)."""
         return np.asarray(self.booster.predict(_matrix(values), pred_contribs=True))
 
 
@@ -388,7 +388,7 @@ def _matrix(values: Array) -> Any:
 
 
 def useful(table: Table, settings: Settings) -> list[str]:
-    """Names of features that vary; of parameters those that several families have."""
+    """Return names of features that vary; of parameters those that several families have."""
     families = np.unique(table.about["family"], return_inverse=True)[1]
     useful_names = []
     for name in table.names:
@@ -510,17 +510,17 @@ def _believed(members: Sequence[Grown], values: Array, modelled: Array) -> Belie
 
 
 def _short(table: Table) -> Array:
-    """Eight digits of each row's kernel id, (rows,): enough for some thousands of kernels."""
+    """Return eight digits of each row's kernel id, (rows,): enough for thousands of kernels."""
     return table.about["kernel_id"].astype(str).astype("U8")
 
 
 def is_modelled(table: Table) -> Array:
-    """Which rows have a modelled time, (rows,)."""
+    """Tell for each row whether it has a modelled time, (rows,)."""
     return ~np.isnan(table.modelled_ms)
 
 
 def drawn(table: Table, most: int) -> Array:
-    """Which rows are learned from: at most `most` of a kernel at a shape on a GPU, (rows,)."""
+    """Tell for each row whether it is learned from, (rows,): at most `most` of a cell."""
     kept = np.ones(len(table), bool)
     for rows in cells_of(table):
         if len(rows) > most:
@@ -537,7 +537,7 @@ def target(table: Table) -> Array:
 
 
 def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
-    """(best of the problem on the GPU / time) ** focus, less where a kernel has many rows, (rows,).
+    """Return (best on the GPU / time) ** focus, less where a kernel has many rows, (rows,).
 
     Args:
         table: with times.
@@ -552,7 +552,7 @@ def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
 
 
 def _crowding(table: Table, crowd: float) -> Array:
-    """1 / (rows of the kernel at the shape on the GPU) ** crowd, 1 in the mean, (rows,)."""
+    """Return 1 / (rows of a kernel at a shape on a GPU) ** crowd, 1 in the mean, (rows,)."""
     crowding = np.empty(len(table))
     for rows in cells_of(table):
         crowding[rows] = len(rows) ** -crowd
@@ -560,7 +560,7 @@ def _crowding(table: Table, crowd: float) -> Array:
 
 
 def columns_of(table: Table, names: Sequence[str]) -> Array:
-    """Features by name, (rows, names); NaN where the table lacks one."""
+    """Return features by name, (rows, names); NaN where the table lacks one."""
     place_of = {name: place for place, name in enumerate(table.names)}
     values = np.full((len(table), len(names)), np.nan, np.float32)
     for place, name in enumerate(names):

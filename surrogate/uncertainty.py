@@ -171,7 +171,7 @@ class VarianceComponents:
 
 
 def scatter_of(table: Table, residual: Array, size: Array) -> VarianceComponents:
-    """Variance components of residuals, from means of nested groups.
+    """Return variance components of residuals, from means of nested groups.
 
     Args:
         table: of the rows.
@@ -201,7 +201,7 @@ def _keys(table: Table, names: Sequence[str]) -> Array:
 
 
 def _within(values: Array, groups: Array) -> float:
-    """Unbiased variance within groups of at least two rows."""
+    """Return the unbiased variance within groups of at least two rows."""
     counts = np.bincount(groups)
     means = np.bincount(groups, values) / counts
     squares = np.bincount(groups, (values - means[groups]) ** 2)

@@ -82,7 +82,7 @@ def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
 
 
 def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
-    """Figures of forecasts; rows whose forecast is NaN do not count."""
+    """Return figures of forecasts; rows whose forecast is NaN do not count."""
     rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
     pools = {kind: list(pools_of(table, kind, rows, seed)) for kind in KINDS}
     return Evaluation(

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Forecaster = Callable[[Table, Table], Forecasts]
-"""From the rows to learn from and the rows to forecast to the times of the latter."""
+"""Function of the rows to learn from and the rows to forecast, to the times of the latter."""
 
 _ALIKE = 25
 """Repeats of shorter, and of longer times, from which a row's deviation is drawn."""
@@ -85,7 +85,7 @@ class OnTrees:
         return Trees.fit(train, self.settings, self.seed, self.left_out)
 
     def informed(self, grown: Trees, test: Table) -> Forecasts:
-        """Forecasts after some rows of each family were measured; NaN for these."""
+        """Forecast after some rows of each family were measured; NaN for these."""
         return _informed(grown, test, self)
 
     def among(self, rows: Array) -> OnTrees:
@@ -99,12 +99,12 @@ def for_fold(forecaster: Forecaster, fold: Fold) -> Forecaster:
 
 
 def trees(settings: Settings = DEFAULTS, seed: int = 0) -> OnTrees:
-    """Trees on what the kernel model leaves unexplained."""
+    """Make trees on what the kernel model leaves unexplained."""
     return OnTrees(settings, seed)
 
 
 def _informed(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
-    """Forecasts after some rows of each family were measured; NaN for these."""
+    """Forecast after some rows of each family were measured; NaN for these."""
     depth = Depth.COMPILED  # a name only: there is but one
     model = Surrogate({"depths": [depth.value]}, {}, lambda _: grown)
     forecasts = Forecasts.of(np.full(len(test), np.nan))
@@ -120,7 +120,7 @@ def _informed(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
 
 
 def transferred(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
-    """From the same configuration's time on another GPU; trees learn what the models' ratio misses.
+    """Forecast from the time on another GPU; trees learn what the models' ratio misses.
 
     The base is the time there times the ratio of the modelled times. The trees read the features
     here, and how far the time there was from the modelled one. Rows that were not timed elsewhere
@@ -143,7 +143,7 @@ def lookup(train: Table, test: Table) -> Forecasts:
 
 
 def _beside(train: Table, test: Table) -> Table:
-    """Rows with another GPU's time: in the base, and as a feature; NaN where there is none."""
+    """Return rows with another GPU's time: in the base, and as a feature; NaN without one."""
     time_ms, base_ms = _there(train, test)
     gap = np.log2(time_ms / base_ms)
     return replace(
@@ -155,7 +155,7 @@ def _beside(train: Table, test: Table) -> Table:
 
 
 def _there(train: Table, test: Table) -> tuple[Array, Array]:
-    """Time and base of the same configuration on another GPU, (rows,) each; NaN if none."""
+    """Return time and base of the same configuration on another GPU, (rows,) each; NaN if none."""
     timed: dict[tuple[str, str], tuple[float, float]] = {}
     devices = train.about["device"].astype(str)
     places = dict.fromkeys(devices.tolist())
@@ -196,7 +196,7 @@ def repeated(_: Table, test: Table) -> Forecasts:
 
 
 def on_knobs(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
-    """Trees on parameters and geometry alone, as other tuners have them; times only."""
+    """Make trees on parameters and geometry alone, as other tuners have them; times only."""
     bare = replace(settings, leave_out=_KNOBS)
     return functools.partial(_on_knobs, settings=bare, seed=seed)
 
@@ -212,7 +212,7 @@ def _on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forec
 
 
 def _unmodelled(table: Table) -> Table:
-    """Relative to the roofline: without the modelled time, and the rough one."""
+    """Make a table relative to the roofline: without the modelled time, and the rough one."""
     return replace(table, modelled_ms=table.sol_ms)
 
 

@@ -34,7 +34,7 @@ def left_out(
     folder: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Array:
-    """As `solkit.surrogate.stacking.left_out`, of a split.
+    """Return `solkit.surrogate.stacking.left_out` of a split.
 
     Args:
         table: configurations with their times, and the texts of their kernels.
@@ -65,7 +65,7 @@ def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
 
 
 def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Array:
-    """log2(time / base) of each row by both, (rows,); NaN where one says nothing.
+    """Return log2(time / base) of each row by both, (rows,); NaN where one says nothing.
 
     Args:
         table: configurations with their times.

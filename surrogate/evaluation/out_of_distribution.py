@@ -57,7 +57,7 @@ def coverage_of(table: Table, forecasts: Forecasts) -> Coverage:
 
 
 def by_family(table: Table, forecasts: Forecasts) -> dict[str, tuple[float, int]]:
-    """Share of rows in the interval, and rows, of each family that has enough rows."""
+    """Return the share of rows in the interval, and rows, of each family that has enough rows."""
     families, place = np.unique(table.about["family"].astype(str), return_inverse=True)
     rows = np.bincount(place, minlength=len(families))
     inside = np.bincount(place, _inside(table, forecasts), minlength=len(families))

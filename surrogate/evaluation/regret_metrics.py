@@ -110,7 +110,7 @@ def figures_of(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
 def regret_curve(
     table: Table, pools: Iterable[Pool], score: Array, first: Sequence[int]
 ) -> list[float]:
-    """Mean regret by how many are measured: over pools, a family's problems, then families."""
+    """Return mean regret by number measured: over pools, a family's problems, then families."""
     lost: defaultdict[str, defaultdict[str, list[list[float]]]] = defaultdict(
         lambda: defaultdict(list)
     )

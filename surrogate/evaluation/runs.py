@@ -60,7 +60,7 @@ class EvaluationRequest:
 def forecasts(
     table: Table, request: EvaluationRequest, tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Forecasts]]:
-    """Forecasts of rows that were left out, by forecaster and split: NaN for rows of no fold.
+    """Forecast rows that were left out, by forecaster and split: NaN for rows of no fold.
 
     Args:
         table: configurations with their times.

@@ -111,7 +111,7 @@ def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
 
 
 def _computing_again(module: Any) -> nn.Module:
-    """With layers that keep their inputs alone, if it can do so; only while it learns."""
+    """Let layers keep their inputs alone, if the module can; only while it learns."""
     if getattr(module, "supports_gradient_checkpointing", False):
         # older versions of transformers know the second name alone
         names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
@@ -122,7 +122,7 @@ def _computing_again(module: Any) -> nn.Module:
 
 @contextlib.contextmanager
 def merged(backbone: Any) -> Iterator[None]:
-    """With LoRA's matrices added to the weights that they stand beside, and taken off at the end.
+    """Add LoRA's matrices to the weights that they stand beside, and take them off at the end.
 
     A text then costs what it costs without LoRA. Any other backbone stays as it is.
     """
@@ -142,7 +142,7 @@ def merged(backbone: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet(library: Any) -> Iterator[None]:
-    """Without progress bars."""
+    """Run without progress bars."""
     logging = library.utils.logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -143,7 +143,7 @@ class Corpus:
         )
 
     def to(self, device: torch.device | str) -> Corpus:
-        """With its tensors on a device."""
+        """Return the corpus with its tensors on a device."""
         return replace(
             self,
             features=self.features.to(device),
@@ -163,7 +163,7 @@ class Corpus:
         return self._encoded[text]
 
     def encoded_all(self, texts: Sequence[int]) -> list[Encoded]:
-        """As `encoded`, of many texts at once."""
+        """Encode as `encoded` does, many texts at once."""
         new = [text for text in texts if text not in self._encoded]
         written, names = [self.texts[text] for text in new], [self.names[text] for text in new]
         encoded = encode_all(self.tokenizer, written, names, self.most)
@@ -171,7 +171,7 @@ class Corpus:
         return [self._encoded[text] for text in texts]
 
     def variants(self, count: int, writer: Writer, seed: int) -> list[list[Encoded]]:
-        """Other texts that mean the same, `count` of each text."""
+        """Return other texts that mean the same, `count` of each text."""
         written, names = [], []
         for place, text in enumerate(self.texts):
             for which in range(count):
@@ -197,7 +197,7 @@ class Corpus:
         return Batch(self.together(chosen, room), chosen_rows)
 
     def together(self, chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
-        """As `together`, on the device of the rows' tensors."""
+        """Put texts side by side as `together` does, on the device of the rows' tensors."""
         return together(chosen, room).to(self.features.device)
 
     def rows(self, rows: Array, text_of: Array, named: int = 0) -> Rows:
@@ -223,7 +223,7 @@ class Corpus:
 
 
 def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
-    """Texts side by side.
+    """Put texts side by side.
 
     Args:
         chosen: texts.

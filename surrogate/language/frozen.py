@@ -48,7 +48,7 @@ class FrozenStates:
         self._fill(network, distinct, tell)
 
     def of(self, texts: Sequence[Encoded], tokens: int) -> Tensor:
-        """States (texts, tokens, width) on the device; zeros where padding is.
+        """Return states (texts, tokens, width) on the device; zeros where padding is.
 
         Args:
             texts: of those that were read.
@@ -79,7 +79,7 @@ class FrozenStates:
 
 
 def _length(ids: Array) -> int:
-    """Tokens that are read: of an empty text one of padding."""
+    """Return the number of tokens that are read: of an empty text one of padding."""
     return max(len(ids), 1)
 
 

@@ -115,7 +115,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         return LanguageConfig(backbone.to_dict(), asdict(sizes), adapt, path)
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Parts initialise themselves."""
+        """Do nothing: parts initialise themselves."""
 
     def states(self, texts: Texts) -> Tensor:
         """Return what the backbone makes of each token, (texts, tokens, width).
@@ -146,7 +146,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         return texts.alike() if device.type == "cpu" else [list(range(len(texts.ids)))]
 
     def together(self, device: torch.device) -> int:
-        """Tokens that a backbone from elsewhere reads at once, padding included."""
+        """Return tokens that a backbone from elsewhere reads at once, padding included."""
         return _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
 
     def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -166,13 +166,13 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         return (spelled * there).sum(-2) / there.sum(-2).clamp(min=1)  # type: ignore[no-any-return]
 
     def predictions(self, reading: Reading, rows: Rows) -> tuple[Tensor, Tensor]:
-        """Logits of bins and guesses of facts: see `Decoder.forward`."""
+        """Return logits of bins and guesses of facts: see `Decoder.forward`."""
         return self.decoder(reading, rows, self.words(rows))  # type: ignore[no-any-return]
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """As `predictions`, of texts that are read first."""
+        """Predict as `predictions` does, from texts that are read first."""
         return self.predictions(self.read(batch.texts), batch.rows)
 
     def spelled(self, states: Tensor) -> Tensor:
-        """Logits of the token that stands at each state: what masked tokens are learned by."""
+        """Return logits of the token at each state: what masked tokens are learned by."""
         return F.linear(states, self.backbone.get_input_embeddings().weight)

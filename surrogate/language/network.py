@@ -104,7 +104,7 @@ class Packing:
     longest: int
 
     def to(self, device: torch.device | str) -> Packing:
-        """On a device."""
+        """Move to a device."""
         position, place, starts = (
             sent(tensor, device) for tensor in (self.position, self.place, self.starts)
         )
@@ -131,12 +131,12 @@ class Texts:
     packing: Packing | None = None
 
     def to(self, device: torch.device | str) -> Texts:
-        """On a device."""
+        """Move to a device."""
         ids, mask, names = (sent(tensor, device) for tensor in (self.ids, self.mask, self.names))
         return Texts(ids, mask, names, self.lengths, self.packing and self.packing.to(device))
 
     def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
-        """Places of texts of about the same length, so that few tokens are padding.
+        """Return places of texts of about the same length, so that few tokens are padding.
 
         Args:
             most: groups.
@@ -171,7 +171,7 @@ class Rows:
     present: Tensor
 
     def to(self, device: torch.device | str) -> Rows:
-        """On a device."""
+        """Move to a device."""
         return Rows(*(sent(tensor, device) for tensor in vars(self).values()))
 
 
@@ -217,20 +217,20 @@ class Reading:
         return Reading(self.latents[here], self.names[here, : max(names, 1)])
 
     def without(self, share: float) -> Reading:
-        """With a share of the texts unread, drawn anew."""
+        """Leave a share of the texts unread, drawn anew."""
         shape = (len(self.latents), 1, 1)
         kept = (torch.rand(shape, device=self.latents.device) >= share).to(self.latents.dtype)
         return Reading(self.latents * kept, self.names * kept)
 
 
 def sent(values: Tensor, device: torch.device | str) -> Tensor:
-    """Values on a device. The CPU does not wait until they are there."""
+    """Send values to a device. The CPU does not wait until they are there."""
     is_far = torch.device(device).type == "cuda" and values.device.type == "cpu"
     return (values.pin_memory() if is_far else values).to(device, non_blocking=True)
 
 
 def pooled(states: Tensor, weights: Tensor) -> Tensor:
-    """Means of states (texts, tokens, width) by weights (texts, names, tokens)."""
+    """Return means of states (texts, tokens, width) by weights (texts, names, tokens)."""
     total = weights.sum(-1, keepdim=True).clamp(min=1.0)
     return torch.bmm(weights.to(states.dtype), states) / total.to(states.dtype)
 
@@ -311,7 +311,7 @@ class _Attention(nn.Module):
 
 
 def _narrowed(sizes: Sizes) -> nn.Module:
-    """From a text's states to the width of tokens."""
+    """Make the layers from a text's states to the width of tokens."""
     if not sizes.narrow:
         return nn.Linear(sizes.text, sizes.width)
     return nn.Sequential(
@@ -358,7 +358,7 @@ class Decoder(nn.Module):
         return Reading(latents, self.from_name(pooled(states, names)))
 
     def forward(self, reading: Reading, rows: Rows, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of bins (rows, bins) and guesses of facts (rows, facts).
+        """Return logits of bins (rows, bins) and guesses of facts (rows, facts).
 
         Args:
             reading: of the rows' texts.
@@ -388,7 +388,7 @@ def aligned(tokens: int) -> int:
 
 
 def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Places of texts that are read together, the longest first, so that few tokens are padding.
+    """Return places of texts that are read together, longest first, so that little is padding.
 
     Args:
         lengths: of the texts.
@@ -406,7 +406,7 @@ def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
 
 
 def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor]:
-    """Token ids padded with 0, and which are known, (texts, tokens) each.
+    """Return token ids padded with 0, and which are known, (texts, tokens) each.
 
     Of an empty text one token of padding is known: attention to nothing is not defined.
 

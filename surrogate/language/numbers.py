@@ -76,7 +76,7 @@ class Scale:
         return Scale(tuple(names), levels, mean, spread)
 
     def scaled(self, table: Table) -> tuple[Array, Array]:
-        """Values from -2 to 2, 0 where unknown, and which are unknown, (rows, names) each.
+        """Return values from -2 to 2, 0 where unknown, and which are unknown, (rows, names) each.
 
         Half is the rank among the values that were learned from, half the distance from their mean.
         """

@@ -103,7 +103,7 @@ def _attention(
     longest: int = 0,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as `transformers` calls it: (texts, heads, tokens, width) to (texts, tokens, ...).
+    """Attend as `transformers` calls it: (texts, heads, tokens, width) to (texts, tokens, ...).
 
     `transformers` counts a token itself to each side of its window, `varlen_attn` does not.
     """

@@ -74,7 +74,7 @@ def built(
     path: str = "",
     device: str = "cpu",
 ) -> Parts:
-    """Parts around a backbone, of which the decoder has learned nothing.
+    """Build parts around a backbone, of which the decoder has learned nothing.
 
     Args:
         backbone: reads text.
@@ -99,7 +99,7 @@ def built(
 
 
 def _room(backbone: Backbone) -> int:
-    """Tokens that a backbone has positions for, in whole steps of padding."""
+    """Return tokens that a backbone has positions for, in whole steps of padding."""
     places = (
         getattr(backbone.config, "max_position_embeddings", None),
         getattr(backbone.tokenizer, "model_max_length", None),  # some have two positions more
@@ -172,5 +172,5 @@ def read(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]]:
 
 
 def _moved(network: LanguageModel, device: str) -> LanguageModel:
-    """On a device, in place."""
+    """Move a network to a device, in place."""
     return network.to(device)  # type: ignore[arg-type, no-any-return]

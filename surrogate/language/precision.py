@@ -1,4 +1,4 @@
-"""In which precision a network learns, and which kernels attend."""
+"""Precision in which a network learns, and the kernels that attend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["attention", "precision"]
 
 
 def precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.ExitStack:
-    """bf16 on a GPU; a CPU computes in fp32.
+    """Compute in bf16 on a GPU; a CPU computes in fp32.
 
     Args:
         device: that computes.

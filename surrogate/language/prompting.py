@@ -63,7 +63,7 @@ BINS = (
     Bin("B takes 1.2 to 2 times as long", 1.2, 0.6),
     Bin("B takes over 2 times as long", 2.0, 1.5),
 )
-"""From A much slower to A much faster; mirrored, they are those of B over A."""
+"""Bins from A much slower to A much faster; mirrored, they are those of B over A."""
 
 _CENTRES = np.array([bucket.centre for bucket in BINS])
 
@@ -89,7 +89,7 @@ class Calibration:
     temperature: float = 1.0
 
     def of(self, probabilities: Array) -> Array:
-        """Calibrated probabilities, (..., bins)."""
+        """Return calibrated probabilities, (..., bins)."""
         powered = np.maximum(probabilities, _LEAST) ** (1 / self.temperature)
         return np.asarray(powered / powered.sum(axis=-1, keepdims=True))
 
@@ -218,7 +218,7 @@ class PromptedForecaster:
         return Compared(self.calibration.of(np.mean(answers, axis=0)), len(answers))
 
     def order(self, candidates: Sequence[Entry], incumbent: Entry) -> list[int]:
-        """Places of the candidates, the one expected to be fastest first.
+        """Return places of the candidates, the one expected to be fastest first.
 
         Each is compared with the incumbent. One without an answer stands with the incumbent.
 
@@ -230,7 +230,7 @@ class PromptedForecaster:
         return sorted(range(len(candidates)), key=lambda place: (-gains[place], place))
 
     def calibrated(self, pairs: Sequence[tuple[Entry, Entry]]) -> PromptedForecaster:
-        """One whose probabilities were compared with pairs that were timed.
+        """Return a forecaster whose probabilities were compared with pairs that were timed.
 
         Raises:
             InputError: no pair was answered; a time is missing.

@@ -149,7 +149,7 @@ class Writer:
 
 @functools.lru_cache(4096)
 def _own_names(text: str) -> list[str]:
-    """Names that a text defines itself: arguments, variables, functions."""
+    """Return names that a text defines itself: arguments, variables, functions."""
     try:
         tree = syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

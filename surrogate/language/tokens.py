@@ -85,7 +85,7 @@ def encode_all(
     names: Sequence[Sequence[str]],
     most: int,
 ) -> list[Encoded]:
-    """As `encode`, of many texts at once, on all cores.
+    """Encode as `encode` does, many texts at once, on all cores.
 
     Args:
         tokenizer: a fast one.

@@ -192,7 +192,7 @@ def pretrain(
 
 
 def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
-    """Which tokens are hidden, (texts, tokens): spans of geometric length, no padding."""
+    """Tell for each token whether it is hidden, (texts, tokens): spans of geometric length."""
     starts = torch.rand(ids.shape, generator=generator) < how.hidden / how.span
     hidden, going = torch.zeros_like(starts), torch.zeros(len(ids), dtype=torch.bool)
     goes_on = torch.rand(ids.shape, generator=generator) < 1 - 1 / how.span
@@ -263,7 +263,7 @@ class _Answers:
 
 
 def _packed(batch: Batch) -> Batch:
-    """With its texts end to end, and padding up to one of a few shapes."""
+    """Pack a batch: its texts end to end, and padding up to one of a few shapes."""
     texts = batch.texts
     more = -(-_ROOM_TOKENS // texts.ids.shape[1])
     return replace(batch, texts=replace(texts, packing=packing(texts, _ROOM_TOKENS, more)))
@@ -323,7 +323,7 @@ class _Learner:
         self._room = self._largest()
 
     def _largest(self) -> Room:
-        """Room that holds any of the texts."""
+        """Return the room that holds any of the texts."""
         texts = [text for variants in self._variants for text in variants]
         texts = texts or self.corpus.encoded_all(range(len(self.corpus.texts)))
         return Room(
@@ -376,7 +376,7 @@ class _Learner:
     # ---------------------------------------------------------------------------------- batches
 
     def _batches(self) -> Iterator[Array]:
-        """Rows of each step, for ever; each row comes once before any comes again."""
+        """Yield rows of each step, for ever; each row comes once before any comes again."""
         chance, size = np.random.default_rng(self.how.seed), self.how.piece
         while True:
             pieces: dict[int, list[Array]] = {}
@@ -491,7 +491,7 @@ class _Learner:
         return reading.without(self.how.unread) if self.how.unread else reading
 
     def _hidden(self, rows: Rows) -> Rows:
-        """With some features hidden."""
+        """Hide some features."""
         if not self.how.unknown:
             return rows
         hidden = torch.rand(rows.features.shape, device=self.device) < self.how.unknown
@@ -499,7 +499,7 @@ class _Learner:
         return replace(rows, features=features, unknown=rows.unknown | hidden)
 
     def _facts(self, facts: Array | None, rows: int) -> tuple[Tensor, Tensor]:
-        """Facts in standard deviations, and which are known, (rows, facts) each."""
+        """Return facts in standard deviations, and which are known, (rows, facts) each."""
         number = self.network.decoder.sizes.facts
         values = np.full((rows, number), np.nan) if facts is None else facts.astype(float)
         mask = ~np.isnan(values)
@@ -525,14 +525,14 @@ def _clean(parts: Iterable[Tensor]) -> None:
 
 
 def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
-    """One step along the gradients."""
+    """Take one step along the gradients."""
     torch.nn.utils.clip_grad_norm_(parts, 1.0)
     optimizer.step()
     schedule.step()
 
 
 def _schedule(optimizer: Any, steps: int) -> Any:
-    """Up to the rates of the optimizer for a tenth of the steps, then down along a cosine."""
+    """Return a schedule: up to the rates in a tenth of the steps, then down along a cosine."""
     rising = max(steps // 10, 1)
 
     def share(step: int) -> float:
@@ -563,7 +563,7 @@ def _order(expected: Tensor, answers: _Answers) -> Tensor:
 
 
 def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
-    """Pieces joined to about as many rows each."""
+    """Yield pieces joined to about as many rows each."""
     whole = sum(map(len, pieces))
     number = max(round(whole / rows), 1)
     for part in range(number):
@@ -577,7 +577,7 @@ def _up(number: int, step: int) -> int:
 
 
 def _filled_up(rows: Array, step: int) -> Array:
-    """With rows at the end, so that the number is a multiple of `step`."""
+    """Append rows, so that the number is a multiple of `step`."""
     return np.resize(rows, _up(len(rows), step))
 
 
