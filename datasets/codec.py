@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
 
 @functools.cache
 def defaults(form: Any) -> Mapping[str, Any]:
-    """Defaults by field; `MISSING`, which equals nothing else, if it has none."""
+    """Return defaults by field; `MISSING`, which equals nothing else, if it has none."""
     return {
         field.name: field.default if field.default_factory is MISSING else field.default_factory()
         for field in fields(form)
@@ -145,7 +145,7 @@ def defaults(form: Any) -> Mapping[str, Any]:
 
 @functools.cache
 def _readers(form: Any) -> Mapping[str, tuple[Callable[[Any], Any], bool]]:
-    """By field: the reader of its JSON value, and whether it is required."""
+    """Return by field the reader of its JSON value, and whether it is required."""
     hints, initial = get_type_hints(form), defaults(form)
     return {name: (_reader(hints[name]), default is MISSING) for name, default in initial.items()}
 

@@ -114,7 +114,7 @@ class TimedReference:
 
 
 def rows(gpu: str = "h100") -> tuple[TimedReference, ...]:
-    """Every row of a GPU's shipped table.
+    """Return every row of a GPU's shipped table.
 
     Raises:
         InputError: that GPU has no table.

@@ -295,7 +295,7 @@ class _Seen:
         return self
 
     def missing(self, sources: Iterable[Source], facts: Iterable[StoredFacts]) -> list[bytes]:
-        """Lines for what the file does not hold yet."""
+        """Return lines for what the file does not hold yet."""
         files = {source.sha256: source for source in sources if source.sha256 not in self.ids}
         unseen = {fact.id: fact for fact in facts if fact.id not in self.ids}
         lines = [_line(source=to_json(file)) for file in files.values()]
@@ -478,7 +478,7 @@ class _Reader:
                 _require_whole(about, self._path)
 
     def contents(self) -> Contents:
-        """All that was taken."""
+        """Return all that was taken."""
         return Contents(
             self._runs,
             tuple(self._found[Outcome]),
@@ -490,7 +490,7 @@ class _Reader:
 
 
 def _foreign(schema: object) -> str:
-    """Why a line with that schema does not belong in a log; empty if it does."""
+    """Return why a line with that schema does not belong in a log; empty if it does."""
     family, _, version = str(schema).partition("/")
     if family != _FAMILY or not version.isdecimal():
         return f"schema is {schema!r}, not {SCHEMA}"

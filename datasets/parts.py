@@ -107,7 +107,7 @@ def listed(folder: Path) -> tuple[Path, ...]:
 
 
 def leftovers(folder: Path) -> Iterator[Path]:
-    """Unfinished files."""
+    """Yield unfinished files."""
     return folder.glob(f"{UNFINISHED}*")
 
 
@@ -172,7 +172,7 @@ def read(path: Path, form: type) -> pyarrow.Table:
 
 
 def salvaged(path: Path, form: type) -> tuple[pyarrow.Table, Damage | None]:
-    """All readable row groups of a file, and the damage if some are not readable."""
+    """Return all readable row groups of a file, and the damage if some are not readable."""
     damage = _fault(path, form)
     if damage is not None:
         return empty(form), damage
@@ -309,7 +309,7 @@ def _has_its_footer(path: Path) -> bool:
 
 
 def _changed(path: Path, metadata: Any) -> dict[int, str]:
-    """Sealed row groups that changed since they were written."""
+    """Return sealed row groups that changed since they were written."""
     try:
         seals = json.loads((metadata.metadata or {}).get(_SEALS, "[]"))
     except ValueError:

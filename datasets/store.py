@@ -103,7 +103,7 @@ class Tables:
 
     @staticmethod
     def together(tables: Iterable[Tables]) -> Tables:
-        """Tables one after the other."""
+        """Join tables one after the other."""
         rows, sources, facts = zip(*((t.rows, t.sources, t.facts) for t in tables), strict=True)
         return Tables(*map(arrow().concat_tables, (rows, sources, facts)))
 
@@ -180,7 +180,7 @@ class Store:
         return tuple(path for form in forms for path in parts.listed(self.folder / _FOLDERS[form]))
 
     def scan(self) -> polars.LazyFrame:
-        """Every row, lazily: only the columns and row groups that a query needs are read.
+        """Scan every row lazily: only the columns and row groups that a query needs are read.
 
         Raises:
             InputError: a part is damaged or foreign.
@@ -188,7 +188,7 @@ class Store:
         return _scan(self.parts, Outcome)
 
     def sources(self) -> polars.LazyFrame:
-        """Every `Source`, lazily.
+        """Scan every `Source` lazily.
 
         Raises:
             InputError: a part is damaged or foreign.
@@ -196,7 +196,7 @@ class Store:
         return _scan(self.source_parts, Source)
 
     def facts(self) -> polars.LazyFrame:
-        """All `StoredFacts`, lazily: join them on `Outcome.facts_id`.
+        """Scan all `StoredFacts` lazily: join them on `Outcome.facts_id`.
 
         Raises:
             InputError: a part is damaged or foreign.
@@ -239,7 +239,7 @@ class Store:
             return context.execute(sql, eager=True)  # type: ignore[no-any-return]
 
     def rows(self, frame: polars.LazyFrame | None = None) -> Iterator[Outcome]:
-        """Rows as records: all, or those of a frame made from `scan`.
+        """Yield rows as records: all, or those of a frame made from `scan`.
 
         Raises:
             InputError: a part is damaged, or a row is invalid.
@@ -272,7 +272,7 @@ class Store:
         return self.add_tables(Tables.of(rows, sources, facts))
 
     def add_tables(self, tables: Tables) -> Added:
-        """`add`, of tables."""
+        """Add tables as `add` does."""
         rows = tables.rows
         if arrow().compute.any(arrow().compute.equal(rows["run_id"], "")).as_py():
             raise InputError("a row has no run_id: an OutcomeLog numbers rows")
@@ -377,7 +377,7 @@ def shipped(name: str) -> Store:
 
 
 def configurations(rows: polars.LazyFrame) -> polars.LazyFrame:
-    """One row per configuration, with its repeats combined; comparisons in turns are left out.
+    """Combine the repeats of each configuration in a row; comparisons in turns are left out.
 
     Args:
         rows: of `Store.scan`, maybe filtered.
@@ -490,7 +490,7 @@ def _refuse_others(table: pyarrow.Table, there: polars.LazyFrame, folder: Path) 
 
 
 def _as_referred_to(facts: pyarrow.Table, rows: pyarrow.Table) -> pyarrow.Table:
-    """Facts in the order of the rows that refer to them, so that similar ones are neighbours."""
+    """Return facts in the order of rows that refer to them, so that similar ones are neighbours."""
     pl = polars_module()
     named = pl.from_arrow(rows.select(["facts_id"])).lazy().with_row_index("place")
     places = named.drop_nulls().unique("facts_id", keep="first")

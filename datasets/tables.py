@@ -116,7 +116,7 @@ def _column(hint: Any) -> Any:
 
 
 def _cells(hint: Any, values: list[Any]) -> list[Any]:
-    """Values of a field as Arrow takes them."""
+    """Return values of a field as Arrow takes them."""
     origin = get_origin(hint)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return [canonical(value) for value in values]
@@ -130,13 +130,13 @@ def _cells(hint: Any, values: list[Any]) -> list[Any]:
 
 
 def _utf8(text: str) -> str:
-    """Text that UTF-8 can encode: a tool's message may hold bytes that are not text."""
+    """Return text that UTF-8 can encode: a tool's message may hold bytes that are not text."""
     return text.encode(errors="replace").decode()
 
 
 @functools.cache
 def _mappings(form: Any) -> Mapping[str, Callable[[Any], Any]]:
-    """By column: what converts a cell for `from_json`, if anything does."""
+    """Return by column the converter of a cell for `from_json`, if there is one."""
     readers: dict[str, Callable[[Any], Any]] = {}
     for name, hint in get_type_hints(form).items():
         origin = get_origin(hint)

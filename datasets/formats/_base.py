@@ -240,7 +240,7 @@ def numbered(
     asides: Sequence[Mapping[str, Any]] = (),
     changed: datetime | None = None,
 ) -> tuple[Outcome, ...]:
-    """Rows with a run (format and day) and a place in it (a digest of their content).
+    """Return rows with a run (format and day) and a place in it (a digest of their content).
 
     Args:
         name: of the format.
@@ -264,7 +264,7 @@ def numbered(
 
 
 def _unnamed(row: Outcome, dated: bool) -> set[str]:
-    """Columns that change when a file is touched, or only repeat another column."""
+    """Return columns that change when a file is touched, or only repeat another column."""
     aside = set() if dated else {"created"}
     if row.device_name is not None:  # the file's own name of the GPU, from which `device` follows
         aside.add("device")

@@ -51,7 +51,7 @@ def file_name(settings: Mapping[str, str], down: bool = False) -> str:
 
 
 def folder_name(triton_version: str) -> str:
-    """SGLang's folder for a version of Triton: ``triton_3_4_0``."""
+    """Return SGLang's folder for a version of Triton: ``triton_3_4_0``."""
     return f"triton_{triton_version.replace('.', '_')}"
 
 
@@ -63,7 +63,7 @@ def is_tuned(document: Document) -> bool:
 
 
 def read(document: Document, labels: Labels, origin: str) -> Imported:
-    """One row per batch size; other entries describe the file."""
+    """Read one row per batch size; other entries describe the file."""
     named = settings(document)
     sizes = {name: _value(value) for name, value in named.items() if name not in _ABOUT}
     if "dtype" in named:

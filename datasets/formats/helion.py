@@ -119,7 +119,7 @@ def _row(
 
 
 def _config(text: str) -> dict[str, Any]:
-    """``Config(block_sizes=[32, 32], num_warps=4)`` or a literal mapping, as parameters.
+    """Parse ``Config(block_sizes=[32, 32], num_warps=4)`` or a literal mapping, as parameters.
 
     Raises:
         ValueError: it is neither.

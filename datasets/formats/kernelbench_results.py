@@ -38,7 +38,7 @@ def _recognises(document: Document) -> bool:
 
 
 def _samples(by_problem: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every sample with its problem's number; older files have one sample per problem."""
+    """Yield every sample with its problem's number; older files have one sample per problem."""
     for problem, samples in by_problem.items():
         for sample in samples if isinstance(samples, list) else [samples]:
             yield problem, sample

@@ -105,7 +105,7 @@ def _row(
 
 
 def dumps(rows: Iterable[Outcome]) -> str:
-    """Rows as a T4 file; rows that were imported from T4 are written unchanged.
+    """Write rows as a T4 file; rows that were imported from T4 are written unchanged.
 
     T4 has no place for other rows' kernel, problem, GPU and what is known of them. Rows without a
     result, e.g. after a failure of the machine, are left out: T4 has no word for that.
@@ -120,7 +120,7 @@ def dumps(rows: Iterable[Outcome]) -> str:
 
 
 def _invalidity(row: Outcome) -> str | None:
-    """T4's word for the result of a configuration; ``None`` if there is no result."""
+    """Return T4's word for the result of a configuration; ``None`` if there is no result."""
     if row.verdict is not Verdict.NOT_MEASURED:
         return _INVALIDITY[row.verdict]
     if row.origin in _RESTRICTING:

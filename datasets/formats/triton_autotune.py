@@ -131,7 +131,7 @@ _Tuning = tuple[dict[str, Any], tuple[str, ...], str, dict[str, str], str | None
 
 
 def _tunings(text: str) -> Iterator[_Tuning]:
-    """Every tuning: shape, dtypes, kernel, why each configuration failed (or ``""``), the best.
+    """Yield every tuning: shape, dtypes, kernel, configurations' failures (or ``""``), the best.
 
     An unfinished tuning has neither problem nor best (``None``).
     """
@@ -156,7 +156,7 @@ def _tunings(text: str) -> Iterator[_Tuning]:
 
 
 def _config(text: str) -> dict[str, Any]:
-    """``BLOCK: 128, num_warps: 4, maxnreg: None`` as parameters without those that are ``None``."""
+    """Parse ``BLOCK: 128, maxnreg: None`` as parameters without those that are ``None``."""
     pairs = (part.split(": ", 1) for part in re.split(r", (?=\w+: )", text))
     values = {name: _literal(value) for name, value in pairs}
     return {name: value for name, value in values.items() if value is not None}
