@@ -39,7 +39,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop.
+    """Limits at which a run stops.
 
     `gpu_s` are seconds for which the bench holds the GPU; the first cell may take as long to come.
     """
@@ -208,7 +208,7 @@ class _Known:
         return tried
 
     def _again(self, cell: Workload, rows: Sequence[Outcome]) -> list[Params]:
-        """Random correct configurations of other runs that this run has not yet repeated.
+        """Return random correct configurations of other runs that this run has not yet repeated.
 
         Whole handfuls are drawn: a single configuration would cost almost as much.
         """
@@ -270,7 +270,7 @@ class _Collector:
         return self._progress
 
     def _left_s(self) -> float:
-        """Seconds left of the budget; until the GPU is held, wall time counts."""
+        """Return seconds left of the budget; until the GPU is held, wall time counts."""
         clock = self._bench.clock
         return self._limits.gpu_s - (clock.gpu_s() or clock.now_s() - self._begun_s)
 

@@ -113,7 +113,7 @@ def groups_of(
     held: Mapping[RowKey, str] = MappingProxyType({}),
     depth: Depth = Depth.COMPILED,
 ) -> list[Group]:
-    """Rows by their configuration, in rounds, so that a part of them is a fair sample.
+    """Group rows by their configuration, in rounds, so that a part of them is a fair sample.
 
     A round has `_ROUND` configurations of each kernel and shape, those of one file together. Rows
     that have the facts of this version, by their own `facts_id` or by `held`, are left out.

@@ -115,7 +115,7 @@ class ConfigSampler:
         return self._params[name], how
 
     def _spread(self, default: str, chance: random.Random) -> Iterator[tuple[str, str]]:
-        """Every configuration once: the default, then hypercubes and single draws in turns."""
+        """Yield each configuration once: the default, then hypercubes and single draws in turns."""
         if default in self._params:
             yield default, DEFAULT
         rest = [name for name in self._params if name != default]
@@ -132,7 +132,7 @@ class ConfigSampler:
                 yield name, RANDOM
 
     def _hypercube(self, chance: random.Random) -> Iterator[_Place]:
-        """Points that have every value of every parameter about equally often.
+        """Yield points that have every value of every parameter about equally often.
 
         Some are not valid, since the valid points need not form a box.
         """

@@ -34,7 +34,7 @@ class Workload:
 def surveyed(
     kernels: Sequence[Kernel], ahead: Ahead, tell: Callable[[str], None]
 ) -> Iterator[Workload | None]:
-    """Every kernel at every shape with valid configurations, families mixed.
+    """Yield every kernel at every shape with valid configurations, families mixed.
 
     Some kernels are surveyed ahead of the next one, not all at once. `tell` receives a sentence
     about kernels that are left out.
@@ -82,7 +82,7 @@ def _cell(kernel: Kernel, entry: dict[str, Any]) -> Workload:
 
 
 def recorded(outcomes: Iterable[Outcome]) -> Iterator[Workload]:
-    """Every kernel and shape of a recording; the default is the first configuration recorded."""
+    """Yield every kernel and shape of a recording; the default is the first one recorded."""
     cells: dict[tuple[str, str], list[Outcome]] = {}
     for row in outcomes:
         cells.setdefault((row.kernel_id, canonical(row.shape)), []).append(row)
