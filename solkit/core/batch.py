@@ -66,7 +66,7 @@ class Worth(str, enum.Enum):
     WORTH_TUNING = "worth_tuning"
     """A faster configuration is expected, and there is room above the speed of light."""
     NEAR_SOL = "near_sol"
-    """It is already as near to the speed of light as was asked for."""
+    """Kernel that is already as near to the speed of light as was asked for."""
     UNKNOWN = "unknown"
     """Too little is known to say."""
 

@@ -10,7 +10,7 @@ __all__ = ["Ceiling", "ClockKind", "Device", "SMLimits"]
 
 
 class ClockKind(str, enum.Enum):
-    """Which SM clock a device's ceilings assume."""
+    """Kind of SM clock that a device's ceilings assume."""
 
     MAXIMUM = "maximum"
     """The highest clock that NVML allows: no kernel runs above it."""

@@ -34,12 +34,12 @@ __all__ = [
 
 
 class Order(str, enum.Enum):
-    """In which order candidates are measured."""
+    """Order in which candidates are measured."""
 
     SURROGATE = "surrogate"
-    """By what the surrogate expects, and what was measured since."""
+    """Order by what the surrogate expects, and what was measured since."""
     RANDOM = "random"
-    """At random: what the surrogate is compared with."""
+    """Random order: what the surrogate is compared with."""
 
 
 _Word = TypeVar("_Word", bound=enum.Enum)

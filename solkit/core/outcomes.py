@@ -346,7 +346,7 @@ def canonical(values: Any) -> str:
 
 
 def finite(value: Any) -> Any:
-    """JSON has no non-finite numbers: they become words."""
+    """Turn non-finite numbers, which JSON lacks, into words."""
     if isinstance(value, Mapping):
         return {name: finite(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -19,7 +19,7 @@ def syntax_tree(
     source: str | bytes, filename: str = ..., *, mode: Literal["eval"]
 ) -> ast.Expression: ...
 def syntax_tree(source: str | bytes, filename: str = "<unknown>", mode: str = "exec") -> Any:
-    """`ast.parse`, safe in threads.
+    """Parse as `ast.parse` does, safely in threads.
 
     CPython 3.11 counts the depth of the tree that it builds in one place for all threads. Two
     threads that parse at once may raise ``SystemError: AST constructor recursion depth mismatch``,

@@ -92,7 +92,7 @@ class KernelFile:
 
     @property
     def name(self) -> str:
-        """That file's stem, or the problem's name if there is no candidate."""
+        """Stem of that file, or the problem's name if there is no candidate."""
         return self.problem.name if self.candidate is None else PurePath(self.path).stem
 
 

@@ -115,6 +115,6 @@ class Profile:
     failure: str = ""
 
     def speedup(self, saving_ms: float) -> float:
-        """Speedup of the run if it takes that much less time; Amdahl's law."""
+        """Return the run's speedup if it takes that much less time; Amdahl's law."""
         left_ms = self.span_ms - saving_ms
         return self.span_ms / left_ms if left_ms > 0 else float("inf")

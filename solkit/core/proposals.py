@@ -20,7 +20,7 @@ class Checked(str, enum.Enum):
     RIGHT = "right"
     """Triton's interpreter gives the reference's results, in fp32 and against fp64."""
     WRONG = "wrong"
-    """It does not, or raises."""
+    """Other results than the reference's, or an error."""
     UNCHECKED = "unchecked"
     """The interpreter cannot run it, or nobody has tried: the bench decides."""
 

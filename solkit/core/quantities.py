@@ -21,7 +21,7 @@ def duration(time_ms: float | None, digits: int = 3) -> str:
 
 
 def interval(low_ms: float | None, high_ms: float | None) -> str:
-    """Two times in the unit of the longer, e.g. ``"70.6 to 102 µs"``; empty if one is unknown."""
+    """Return two times in the longer's unit, e.g. ``"70.6 to 102 µs"``; empty if one is unknown."""
     if low_ms is None or high_ms is None:
         return ""
     size, unit = next((s, u) for s, u in _DURATIONS if high_ms >= s or u == "ns")
@@ -43,7 +43,7 @@ def count(number: float, noun: str = "") -> str:
 
 
 def binary_bytes(value: int) -> str:
-    """On-chip memory in binary units, e.g. ``"96 KiB"``."""
+    """Return on-chip memory in binary units, e.g. ``"96 KiB"``."""
     size, unit = next((s, u) for s, u in _BINARY_PREFIXES if value >= s or s == 1)
     return f"{value / size:.4g} {unit}"
 

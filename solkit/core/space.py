@@ -325,7 +325,7 @@ class Space:
         )
 
     def sample(self, n: int, seed: int | str) -> list[Params]:
-        """Distinct legal points, drawn uniformly; the same for the same seed.
+        """Draw distinct legal points uniformly; the same for the same seed.
 
         Raises:
             InputError: there are fewer than `n`, or too few to find; see `shuffled`.
@@ -336,7 +336,7 @@ class Space:
         return drawn
 
     def neighbours(self, params: Params) -> list[Params]:
-        """Legal points one step away: one parameter at the previous or next value.
+        """Return legal points one step away: one parameter at the previous or next value.
 
         Raises:
             ParamsError: `params` is not a point of the space.
@@ -344,7 +344,7 @@ class Space:
         return [point for point in self._moved(params, 1) if point in self]
 
     def variants(self, params: Params) -> Iterator[Params]:
-        """Legal points that differ in one parameter, at any of its values.
+        """Yield legal points that differ in one parameter, at any of its values.
 
         Raises:
             ParamsError: `params` is not a point of the space.
@@ -352,7 +352,7 @@ class Space:
         return (point for point in self._moved(params, None) if point in self)
 
     def _moved(self, params: Params, reach: int | None) -> Iterator[Params]:
-        """Points, legal or not, with one parameter at most `reach` steps from its own value."""
+        """Yield points, legal or not, with one parameter at most `reach` steps from its value."""
         self.index(params)
         for name, listed, _ in self._digits:
             place = self._place(name, params[name])
@@ -373,7 +373,7 @@ class Space:
 
     @cached_property
     def _due(self) -> dict[int, list[Constraint]]:
-        """By parameter, counted from 0, the constraints that can be tested once it has a value."""
+        """Constraints that can be tested once a parameter, counted from 0, has a value."""
         order = {name: depth for depth, name in enumerate(self.values)}
         due: dict[int, list[Constraint]] = {}
         for constraint in self.constraints:
@@ -383,7 +383,7 @@ class Space:
 
     @cached_property
     def _places(self) -> dict[str, dict[Any, int]]:
-        """By parameter, the index of each typed value; ranges find theirs themselves."""
+        """Index of each typed value, by parameter; ranges find theirs themselves."""
         return {
             name: {(type(value), value): place for place, value in enumerate(listed)}
             for name, listed in self.values.items()
@@ -449,7 +449,7 @@ def _holds(constraint: Constraint, params: Params) -> bool:
 
 
 def _interval(hits: int, draws: int) -> tuple[float, float]:
-    """95 % interval of a share, from `hits` of `draws`."""
+    """Return the 95 % interval of a share, from `hits` of `draws`."""
     z, p, q = _NORMAL_95, hits / draws, 1 - hits / draws
     middle, width = 2 * draws * p + z * z, 2 * (draws + z * z)
     low = middle - 1 - z * math.sqrt(max(z * z - 2 - 1 / draws + 4 * p * (draws * q + 1), 0))
@@ -467,5 +467,5 @@ def _told(params: Params) -> str:
 
 
 def _rank(value: Value) -> tuple[bool, float, str]:
-    """Numbers by size, before strings by spelling."""
+    """Rank numbers by size, before strings by spelling."""
     return (False, float(value), "") if isinstance(value, (int, float)) else (True, 0.0, str(value))

@@ -117,7 +117,7 @@ class TuneVerdict(str, enum.Enum):
 
 
 class Stopped(str, enum.Enum):
-    """Why a search ended."""
+    """Reason for the end of a search."""
 
     SPEED_OF_LIGHT = "speed_of_light"
     """The best is as near to the speed of light as was asked for."""
