@@ -218,7 +218,7 @@ def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource
 
 
 def _instructions(amounts: Mapping[str, int]) -> int:
-    """Instructions of the scalar pipes, which share the schedulers' issue slots."""
+    """Count instructions of the scalar pipes, which share the schedulers' issue slots."""
     return sum(
         amounts.get(pipe, 0) // per_instruction for pipe, per_instruction in SCALAR_OPS.items()
     )
@@ -265,7 +265,7 @@ def _explained(
 
 
 def _taken(op: OpWork, routes: Mapping[str, Route], memory: str, device: Device) -> dict[str, int]:
-    """One op's amount of each resource."""
+    """Return one op's amount of each resource."""
     moved = {memory: op.read_bytes + op.write_bytes}
     amounts = amounts_by_ceiling({**op.operations, **moved}, routes, device)
     tensor = sum(n for name, n in amounts.items() if name.startswith("tensor."))

@@ -244,7 +244,7 @@ def _inherit(tables: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def catalogue() -> tuple[Device, ...]:
-    """Every catalogued GPU, in the catalogue's order.
+    """Return every catalogued GPU, in the catalogue's order.
 
     Ceilings are for the highest SM clock that NVML allows (`ClockKind.MAXIMUM`) if it is publicly
     known, else for the vendor's boost clock (`ClockKind.BOOST`).
@@ -459,7 +459,7 @@ def _spelling(name: str) -> _Spelling:
 
 
 def _spellings() -> Iterator[tuple[_Spelling, str]]:
-    """Every spelling in the catalogue with its key: keys, names and aliases."""
+    """Yield every spelling in the catalogue with its key: keys, names and aliases."""
     for key, sku in _load().device.items():
         for name in (key, sku.name, *sku.aliases):
             yield _spelling(name), key

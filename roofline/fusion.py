@@ -115,7 +115,7 @@ class _Uses:
         )
 
     def needs(self) -> Iterator[tuple[int, int]]:
-        """Pairs of an op and an earlier one that makes or changes what it reads or changes."""
+        """Yield pairs of an op and an earlier one that makes or changes what the op touches."""
         reads: dict[int, set[int]] = defaultdict(set)
         for storage, readers in self._readers.items():
             for position, _ in readers:

@@ -121,7 +121,7 @@ def named_sizes(names: Sequence[str], sizes: Mapping[str, Value], path: str) -> 
 
 
 def amounts_of(work: Work) -> dict[str, int]:
-    """Every amount of work that takes time in `solkit.roofline.bound`."""
+    """Return every amount of work that takes time in `solkit.roofline.bound`."""
     moved = {READ: work.dram_read_bytes, WRITTEN: work.dram_write_bytes}
     return {**work.operations, **moved}
 
@@ -266,14 +266,14 @@ def _fitted(
 
 
 def _exponents(variables: int, degree: int) -> Iterator[tuple[int, ...]]:
-    """All monomials up to a total degree."""
+    """Yield all monomials up to a total degree."""
     for powers in itertools.product(range(degree + 1), repeat=variables):
         if sum(powers) <= degree:
             yield powers
 
 
 def _lattice(sizes: Point, degree: int) -> Iterator[dict[str, int]]:
-    """Points that determine a polynomial of that degree (the principal lattice of a simplex)."""
+    """Yield points that determine a polynomial of that degree (a simplex's principal lattice)."""
     for steps in _exponents(len(sizes), degree):
         yield {
             name: n - k * _step(n) if n > _DEGREE * _step(n) else n + k * _step(n)
@@ -378,6 +378,6 @@ def _resources(
 
 
 def _quotient(amount: sympy.Expr, rate: float) -> str:
-    """Seconds as a readable Python expression."""
+    """Return seconds as a readable Python expression."""
     text = _readable(amount)
     return f"({text})/{rate:.6g}" if amount.is_Add or " + " in text else f"{text}/{rate:.6g}"

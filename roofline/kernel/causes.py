@@ -92,7 +92,7 @@ _OF_OPERATORS = ("wrong pipe", "launch")
 
 
 def _on_work(kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds) -> Cause | None:
-    """Operations beyond those of the problem; with no more, launches just do not overlap."""
+    """Return operations beyond those of the problem; with no more, launches just do not overlap."""
     first = kernels[0]
     if factor < _WORK_MATTERS:
         return None

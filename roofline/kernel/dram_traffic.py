@@ -49,7 +49,7 @@ def lost_share(since_bytes: Array, capacity_bytes: float) -> Array:
 
 
 def dram_traffic(reuse: Reuse, l2_bytes: float) -> Traffic:
-    """Bytes between DRAM and an initially cold L2, with the final write-back."""
+    """Return bytes between DRAM and an initially cold L2, with the final write-back."""
     completed = sum(max(part_bytes - l2_bytes, 0.0) for part_bytes in reuse.partial_bytes)
     read, written = (
         sum(crossing_bytes(stream, l2_bytes) for stream in streams)

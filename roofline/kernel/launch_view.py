@@ -76,7 +76,7 @@ class LaunchView:
         return self.demand.dram_read_bytes + self.demand.dram_write_bytes
 
     def distinct_bytes(self, argument: str, kind: str) -> float:
-        """Bytes of an argument that a launch reads or writes, each once; 0 if unknown.
+        """Count bytes of an argument that a launch reads or writes, each once; 0 if unknown.
 
         Several lines may touch parts of it, or the same. A library's operator touches it in one.
 
@@ -124,7 +124,7 @@ class LaunchView:
         return next(term for term in self.terms if term.name == name)
 
     def running(self, *without: str) -> float:
-        """All terms except the launch and those named, in ms."""
+        """Return all terms except the launch and those named, in ms."""
         if self.library:
             return self.longest(even=False)
         terms = [term for term in self.terms if term.name not in ("launch", *without)]

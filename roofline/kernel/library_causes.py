@@ -58,7 +58,7 @@ def in_traffic(kernels: Sequence[LaunchView], factor: float) -> Cause | None:
 
 
 def on_launches(kernels: Sequence[LaunchView]) -> Cause | None:
-    """Operators, if most launches are theirs."""
+    """Return operators, if most launches are theirs."""
     library = [kernel for kernel in kernels if kernel.library]
     if 2 * _launches(library) <= _launches(kernels):
         return None

@@ -146,7 +146,7 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
 
 
 def resident(kernel: KernelAnalysis, device: Device) -> float:
-    """Blocks on an SM at once: as many as fit, or as exist."""
+    """Return blocks on an SM at once: as many as fit, or as exist."""
     if kernel.launch.library:
         return 1.0
     assert kernel.occupancy is not None
@@ -335,7 +335,7 @@ def _shared(demand: Demand, device: Device) -> Term:
 
 
 def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
-    """Bytes of spilled registers that a launch moves, and whether L1 holds them all.
+    """Return bytes of spilled registers that a launch moves, and whether L1 holds them all.
 
     Without machine code, each word is assumed to be stored and loaded once an iteration.
     """
@@ -459,7 +459,7 @@ def spills_share(kernel: KernelAnalysis, device: Device) -> float:
 def _cycles_alone(
     kernel: KernelAnalysis, demand: Demand, device: Device
 ) -> tuple[float, float, float]:
-    """Cycles that one warp alone waits for global memory, works, and waits for local memory."""
+    """Count cycles in which one warp alone waits for global memory, works, and waits for local."""
     read = max(demand.l2_read_bytes, 1)
     cold = min(demand.dram_read_bytes / read, 1.0)
     trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)

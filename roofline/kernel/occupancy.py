@@ -76,13 +76,13 @@ def occupancy(
 
 
 def _warps_by_registers(device: Device, registers: int) -> int:
-    """Warps per SM that the register file holds."""
+    """Count warps per SM that the register file holds."""
     per_warp = _round_up(max(registers, 1) * _WARP_THREADS, _REGISTER_UNIT)
     return device.limits.registers // _PARTITIONS // per_warp * _PARTITIONS
 
 
 def _shared_share(device: Device, shared_bytes: int) -> int:
-    """Bytes of the SM's shared memory that one block takes."""
+    """Count bytes of the SM's shared memory that one block takes."""
     return _round_up(shared_bytes + device.limits.reserved_shared_per_block_bytes, _SHARED_UNIT)
 
 

@@ -188,7 +188,7 @@ def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
 
 
 def _moved(kernel: LaunchView, memory: str) -> float:
-    """Bytes through a memory, as its time counts them."""
+    """Count bytes through a memory, as its time counts them."""
     demand = kernel.demand
     spilled_bytes = _spilled_bytes(kernel, memory)
     if memory == "dram":
@@ -204,7 +204,7 @@ def _spilled_bytes(kernel: LaunchView, memory: str) -> float:
 
 
 def _wasted(access: Access, memory: str) -> float:
-    """Bytes of sectors that nobody requested; L1 gathers those that a block's loads share."""
+    """Count bytes of sectors that nobody requested; L1 gathers those that a block's loads share."""
     sectors = access.sectors if memory == "l1" or access.kind != "load" else access.block_sectors
     return _SECTOR * sectors - access.requested_bytes
 
@@ -306,7 +306,7 @@ def _passes(kernel: LaunchView, loads: Sequence[Access]) -> Cause:
 
 
 def _of_passes(kernel: LaunchView, loads: Sequence[Access]) -> float:
-    """Bytes that further loads of an argument read again; parts that differ are read once."""
+    """Count bytes that further loads of an argument read again; parts that differ are read once."""
     read = sum(access.unique_bytes for access in loads)
     return max(read - kernel.distinct_bytes(loads[0].argument, "load"), 0.0)
 

@@ -96,7 +96,7 @@ def shortcuts(
 
 
 def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
-    """Storages of which every element that the trace reads is needed, whatever the algorithm."""
+    """Return storages of which each element that the trace reads is needed by any algorithm."""
     uses = _Uses(program, live)
     sure = {use.storage for use in program.results}
     for op in reversed(live):
@@ -106,7 +106,7 @@ def surely_read(program: Program, live: Sequence[TracedOp]) -> set[int]:
 
 
 def surely_used(program: Program, live: Sequence[TracedOp]) -> dict[int, int]:
-    """Bytes by storage that ops read, at the most; only storages that the results depend on.
+    """Return bytes by storage that ops read, at the most; only storages that the results depend on.
 
     Not all of these bytes need be read, but without any of them no result is right.
     """

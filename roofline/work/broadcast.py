@@ -64,7 +64,7 @@ def _different(use: TensorUse, different: dict[int, int]) -> int:
 
 
 def _varying(op: TracedOp) -> int:
-    """Elements of an elementwise result without the dimensions in which no operand varies."""
+    """Count elements of an elementwise result without the dimensions in which no operand varies."""
     result = op.result
     if op.operator.needs == "repeat":
         return result.distinct

@@ -61,7 +61,7 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
 
 
 def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:
-    """Tensors that vary, each from a source of its own."""
+    """Return tensors that vary, each from a source of its own."""
     roots: dict[int, set[int]] = defaultdict(set)
     computed: set[int] = set()
     for op in program.ops:
@@ -103,7 +103,7 @@ def _makers(ops: Sequence[TracedOp]) -> dict[int, list[TracedOp]]:
 
 
 def _varying(ops: Sequence[TracedOp]) -> set[int]:
-    """Storages that depend on random numbers, or on what no op made."""
+    """Return storages that depend on random numbers, or on what no op made."""
     computed: set[int] = set()
     varying: set[int] = set()
     for op in ops:

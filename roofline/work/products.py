@@ -25,7 +25,7 @@ _MAX_EXACT = 1 << 31  # multiply-adds of the product of masks: a tenth of a seco
 
 
 def count(mask: Mask, shape: Sequence[int]) -> int:
-    """Elements of a mask over `shape`."""
+    """Count elements of a mask over `shape`."""
     repeats = math.prod(n for n, size in zip(shape, mask.shape) if size == 1)
     return int(mask.sum()) * repeats
 
@@ -124,7 +124,7 @@ def _pairs(lhs: Mask, rhs: Mask, k: int) -> npt.NDArray[np.int64]:
 def product_mask(
     lhs: Mask, rhs: Mask, lhs_shape: Sequence[int], rhs_shape: Sequence[int]
 ) -> Mask | None:
-    """Elements of a product that sum anything; ``None`` if finding them takes too long."""
+    """Return elements of a product that sum anything; ``None`` if finding them takes too long."""
     m, k, n = lhs_shape[-2], lhs_shape[-1], rhs_shape[-1]
     if lhs.shape[-2] == 1 and lhs.shape[-1] == 1:
         return rhs.any(axis=-2, keepdims=True) & lhs

@@ -170,7 +170,7 @@ class Program:
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Arguments with `function` applied to each; torch's `tree_map` takes three times as long."""
+    """Apply `function` to each argument; torch's `tree_map` takes three times as long."""
     if isinstance(tree, (list, tuple)):
         mapped = [_mapped(function, item) for item in tree]
         return mapped if isinstance(tree, list) else tuple(mapped)
@@ -180,7 +180,7 @@ def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def _leaves(tree: Any) -> Iterator[Any]:
-    """All leaves of nested lists, tuples and mappings."""
+    """Yield all leaves of nested lists, tuples and mappings."""
     if isinstance(tree, (list, tuple, Mapping)):
         for item in tree.values() if isinstance(tree, Mapping) else tree:
             yield from _leaves(item)
@@ -289,7 +289,7 @@ class Recorder(TorchDispatchMode):
         )
 
     def frozen(self, tree: Any) -> Any:
-        """Arguments with tensors replaced by their uses."""
+        """Replace tensors among the arguments by their uses."""
         return _mapped(self._frozen, tree)
 
     def _frozen(self, leaf: Any) -> Any:

@@ -22,7 +22,7 @@ _Runs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def covered_bytes(uses: Sequence[TensorUse]) -> int:
-    """Bytes of one storage that at least one of `uses` touches.
+    """Count bytes of one storage that at least one of `uses` touches.
 
     Exact where the regions fall into at most 4 Mi runs, or masks span at most 256 Mi blocks;
     else the largest one of them.
@@ -52,7 +52,7 @@ def covered_bytes(uses: Sequence[TensorUse]) -> int:
 
 
 def _masked_bytes(uses: Sequence[TensorUse], regions: Sequence[_Region]) -> int:
-    """Bytes of regions, some of them masked."""
+    """Count bytes of regions, some of them masked."""
     item = uses[0].dtype.itemsize
     if len(uses) == 1 and _disjoint_size(*regions[0]) is not None:
         return uses[0].bytes
@@ -91,7 +91,7 @@ def _canonical(use: TensorUse) -> _Region:
 def _disjoint_size(
     shape: tuple[int, ...], stride: tuple[int, ...], offset: int, item: int
 ) -> int | None:
-    """Elements of a region; ``None`` if its dimensions may overlap."""
+    """Return elements of a region; ``None`` if its dimensions may overlap."""
     del offset, item
     reach = 0
     for n, step in zip(reversed(shape), reversed(stride)):
@@ -155,7 +155,7 @@ def _masks_meet(one: TensorUse, other: TensorUse) -> bool | None:
 
 
 def _union(runs: Sequence[_Runs]) -> int:
-    """Total length of the union of intervals."""
+    """Return total length of the union of intervals."""
     starts = np.concatenate([r[0] for r in runs])
     ends = np.concatenate([r[1] for r in runs])
     order = np.argsort(starts, kind="stable")

@@ -62,14 +62,14 @@ def _filling(op: TracedOp) -> float | TensorUse | None:
 
 
 def deciding(op: TracedOp) -> list[TensorUse]:
-    """Operands that say which elements of others are needed: they are read themselves."""
+    """Return operands that say which elements of others are needed: they are read themselves."""
     named = [op.arguments.get(name) for name in op.operator.decides]
     flat = [use for value in named for use in (value if isinstance(value, list) else [value])]
     return [use for use in flat if isinstance(use, TensorUse)]
 
 
 def _sources(op: TracedOp) -> list[TensorUse]:
-    """Operands whose values the results have, or are computed from.
+    """Return operands whose values the results have, or are computed from.
 
     They are neither indices and masks, nor what the op overwrites, which has other makers.
     """

@@ -94,7 +94,7 @@ class _Reads:
             self.spans.append([])
 
     def bytes(self, counts: Callable[[TensorUse], bool]) -> int:
-        """Bytes read that the program has not written before.
+        """Count bytes read that the program has not written before.
 
         With R the reads so far and K the writes so far, each span adds |R + span + K| - |R + K|.
         """
@@ -127,7 +127,7 @@ def _inputs(program: Program, live: Sequence[TracedOp]) -> dict[int, _Reads]:
 def _written_bytes(
     program: Program, live: Sequence[TracedOp], in_place: Sequence[TensorUse]
 ) -> dict[int, int]:
-    """Bytes, by storage, of results that some op wrote.
+    """Return bytes, by storage, of results that some op wrote.
 
     An input that is handed back as it is costs nothing.
 

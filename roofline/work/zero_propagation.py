@@ -149,7 +149,7 @@ class _Known:
         return is_known or any(use.value is not None for use in _factors(op))
 
     def _needless(self, op: TracedOp, use: TensorUse) -> Mask | None:
-        """Elements of an operand that need not be read."""
+        """Return elements of an operand that need not be read."""
         if use.value is not None and all(use is not factor for factor in _factors(op)):
             return None  # a mask that is data has to be read to know what it says
         return self.facts(use).mask
@@ -249,7 +249,7 @@ def _first(op: TracedOp) -> Any:
 
 @_rule("elementwise")
 def _elementwise(op: TracedOp, facts: _Lookup) -> _Facts:
-    """Zeros of f where f(0) = 0, or f(-inf) = 0."""
+    """Return zeros of f where f(0) = 0, or f(-inf) = 0."""
     x, record = facts(_first(op)), op.operator
     at_zero = x.zeros if record.zero_at_zero else None
     return _Facts(zeros=_either(at_zero, x.floor if record.zero_at_minus_inf else None))
@@ -342,7 +342,7 @@ def _pad(op: TracedOp, facts: _Lookup) -> _Facts:
 
 @_rule("scatter")
 def _scatter(op: TracedOp, facts: _Lookup) -> _Facts:
-    """Zeros except at the places that an index names: a routing's weights, one-hot rows."""
+    """Return zeros except at the places that an index names: a routing's weights, one-hot rows."""
     target, index = op.arguments["self"], op.arguments["index"]
     zeros, dim = facts(target).zeros, op.arguments["dim"] % max(len(target.shape), 1)
     if zeros is None or not zeros.all():
@@ -397,7 +397,7 @@ def _spread(index: TensorUse, dim: int, count: int) -> npt.NDArray[np.int64]:
 
 @_rule("windows")
 def _im2col(op: TracedOp, facts: _Lookup) -> _Facts:
-    """Taps that fall into the padding."""
+    """Return taps that fall into the padding."""
     del facts
     x, lines = op.inputs[0], []
     names = ("kernel_size", "stride", "padding", "dilation")
@@ -502,7 +502,7 @@ def _either(x: Mask | None, y: Mask | None) -> Mask | None:
 
 
 def _choose(first: Mask, x: _Facts, y: _Facts, ndim: int) -> _Facts:
-    """Facts of x where `first` holds, else of y."""
+    """Return facts of x where `first` holds, else of y."""
 
     def pick(one: Mask | None, other: Mask | None) -> Mask | None:
         if one is None and other is None:

@@ -24,7 +24,7 @@ def _attention(op: TracedOp) -> Cost:
 
 
 def attention_pairs(op: TracedOp) -> int:
-    """Pairs of query and key, over all heads, that the mask leaves."""
+    """Count pairs of query and key, over all heads, that the mask leaves."""
     query: TensorUse = op.arguments["query"]
     key: TensorUse = op.arguments["key"]
     mask: TensorUse | None = op.arguments["attn_mask"]

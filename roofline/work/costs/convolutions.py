@@ -12,7 +12,7 @@ from solkit.roofline.work.windows import axis_line, meet, windows_of
 
 @rule("convolution")
 def _convolution(op: TracedOp) -> Cost:
-    """Taps that fall inside the input, times channels.
+    """Count taps that fall inside the input, times channels.
 
     A convolution's output position o meets input position o*stride - padding + tap*dilation; a
     transposed one is the same relation read backwards, so its taps are counted from the input.

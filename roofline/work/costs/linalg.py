@@ -52,7 +52,7 @@ def _hessenberg_of(_: int, n: int) -> float:
 
 
 def _exponential_of(_: int, n: int) -> float:
-    """One product, A²: how many more depends on the norm."""
+    """Count one product, A²: how many more depends on the norm."""
     return 2 * n**3
 
 
@@ -83,13 +83,13 @@ def _solve(op: TracedOp) -> Cost:
 
 @rule("solve factorised")
 def _solve_factorised(op: TracedOp) -> Cost:
-    """Two triangular solves of n² k each."""
+    """Count two triangular solves of n² k each."""
     return contraction(op.inputs[0], op.result.numel * op.result.shape[-2])
 
 
 @rule("solve triangular")
 def _solve_triangular(op: TracedOp) -> Cost:
-    """One triangular solve: n (n - 1) / 2 multiply-adds for each of k columns."""
+    """Count one triangular solve: n (n - 1) / 2 multiply-adds for each of k columns."""
     right = op.arguments.get("right") or op.arguments.get("left") is not False
     n = op.result.shape[-2] if right else op.result.shape[-1]
     return contraction(op.inputs[0], op.result.numel * (n - 1) // 2)

@@ -8,6 +8,6 @@ from solkit.roofline.work.program import TracedOp
 
 @rule("free")
 def _move(op: TracedOp) -> Cost:
-    """Bytes, if any, and no arithmetic; how random numbers are made is not said."""
+    """Count bytes, if any, and no arithmetic; how random numbers are made is not said."""
     del op
     return FREE

@@ -20,7 +20,7 @@ def _softmax(op: TracedOp) -> Cost:
 
 
 def _rows(op: TracedOp) -> int:
-    """Rows that have an element that matters."""
+    """Count rows that have an element that matters."""
     dim: int = op.arguments.get("dim", -1)
     use = op.result
     if not use.shape:
@@ -118,13 +118,13 @@ def _statistics(op: TracedOp) -> Cost:
 
 @rule("given norm")
 def _normalise(op: TracedOp) -> Cost:
-    """One multiply-add per element."""
+    """Count one multiply-add per element."""
     return scalar(op.inputs[0], 2 * op.inputs[0].distinct)
 
 
 @rule("per statistic")
 def _per_statistic(op: TracedOp) -> Cost:
-    """One operation per element read."""
+    """Count one operation per element read."""
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 

@@ -50,7 +50,7 @@ _STEPS = {
 
 @rule(*_STEPS)
 def _step(op: TracedOp) -> Cost:
-    """One step of every parameter."""
+    """Count one step of every parameter."""
     operations, sfu, decay = _STEPS[op.operator.cost]
     arguments = op.arguments
     operations += decay if arguments.get("weight_decay") else 0
@@ -69,5 +69,5 @@ def _unscale(op: TracedOp) -> Cost:
 
 @rule("update scale")
 def _update_scale(op: TracedOp) -> Cost:
-    """One product."""
+    """Count one product."""
     return scalar(op.result, 1)

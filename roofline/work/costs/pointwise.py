@@ -26,7 +26,7 @@ def _per_element(op: TracedOp, operations: int, sfu: int) -> Cost:
 
 
 def _of_complex(op: TracedOp, sfu: int) -> tuple[int, int]:
-    """Operations of a complex element; where its record has none, at least two."""
+    """Return operations of a complex element; where its record has none, at least two."""
     record = op.operator
     factors = [op.arguments.get(part) for part in ("self", "other")]
     if record.linear and record.multiplies and not all(map(_is_complex, factors)):
@@ -65,7 +65,7 @@ def _addcdiv(op: TracedOp) -> Cost:
 
 @rule("quotient")
 def _div(op: TracedOp) -> Cost:
-    """One reciprocal per distinct divisor, one multiplication per element."""
+    """Count one reciprocal per distinct divisor, one multiplication per element."""
     if any(use.dtype.is_complex for use in op.inputs) or not op.result.dtype.is_floating_point:
         return _per_element(op, 1, 0)
     divisor = op.arguments.get("other")
@@ -92,7 +92,7 @@ def _pow(op: TracedOp) -> Cost:
 
 @rule("gelu")
 def _gelu(op: TracedOp) -> Cost:
-    """With h = x/2: h f(x) + h; f is erf(x/√2), or tanh of x (c + d x x)."""
+    """Count h f(x) + h with h = x/2; f is erf(x/√2), or tanh of x (c + d x x)."""
     if op.arguments.get("approximate", "none") == "tanh":
         return _per_element(op, 7, 1)
     return _per_element(op, 3 + _ERF, 0)

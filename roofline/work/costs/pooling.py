@@ -42,7 +42,7 @@ class _Axis:
 
 
 def _axis(first: _Ints, last: _Ints) -> _Axis:
-    """Windows from `first` to before `last`, in order."""
+    """Return windows from `first` to before `last`, in order."""
     new = np.append(True, (np.diff(first) != 0) | (np.diff(last) != 0))
     first, last = first[new], last[new]
     reached = np.append(first[:1], np.maximum.accumulate(last)[:-1])
@@ -79,7 +79,7 @@ def _joins(axes: Sequence[_Axis], planes: int) -> int:
 
 
 def _many(axes: Sequence[_Axis]) -> int:
-    """Windows of more than one element."""
+    """Count windows of more than one element."""
     return math.prod(a.windows for a in axes) - math.prod(a.single for a in axes)
 
 
@@ -104,7 +104,7 @@ def _per_axis(value: Any, axes: int) -> list[int]:
 
 @rule("pool", "mean pool")
 def _pool(op: TracedOp) -> Cost:
-    """Windows of `kernel_size`, every `stride`; padding takes no part."""
+    """Count windows of `kernel_size`, every `stride`; padding takes no part."""
     arguments, x = op.arguments, op.inputs[0]
     axes = op.operator.axes
     kernel = _per_axis(arguments["kernel_size"], axes)
@@ -122,7 +122,7 @@ _PARAMETERS = {"padding": 0, "dilation": 1}
 
 @rule("adaptive pool", "adaptive mean pool")
 def _adaptive_pool(op: TracedOp) -> Cost:
-    """Windows that divide the input as evenly as they can."""
+    """Count windows that divide the input as evenly as they can."""
     axes, x = op.operator.axes, op.inputs[0]
     slid = list(map(_adaptive, x.shape[-axes:], op.result.shape[-axes:]))
     return _cost(op, x, slid, op.operator.cost == "adaptive mean pool")
@@ -130,7 +130,7 @@ def _adaptive_pool(op: TracedOp) -> Cost:
 
 @rule("fractional pool")
 def _fractional_pool(op: TracedOp) -> Cost:
-    """Windows at random places, which may overlap: at least one operation each."""
+    """Count windows at random places, which may overlap: at least one operation each."""
     axes = op.operator.axes
     single = math.prod(_per_axis(op.arguments["kernel_size"], axes)) == 1
     return scalar(op.result, 0 if single else op.result.distinct)

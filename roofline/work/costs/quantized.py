@@ -46,7 +46,7 @@ def _scaled_product(op: TracedOp) -> Cost:
 
 @rule("semi structured")
 def _semi_structured(op: TracedOp) -> Cost:
-    """Two of four weights are kept: the packed operand's elements, once per column."""
+    """Count the packed operand's elements, once per column: two of four weights are kept."""
     dense = op.inputs[-1]
     return contraction(dense, op.result.numel * dense.shape[-2] // 2)
 

@@ -98,7 +98,7 @@ def _multiply_adds(op: TracedOp, matrices: list[TensorUse], steps: int) -> tuple
 
 
 def _run(op: TracedOp, matrices: list[TensorUse], steps: int) -> Cost:
-    """One layer in one direction."""
+    """Count one layer in one direction."""
     x, cell = op.arguments["input"], _cell_of(op)
     first = _first_steps(op, steps)
     later = steps - first
@@ -111,7 +111,7 @@ def _run(op: TracedOp, matrices: list[TensorUse], steps: int) -> Cost:
 
 
 def _first_gates(op: TracedOp, cell: _Cell) -> int:
-    """With a bias a GRU's reset gate matters even at a state of zeros; not counting it is safe."""
+    """Count the gates at a state of zeros: with a bias a GRU's reset gate matters even there."""
     biased = any(len(use.shape) == 1 for use in op.arguments["weights"])
     return cell.gates if biased and cell is _CELLS["gru"] else cell.first_gates
 
@@ -176,7 +176,7 @@ def _cell_backward(op: TracedOp) -> Cost:
 
 @rule("library layer")
 def _library_layer(op: TracedOp) -> Cost:
-    """Weights once per step and sequence; the gates are left out."""
+    """Count weights once per step and sequence; the gates are left out."""
     x: TensorUse = op.arguments["input"]
     steps = x.numel // max(x.shape[-1], 1)
     weights = [use for use in op.arguments["weight"] if len(use.shape) == 2]

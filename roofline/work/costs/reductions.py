@@ -24,7 +24,7 @@ def _like(op: TracedOp) -> TensorUse:
 
 @rule("reduction")
 def _reduction(op: TracedOp) -> Cost:
-    """One operation less than elements, for each result; an elementwise max or min is one each."""
+    """Count one operation less than elements per result; an elementwise max or min is one each."""
     source = op.inputs[0]
     if len(op.inputs) > 1:  # max(x, y)
         return scalar(_like(op), op.result.distinct)
@@ -33,7 +33,7 @@ def _reduction(op: TracedOp) -> Cost:
 
 
 def _combined(source: TensorUse, result: TensorUse) -> int:
-    """Operations that bring the elements of a source down to those of a result.
+    """Count operations that bring the elements of a source down to those of a result.
 
     Windows that overlap (``x.unfold(0, 8, 1).sum(-1)``) share their sums: one per window, at least.
     """
@@ -46,13 +46,13 @@ def _combined(source: TensorUse, result: TensorUse) -> int:
 
 @rule("along lines")
 def _along_lines(op: TracedOp) -> Cost:
-    """One operation less than elements, for each line along a dimension."""
+    """Count one operation less than elements, for each line along a dimension."""
     source = op.inputs[0]
     return scalar(_like(op), source.distinct - _lines(op, source))
 
 
 def _lines(op: TracedOp, source: TensorUse) -> int:
-    """Distinct lines along the dimension that an op works along."""
+    """Count distinct lines along the dimension that an op works along."""
     dim = op.arguments.get("dim", -1)
     length = source.shape[dim] if source.shape and isinstance(dim, int) else 1
     return min(source.distinct, -(-source.distinct // max(length, 1)))
@@ -93,7 +93,7 @@ def _norm(op: TracedOp) -> Cost:
 
 
 def _powers(order: float, read: int, results: int) -> tuple[int, int]:
-    """Operations of the sum of p-th powers of `read` numbers, and special functions with roots."""
+    """Count operations of `read` numbers' sum of p-th powers, and special functions with roots."""
     sums = max(read - results, 0)
     if order in (0, 1) or math.isinf(order):
         return sums, 0
@@ -114,7 +114,7 @@ def _renorm(op: TracedOp) -> Cost:
 
 @rule("each once")
 def _each_once(op: TracedOp) -> Cost:
-    """One operation per element read."""
+    """Count one operation per element read."""
     return scalar(op.inputs[0], op.inputs[0].distinct)
 
 

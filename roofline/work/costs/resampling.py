@@ -40,7 +40,7 @@ def _upsample_antialiased(op: TracedOp) -> Cost:
 
 
 def _between(op: TracedOp, shape: tuple[int, ...], output: TensorUse, cubic: bool = False) -> int:
-    """Results that fall on no input element."""
+    """Count results that fall on no input element."""
     axes = zip(sources_of(op), shape[2:])
     on = math.prod(_on_elements(source, size, cubic) for source, size in axes)
     copies = on * math.prod(output.shape[:2])
@@ -48,7 +48,7 @@ def _between(op: TracedOp, shape: tuple[int, ...], output: TensorUse, cubic: boo
 
 
 def _on_elements(source: npt.NDArray[np.floating[Any]], size: int, cubic: bool) -> int:
-    """Results along one axis that are copies: source positions that are whole or past an edge."""
+    """Count results along one axis that are copies: from source positions whole or past an edge."""
     whole = np.abs(source - np.round(source)) < 1e-6  # too many copies leave a lower bound
     outside = (source <= 0) | (source >= size - 1)
     return int((whole if cubic else whole | outside).sum())

@@ -32,7 +32,7 @@ def _zeros(op: TracedOp) -> int:
 
 @rule("scatter add")
 def _scatter(op: TracedOp) -> Cost:
-    """One number per index."""
+    """Count one number per index."""
     return _added(op, op.arguments["index"].distinct)
 
 
@@ -50,13 +50,13 @@ def _index_add(op: TracedOp) -> Cost:
 
 @rule("index put", "index put always")
 def _index_put(op: TracedOp) -> Cost:
-    """One number per element of the region that the indices name."""
+    """Count one number per element of the region that the indices name."""
     always = op.operator.cost == "index put always"
     return _added(op, _region(op)) if always or op.arguments.get("accumulate") else FREE
 
 
 def _region(op: TracedOp) -> int:
-    """Elements that ``x[indices]`` names."""
+    """Count elements that ``x[indices]`` names."""
     indices = [(d, use) for d, use in enumerate(op.arguments["indices"]) if use is not None]
     rank = max((len(use.shape) for _, use in indices), default=0)
     shapes = [(1,) * (rank - len(use.shape)) + use.shape for _, use in indices]
@@ -97,6 +97,6 @@ def _bag_weights_backward(op: TracedOp) -> Cost:
 
 @rule("segment reduce")
 def _segment_reduce(op: TracedOp) -> Cost:
-    """One operation less than elements for each segment."""
+    """Count one operation less than elements for each segment."""
     data: TensorUse = op.arguments["data"]
     return scalar(op.result, max(data.distinct - op.result.distinct, 0))

@@ -30,7 +30,7 @@ class Region:
 
     @staticmethod
     def all_of(use: TensorUse) -> Region:
-        """All of a tensor."""
+        """Return all of a tensor."""
         return Region([range(n) for n in use.shape], None)
 
     def is_all_of(self, use: TensorUse) -> bool:

@@ -58,7 +58,7 @@ def _where(op: TracedOp, region: Region) -> Needs:
 
 
 def _every_other(use: TensorUse) -> Mask:
-    """Every other element along the last dimension with more than one."""
+    """Return every other element along the last dimension with more than one."""
     axis = max((d for d, n in enumerate(use.shape) if n > 1), default=None)
     if axis is None:
         return everything(len(use.shape))

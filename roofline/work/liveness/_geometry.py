@@ -33,7 +33,7 @@ __all__ = [
 
 
 def whole(use: TensorUse) -> Box:
-    """All of a tensor."""
+    """Return all of a tensor."""
     return [range(n) for n in use.shape]
 
 
@@ -64,7 +64,7 @@ def nothing_of(use: TensorUse) -> TensorUse:
 
 
 def _index(ranges: Sequence[range], shape: Sequence[int]) -> tuple[slice, ...]:
-    """Slices for an array whose dimensions may have size 1."""
+    """Return slices for an array whose dimensions may have size 1."""
     return tuple(
         slice(None) if n == 1 or not len(r) else slice(r.start, r[-1] + 1, r.step)
         for r, n in zip(ranges, shape)
@@ -169,7 +169,7 @@ def _bounding(boxes: Sequence[Box]) -> Box:
 
 
 def _union(output: TensorUse, box: Box, uses: Sequence[TensorUse]) -> Mask | None:
-    """All that `uses` want, as a mask over a box; ``None`` if that is all, or too large."""
+    """Return all that `uses` want, as a mask over a box; ``None`` if that is all, or too large."""
     masks = [everything(len(use.shape)) if use.mask is None else use.mask for use in uses]
     views = [sliced(output, box), *uses]
     largest = math.gcd(*(block_size(use, mask) for use, mask in zip(uses, masks)))

@@ -102,7 +102,7 @@ def _grid_sample(op: TracedOp, region: Region) -> Needs:
 
 @rule("take")
 def _take(op: TracedOp, region: Region) -> Needs:
-    """Elements of the flattened tensor."""
+    """Return elements of the flattened tensor."""
     table, index = op.arguments["self"], op.arguments["index"]
     chosen = sliced(index, region.box)
     if chosen.value is None or table.numel > _MAX_TABLE:

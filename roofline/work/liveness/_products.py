@@ -13,7 +13,7 @@ from solkit.roofline.work.program import Mask, TensorUse, TracedOp
 
 @rule("product")
 def _matmul(op: TracedOp, region: Region) -> Needs:
-    """Rows of the left operand, columns of the right one; an added term is broadcast.
+    """Return rows of the left operand, columns of the right one; an added term is broadcast.
 
     A term with the factor 0 is skipped.
     """
@@ -68,7 +68,7 @@ def _transposed(mask: Mask | None) -> Mask | None:
 
 @rule("matvec")
 def _matvec(op: TracedOp, region: Region) -> Needs:
-    """Rows of the matrix; columns where the vector is not zero."""
+    """Return rows of the matrix; columns where the vector is not zero."""
     *added, matrix, vector = op.inputs
     part = sliced(matrix, [region.box[0], None])
     if vector.mask is not None:
@@ -87,7 +87,7 @@ def _matvec(op: TracedOp, region: Region) -> Needs:
 
 @rule("triangular solve")
 def _solve_triangular(op: TracedOp, region: Region) -> Needs:
-    """One triangle of the matrix."""
+    """Return one triangle of the matrix."""
     del region
     matrix = op.arguments["self"]
     if not op.arguments.get("left", True):
@@ -97,7 +97,7 @@ def _solve_triangular(op: TracedOp, region: Region) -> Needs:
 
 @rule("cholesky")
 def _cholesky(op: TracedOp, region: Region) -> Needs:
-    """One triangle of a symmetric matrix."""
+    """Return one triangle of a symmetric matrix."""
     del region
     matrix = op.inputs[0]
     return {id(matrix): _triangle(matrix, op.arguments.get("upper", False))}

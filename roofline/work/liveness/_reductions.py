@@ -138,7 +138,7 @@ _MAX_MASK = 1 << 24  # elements
 
 @rule("nll")
 def _nll_loss(op: TracedOp, region: Region) -> Needs:
-    """One class per target."""
+    """Return one class per target."""
     del region
     x, target = op.arguments["self"], op.arguments["target"]
     axis = 0 if len(x.shape) == 1 else 1

@@ -16,7 +16,7 @@ from solkit.roofline.work.windows import Line, axis_line, meet, sources_of, wind
 
 @rule("convolution")
 def _convolution(op: TracedOp, region: Region) -> Needs:
-    """Batches and channels as a box; along each axis, the positions and taps that meet."""
+    """Return batches and channels as a box; along each axis, the positions and taps that meet."""
     x, weight, output = op.arguments["input"], op.arguments["weight"], op.outputs[0]
     bias: TensorUse | None = op.arguments.get("bias")
     transposed, groups = bool(op.arguments.get("transposed")), op.arguments["groups"]
@@ -101,7 +101,7 @@ def _outer(lines: Sequence[Line], leading: int) -> Mask | None:
 
 @rule("pool")
 def _pool(op: TracedOp, region: Region) -> Needs:
-    """Batches and channels as a box; along each axis, the positions under some window."""
+    """Return batches and channels as a box; along each axis, the positions under some window."""
     x, output = op.inputs[0], op.outputs[0]
     windows = windows_of(op)
     leading = len(output.shape) - len(windows)
@@ -115,7 +115,7 @@ def _pool(op: TracedOp, region: Region) -> Needs:
 
 @rule("windows")
 def _unfolded(op: TracedOp, region: Region) -> Needs:
-    """Elements under some window: steps and dilations may leave others out."""
+    """Return elements under some window: steps and dilations may leave others out."""
     del region
     x, windows = op.inputs[0], windows_of(op)
     leading = len(x.shape) - len(windows)
@@ -148,7 +148,7 @@ def _nearest(op: TracedOp, region: Region) -> Needs:
 
 @rule("linear", "cubic")
 def _interpolated(op: TracedOp, region: Region) -> Needs:
-    """Batches and channels as a box; along each axis, the elements next to a result."""
+    """Return batches and channels as a box; along each axis, the elements next to a result."""
     x, output = op.inputs[0], op.outputs[0]
     taps = np.arange(-1, 3) if op.operator.needs == "cubic" else np.arange(2)
     lines = []
