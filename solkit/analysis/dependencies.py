@@ -109,7 +109,7 @@ class Stamps(Mapping[str, Stamp]):
         return Stamps(own, {file: then for file, then in stamps.items() if file not in own})
 
     def and_(self, others: Mapping[str, Stamp]) -> Stamps:
-        """With the stamps of other files, which replace those of the same files."""
+        """Add the stamps of other files, which replace those of the same files."""
         new = Stamps.of(others)
         if new.installed:
             return Stamps({**self.own, **new.own}, {**self.installed, **new.installed})
@@ -207,7 +207,7 @@ class Reads:
         sys.addaudithook(self._note)
 
     def new(self) -> dict[str, Stamp]:
-        """Files that were opened since the last call, by absolute path, with their stamps then."""
+        """List files opened since the last call, by absolute path, with their stamps then."""
         fresh = list(itertools.islice(self._stamps.items(), self._told, None))
         self._told += len(fresh)
         return {path: file_stamp for path, file_stamp in fresh if file_stamp is not None}
@@ -261,7 +261,7 @@ def surroundings() -> tuple[object, ...]:
 
 @functools.cache
 def _installed() -> tuple[object, ...]:
-    """Versions, and the state of SolKit's sources, which change without a version."""
+    """Return versions, and the state of SolKit's sources, which change without a version."""
     versions = tuple(map(_version, _PACKAGES))
     sources = tuple(sorted(stamped for room in _ROOMS for stamped in _sources(str(_ROOT / room))))
     return platform.python_version(), versions, sources

@@ -193,7 +193,7 @@ def _with_estimates(facts: Facts, lowered: Compiled, limit: int | None) -> Facts
 
 
 def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device: Device) -> Facts:
-    """With what its code requests, if it can run; or with a note if that cannot be read."""
+    """Add what the code requests, if it can run; or a note if that cannot be read."""
     try:
         resident = occupancy_of(facts, device)
     except ValueError:  # no block fits: `described` says so

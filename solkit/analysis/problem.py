@@ -38,7 +38,7 @@ Shape = Mapping[str, Value]
 
 
 def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str | None) -> Case:
-    """One shape's work, tolerance and outputs, without an analysis.
+    """Return one shape's work, tolerance and outputs, without an analysis.
 
     Args:
         loaded: the file; call this within `fake_cuda.fake_tensors`.
@@ -138,7 +138,7 @@ def _work(
 
 
 def _needs(workload: Workload, arguments: Drawn, program: Program) -> tuple[InputNeed, ...]:
-    """Arguments in the GPU's memory that every correct implementation reads."""
+    """Return arguments in the GPU's memory that every correct implementation reads."""
     used = surely_used(program, program.ops)
     used_by_id = {
         id(t): used.get(n, 0) for t, n in zip(arguments.apart, program.apart, strict=True)

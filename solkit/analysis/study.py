@@ -163,7 +163,7 @@ def _case(
 
 
 def _compared(analysis: Analysis, outputs: str) -> Analysis:
-    """With a note if the candidate's outputs differ from the reference's in dtype or shape."""
+    """Add a note if the candidate's outputs differ from the reference's in dtype or shape."""
     if analysis.outputs in ("", outputs):
         return analysis
     note = f"The kernel gives {analysis.outputs} where the reference gives {outputs}."
@@ -171,7 +171,7 @@ def _compared(analysis: Analysis, outputs: str) -> Analysis:
 
 
 def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
-    """One error for all shapes: theirs, if they agree."""
+    """Return one error for all shapes: theirs, if they agree."""
     if len({str(error) for _, error in errors}) == 1:
         return errors[0][1]
     named = [(",".join(f"{k}={v}" for k, v in shape.items()), error) for shape, error in errors]

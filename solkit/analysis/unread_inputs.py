@@ -20,7 +20,7 @@ def unread_inputs(
     launches: Sequence[tuple[CapturedLaunch, Facts, Compiled]],
     extensions: Sequence[tuple[cuda.CudaLaunch, Compiled]],
 ) -> tuple[int, ...]:
-    """Places of inputs that no launch reads, as its code says.
+    """Return places of inputs that no launch reads, as its code says.
 
     Args:
         inputs: storages of inputs by place, without those that operators or the host read.

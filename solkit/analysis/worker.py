@@ -189,7 +189,7 @@ class _File:
         limit_s: float | None,
         depth: Depth = Depth.COMPILED,
     ) -> list[Analysis | SolkitError]:
-        """Shapes and parameters: see `analyse_all`. Each gets fresh inputs, since kernels write."""
+        """Analyse shapes and parameters: see `analyse_all`; kernels write, so inputs are fresh."""
         loaded = self._loaded
         candidates = [
             (partial(seeded_workload, loaded, shape, params), params) for shape, params in requests
@@ -198,7 +198,7 @@ class _File:
         return analyse_all(candidates, self.device, jobs, isolated, progress, depth, limit_s)
 
     def capture(self, requests: Sequence[tuple[Shape, Shape]]) -> list[Analysis | SolkitError]:
-        """Shapes and parameters: see `captured_only`."""
+        """Capture shapes and parameters: see `captured_only`."""
         return [
             captured_only(self._recipes(shape), params, self.device) for shape, params in requests
         ]

@@ -209,7 +209,7 @@ class AccessCounts:
         return contention_of(self.meetings, operations, apart, unique, self.followed, blocks)
 
     def l2_read_bytes(self, together: float, missed: Misses | None) -> float:
-        """Bytes from L2 to the SMs.
+        """Count bytes from L2 to the SMs.
 
         Args:
             together: distinct bytes of the loads of one step, over the sum of each one's own.
@@ -237,7 +237,7 @@ def traffic(
     occupancy: Occupancy,
     device: Device,
 ) -> tuple[float, Reuse]:
-    """Bytes from L2 to the SMs; and what DRAM moves for an L2 of any size.
+    """Return bytes from L2 to the SMs; and what DRAM moves for an L2 of any size.
 
     Args:
         sites: all of a launch.

@@ -50,7 +50,7 @@ class AtomicContention:
     held: int = 0
 
     def add(self, addresses: Array, blocks: Array) -> None:
-        """Operations at these addresses by these blocks; of the same length."""
+        """Add operations at these addresses by these blocks; both of one length."""
         self.waiting.append((addresses, blocks))
         self.held += len(addresses)
         if self.held > _HELD:
@@ -141,7 +141,7 @@ def contention_of(
 
 
 def _filled(operations: float, seen: float, sectors: float, places: float) -> float:
-    """Distinct addresses in so many sectors.
+    """Return distinct addresses in so many sectors.
 
     Args:
         operations: that go there.
@@ -156,7 +156,7 @@ def _filled(operations: float, seen: float, sectors: float, places: float) -> fl
 
 
 def _busiest(counts: Array, comers: Array, followed: int, blocks: int) -> float:
-    """Operations at the busiest of the seen places, over the launch."""
+    """Count operations at the busiest of the seen places, over the launch."""
     if followed >= blocks:
         return float(counts.max())
     scale = blocks / followed

@@ -56,7 +56,7 @@ exchange between lanes, ``"uniform"`` once per warp on the scalar datapath, ``"l
 
 
 def kind_of(instruction: Instruction) -> str:
-    """One of `KINDS`."""
+    """Return one of `KINDS`."""
     name = instruction.name
     if instruction.opcode.startswith("IMAD.MOV") or _loads_a_constant(instruction):
         return "move"

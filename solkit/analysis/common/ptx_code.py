@@ -141,7 +141,7 @@ def _parts(line: str) -> Iterator[_Part]:
 
 
 def _depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:
-    """Loops around each; a loop reaches from a label to the last branch back to it."""
+    """Return loops around each; a loop reaches from a label to the last branch back to it."""
     ends: dict[int, int] = {}
     for i, (_, opcode, operands) in enumerate(parts):
         if opcode.startswith("bra") and labels.get(operands[0], i + 1) <= i:

@@ -23,7 +23,7 @@ _FLOATING = re.compile(r"b?f\d+(x2)?|tf32|e\dm\d(x2)?")
 
 
 def as_bits(values: Array, bits: int, signed: bool) -> Array:
-    """Numbers in so many bits; those of 64 are unchanged."""
+    """Return numbers in so many bits; those of 64 are unchanged."""
     if bits >= 64:
         return values
     low = values & ((1 << bits) - 1)
@@ -35,7 +35,7 @@ def as_bits(values: Array, bits: int, signed: bool) -> Array:
 
 
 def type_of(modifiers: Sequence[str]) -> tuple[int, bool] | None:
-    """Bits of the operands, and whether they are signed; ``None`` for floating point."""
+    """Return bits of the operands, and whether they are signed; ``None`` for floating point."""
     if any(map(_FLOATING.fullmatch, modifiers)):
         return None
     kinds = [modifier for modifier in modifiers if _TYPE.fullmatch(modifier) or modifier == "pred"]
@@ -44,7 +44,7 @@ def type_of(modifiers: Sequence[str]) -> tuple[int, bool] | None:
 
 
 def result_bits(name: str, modifiers: Sequence[str], bits: int) -> int:
-    """Bits of the result of an instruction with operands of so many bits."""
+    """Return bits of the result of an instruction with operands of so many bits."""
     if name == "cvt":
         first = next((modifier for modifier in modifiers if _TYPE.fullmatch(modifier)), "b32")
         return int(first[1:])

@@ -96,7 +96,7 @@ class Region:
 
 
 def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
-    """Distinct bytes of all regions together.
+    """Return distinct bytes of all regions together.
 
     Args:
         regions: of the same programs.
@@ -106,7 +106,7 @@ def unique_bytes(regions: Sequence[Region], scale: float = 1.0) -> float:
 
 
 def by_storage(regions: Sequence[Region]) -> Iterator[list[Region]]:
-    """Regions grouped by storage; each of an unknown storage is alone."""
+    """Yield regions grouped by storage; each of an unknown storage is alone."""
     groups: dict[int, list[Region]] = {}
     for number, region in enumerate(regions):
         groups.setdefault(region.place if region.place >= 0 else -1 - number, []).append(region)
@@ -114,7 +114,7 @@ def by_storage(regions: Sequence[Region]) -> Iterator[list[Region]]:
 
 
 def distinct_bytes(group: Sequence[Region], scale: float) -> float:
-    """Distinct bytes of the regions of one storage."""
+    """Return distinct bytes of the regions of one storage."""
     sizes = np.concatenate([region.size for region in group])
     order = np.argsort(-sizes, kind="stable")  # of equal regions the largest counts
     _, chosen = np.unique(numbers_of(group)[order], return_index=True)
@@ -137,7 +137,7 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
 
 
 def _span(low: Array, high: Array) -> float:
-    """Bytes of the sectors between the ends of all; infinite if none are known."""
+    """Count bytes of the sectors between the ends of all; infinite if none are known."""
     if not len(low):
         return math.inf
     return float((high.max() - 1) // SECTOR - low.min() // SECTOR + 1) * SECTOR
@@ -157,7 +157,7 @@ def _is_scattered(region: Region, scale: float) -> bool:
 
 
 def _scattered(touched: float, span: float) -> float:
-    """Distinct bytes of those that are drawn from a span with replacement.
+    """Return distinct bytes of those that are drawn from a span with replacement.
 
     Source: Cardenas, "Analysis and performance of inverted data base structures", 1975; of many.
     """

@@ -98,7 +98,7 @@ def _in_pairs(region: Region) -> Region:
 def _streams(
     ledger: _Ledger, before: _Books, direction: int, share: float, scale: float
 ) -> Iterator[Stream]:
-    """One for each storage that moves in that direction.
+    """Yield one for each storage that moves in that direction.
 
     Args:
         ledger: of all programs that were followed.
@@ -143,7 +143,7 @@ def _rounded(amounts: Array) -> tuple[int, ...]:
 
 
 def _most(regions: Sequence[Region], scale: float) -> float:
-    """Distinct bytes of a storage that all programs can touch; 0 if unknown."""
+    """Return distinct bytes of a storage that all programs can touch; 0 if unknown."""
     if are_scattered(regions, scale):
         return unique_bytes(regions, scale)
     return max((region.storage_bytes for region in regions), default=0)

@@ -281,7 +281,7 @@ class Lanes:
         return pattern
 
     def _together(self, loads: Sequence[tuple[_Pattern, Array]]) -> Array:
-        """Distinct sectors of several loads."""
+        """Return distinct sectors of several loads."""
         blocks = self.tables.blocks
         if len(loads) == 1:
             return np.broadcast_to(loads[0][0].distinct, (blocks,))
@@ -304,7 +304,7 @@ class Lanes:
         return np.broadcast_to(self.joint[key], (blocks,))
 
     def _unknown(self, site: Site, active: Active) -> None:
-        """Lanes at unknown places: drawn at random from the storage, if its size is known."""
+        """Add lanes at unknown places: random in the storage, if its size is known."""
         whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0) / SECTOR
         warps = np.maximum(active.warps, 1)
         of_warp = warps * _drawn(active.lanes / warps, whole)
@@ -379,7 +379,7 @@ class _Pattern:
 
     @staticmethod
     def of(lanes: Array) -> _Pattern:
-        """From addresses of shape [piece, block, thread]; `_NOWHERE` or more is no access."""
+        """Group addresses of shape [piece, block, thread]; `_NOWHERE` or more is no access."""
         pieces, blocks, threads = lanes.shape
         lanes = np.where(lanes < _NOWHERE // 2, lanes, -1)
         lanes = np.pad(lanes, ((0, 0), (0, 0), (0, -threads % _WARP)), constant_values=-1)
@@ -404,7 +404,7 @@ class _Pattern:
 
 
 def _drawn(count: Array, places: float) -> Array:
-    """Distinct ones of so many drawn from some places; Cardenas (1975). All where none is known."""
+    """Expect so many distinct places among random ones; Cardenas (1975). All if `places` is 0."""
     if not places:
         return count
     if places <= 1:

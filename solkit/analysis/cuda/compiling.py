@@ -58,7 +58,7 @@ def _loaded(
     by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled],
     device: Device,
 ) -> Compiled:
-    """With this launch's shared memory, or the reason why it cannot launch."""
+    """Add this launch's shared memory, or the reason why it cannot launch."""
     compiled = by_kernel[launch.source, launch.flags, launch.host.kernel]
     dynamic = launch.host.shared_bytes
     if compiled.shared_bytes is None or dynamic is None:

@@ -99,7 +99,7 @@ class _Reader:
         self.at += 1
 
     def skip(self) -> None:
-        """Past a bracket and what it holds."""
+        """Skip a bracket and its content."""
         depth = 0
         while True:
             depth += (self.text == "(") - (self.text == ")")

@@ -112,7 +112,7 @@ class Expressions(Launching):
         return first if condition else second
 
     def binary(self, level: int) -> Any:
-        """Operators from a level of `_LEVELS` upwards."""
+        """Evaluate operators from a level of `_LEVELS` upwards."""
         if level == len(_LEVELS):
             return self.unary()
         value = self.binary(level + 1)
@@ -543,7 +543,7 @@ _LEVELS = (
 
 
 def _is_check(name: str) -> bool:
-    """Macros that stop a wrong call: fakes are called rightly."""
+    """Tell whether a macro stops a wrong call: fakes are called rightly."""
     return re.match(r"(TORCH_|AT_|C10_)?(CHECK|ASSERT|INTERNAL_ASSERT)|C10_CUDA", name) is not None
 
 

@@ -134,7 +134,7 @@ class Kernel:
         return tuple(_post_dominators(self.blocks))
 
     def depends_on(self, start: Iterable[str], loads: bool = True) -> frozenset[str]:
-        """All registers that some registers are computed from, including themselves.
+        """Return all registers that some registers are computed from, including themselves.
 
         Args:
             start: those registers.
@@ -220,7 +220,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
 
 
 def _symbols(text: str) -> dict[str, Symbol]:
-    """Variables; shared ones in sequence, and last the one whose size the launch decides."""
+    """Return variables; shared ones in sequence, and last the one whose size the launch decides."""
     symbols: dict[str, Symbol] = {}
     end = 0
     for open_ended in (False, True):
@@ -333,7 +333,7 @@ def is_access(statement: Statement) -> bool:
 
 
 def width_of(statement: Statement) -> int:
-    """Bytes of one lane's address; a row of 16 for ``ldmatrix``."""
+    """Count bytes of one lane's address; a row of 16 for ``ldmatrix``."""
     if statement.name in ("ldmatrix", "stmatrix"):
         return 16
     if statement.name == "wmma":  # a register, or two neighbouring sums

@@ -106,7 +106,7 @@ class _Walk(Expressions):
     """Runs tokens as statements."""
 
     def run(self) -> None:
-        """All statements."""
+        """Run all statements."""
         while self.at < len(self.tokens):
             self.statement()
 
@@ -140,7 +140,7 @@ class _Walk(Expressions):
             del self.scope[name]
 
     def skip(self) -> None:
-        """Past one statement."""
+        """Skip one statement."""
         if self.text() == "{":
             self.at = closing(self.tokens, self.at) + 1
         elif self.accept("do"):
@@ -208,7 +208,7 @@ class _Walk(Expressions):
         self.at = end
 
     def round(self, body: int) -> bool:
-        """One round of a loop; whether another one may follow."""
+        """Run one round of a loop; tell whether another one may follow."""
         self.machine.steps += 1
         self.at = body
         try:

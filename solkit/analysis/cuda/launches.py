@@ -203,7 +203,7 @@ def _bound_to(source: Source, name: str) -> str:
 def _in_order(
     source: Source, name: str, function: str, args: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """Arguments as C++ gets them: by position.
+    """Return arguments as C++ gets them: by position.
 
     Raises:
         HostError: a name is not one of the function's.

@@ -88,7 +88,7 @@ class Launching(Walk):
         )
 
     def runtime_launch(self, name: str, args: Sequence[Any], at: Token) -> Any:
-        """One of `LAUNCHERS`.
+        """Return one of `LAUNCHERS`.
 
         Raises:
             HostError: the kernel that it launches is not known.

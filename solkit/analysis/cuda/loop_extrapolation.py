@@ -62,7 +62,7 @@ class Tables:
         return key in self.rows
 
     def copy(self) -> Array:
-        """All present numbers, for `since`."""
+        """Return all present numbers, for `since`."""
         return self.values[: len(self.rows)].copy()
 
     def since(self, before: Array) -> Array:
@@ -267,7 +267,7 @@ class LoopExtrapolator:
     def _periods_left(
         self, before: Sequence[Comparison], now: Sequence[Comparison], alike: Array
     ) -> Array:
-        """Periods of each block that may be skipped: all but the last equal one."""
+        """Return periods of each block that may be skipped: all but the last equal one."""
         none = np.zeros(len(alike))
         same = len(before) == len(now) < _MOST_TRACED and all(
             a.statement is b.statement for a, b in zip(before, now)
@@ -361,7 +361,7 @@ def _varying(statements: Iterable[Statement], carried: Iterable[str]) -> frozens
 def _kinds(
     statements: Iterable[Statement], varying: frozenset[str], relevant: frozenset[str]
 ) -> tuple[frozenset[int], bool]:
-    """Ids of statements that repeat after some iterations; and whether some never do."""
+    """Return ids of statements that repeat after some iterations; and whether some never do."""
     periodic: set[int] = set()
     irregular = False
     for statement in statements:
@@ -408,7 +408,7 @@ def _modulus(statement: Statement, values: Sequence[Array]) -> int:
 
 
 def _exits(kernel: Kernel, loop: Loop) -> frozenset[str]:
-    """Predicates that branches out of the loop depend on."""
+    """Return predicates that branches out of the loop depend on."""
     guards = [
         block.statements[-1].guard.lstrip("!")
         for block in kernel.blocks[loop.header : loop.last + 1]

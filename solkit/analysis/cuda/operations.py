@@ -39,7 +39,7 @@ _MMA_CYCLES = 33
 
 
 def lane_operations(statement: Statement) -> Mapping[str, float]:
-    """Operations of one lane by pipe, under the keys of `solkit.core.Device.ceilings`."""
+    """Return operations of one lane by pipe, under the keys of `solkit.core.Device.ceilings`."""
     kinds = [modifier for modifier in statement.modifiers if _FLOATS.fullmatch(modifier)]
     if not kinds:
         return {}
@@ -56,7 +56,7 @@ def lane_operations(statement: Statement) -> Mapping[str, float]:
 
 
 def warp_operations(statement: Statement) -> Mapping[str, float]:
-    """Operations of one warp on the tensor cores: 2 m n k, or a quarter of a warp group's.
+    """Return operations of one warp on the tensor cores: 2 m n k, or a quarter of a warp group's.
 
     Source of types and shapes: PTX ISA, mma, wmma.mma and wgmma.mma_async.
     """

@@ -148,7 +148,7 @@ def _defined(directive: str) -> dict[str, Macro]:
 
 
 def _joined(body: Sequence[_Piece]) -> list[_Piece]:
-    """Without the white space around ``##``."""
+    """Join tokens: remove the white space around ``##``."""
     kept: list[_Piece] = []
     for piece in body:
         if piece.text == "##":
@@ -195,7 +195,7 @@ class _Expansion:
     branches: list[_Branch] = field(default_factory=list)
 
     def text(self) -> str:
-        """All pieces, expanded."""
+        """Return all pieces, expanded."""
         return "".join(piece.text for piece in self.expanded())
 
     def expanded(self) -> Iterator[_Piece]:
@@ -222,7 +222,7 @@ class _Expansion:
                 return piece
 
     def obeyed(self, piece: _Piece) -> _Piece:
-        """Conditions and definitions; the directive stays if a compiler needs it."""
+        """Follow conditions and definitions; the directive stays if a compiler needs it."""
         bare = re.sub(r"/\*.*?\*/|//[^\n]*", " ", piece.text, flags=re.DOTALL)
         words = bare.strip().removeprefix("#").strip()
         name = (re.match(r"\w*", words) or [""])[0]
@@ -242,7 +242,7 @@ class _Expansion:
         return replace(piece, kind="kept")
 
     def branch(self, name: str, rest: str) -> None:
-        """One of `_CONDITIONS`."""
+        """Follow one of `_CONDITIONS`."""
         if name.startswith("if"):
             around = not self.branches or self.branches[-1].counts
             counts = around and self.true(name, rest)

@@ -520,7 +520,7 @@ class PTXInterpreter:
                 yield base + ahead
 
     def _loaded(self, statement: Statement, addresses: Array) -> Value:
-        """Integers from memory if the contents are known, else guesses in order."""
+        """Return integers from memory if the contents are known, else guesses in order."""
         kind = type_of(statement.modifiers)
         place = int(addresses.flat[0] >> ADDRESS_BITS) - 1
         if kind is None or not 0 <= place < len(self.storages):

@@ -183,7 +183,7 @@ def cuda_requests(
 
 
 def read_parameters(compiled: Compiled) -> frozenset[int]:
-    """Parameters of a kernel, by their place, through which it may read memory.
+    """Return parameters of a kernel, by their place, through which it may read memory.
 
     All of them, if it does what is not followed.
 
@@ -282,7 +282,7 @@ def _outside(kernel: Kernel, runs: Sequence[_Run]) -> Mapping[int, int]:
 
 
 def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
-    """Threads that show how far a block reaches: ends of each axis and of a warp, and more."""
+    """Choose threads that show how far a block reaches, such as ends of each axis and warp."""
     x, y, z = threads
     whole = x * y * z
     if y == z == 1:
@@ -365,7 +365,7 @@ def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
 
 
 def _together(followed: _Followed) -> float:
-    """Distinct sectors of the loads of one block of code over the sum of each one's own."""
+    """Return distinct sectors of the loads of one block of code over the sum of each one's own."""
     apart = float(followed.few.tables.of(("apart",)).sum())
     return float(followed.few.tables.of(("together",)).sum()) / apart if apart else 1.0
 
@@ -384,7 +384,7 @@ def _operations(followed: _Followed) -> dict[str, int]:
 
 
 def _instructions(followed: _Followed) -> float:
-    """Instructions of all warps of the launch, without moves."""
+    """Count instructions of all warps of the launch, without moves."""
     return sum(
         followed.block_total("warps", block.number) * sum(s.name != "mov" for s in block.statements)
         for block in followed.kernel.blocks
@@ -399,7 +399,7 @@ def _iterations(kernel: Kernel, runs: Sequence[float]) -> float:
 
 
 def _steps(followed: _Followed) -> Array:
-    """By statement: several that stem from one line are requested together."""
+    """Count steps by statement: several that stem from one line are requested together."""
     loads = (
         (site.phase, followed.wide.tables.of(("made", statement)))
         for statement, site in followed.statements.items()

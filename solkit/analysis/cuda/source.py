@@ -140,7 +140,7 @@ def closing(tokens: Sequence[Token], at: int) -> int:
 
 
 def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple[Token, ...]]:
-    """Tokens at their outer commas.
+    """Split tokens at their outer commas.
 
     Args:
         tokens: between two brackets.
@@ -180,7 +180,7 @@ class Source:
 
     @classmethod
     def of(cls, parts: Sequence[tuple[str, str, int]], flags: Sequence[str] = ()) -> Source:
-        """One source of several texts.
+        """Join several texts in one source.
 
         Args:
             parts: each text with its file and its first line there.

@@ -104,7 +104,7 @@ def _access(kind: str, name: str, use: TensorUse, elements: float, line: str) ->
 
 
 def _spread(use: TensorUse) -> float:
-    """Bytes of the sectors that a tensor touches, over its own: 1 if it is dense in memory."""
+    """Return the bytes of a tensor's sectors over the tensor's own: 1 if it is dense in memory."""
     itemsize, run = use.dtype.itemsize, 1
     dims = sorted((step, n) for n, step in zip(use.shape, use.stride) if n > 1 and step > 0)
     for step, n in dims:

@@ -68,7 +68,7 @@ def path_of(operation: Operation) -> str:
 
 
 def vector_bytes(operation: Operation, widths: Widths) -> int | None:
-    """Bytes of one thread's instruction; ``None`` if the PTX has none at the operation's place."""
+    """Return bytes of one thread's instruction; ``None`` if the PTX has none at that place."""
     kind = "async" if path_of(operation) == "async" else kind_of(operation)
     for place in operation.places[:1]:
         width = widths.get((place.file_name, place.line, place.column, kind))
@@ -268,7 +268,7 @@ class _Lanes:
         return _Lanes(indices, taking, size, width)
 
     def width_at(self, addresses: Array, most: int) -> int:
-        """Bytes of an instruction, estimated from lanes of one element.
+        """Count bytes of an instruction, estimated from lanes of one element.
 
         At most so many elements and 16 bytes; less if elements are not in order or not aligned.
         """

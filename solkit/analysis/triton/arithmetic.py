@@ -49,7 +49,7 @@ def lead(numbers: Array, like: Array) -> Array:
 
 
 def aligned(values: Sequence[Array]) -> Sequence[Array]:
-    """Values of the same rank: a scalar gets that of the tensor beside it."""
+    """Return values of the same rank: a scalar gets that of the tensor beside it."""
     ranks = {value.ndim for value in values}
     if len(ranks) == 1:
         return values
@@ -58,7 +58,7 @@ def aligned(values: Sequence[Array]) -> Sequence[Array]:
 
 
 def element_bytes(kind: TensorType) -> int:
-    """Bytes of one element of a tensor or of what a pointer points to."""
+    """Count bytes of one element of a tensor or of what a pointer points to."""
     bits = kind.pointee_bits if kind.element.startswith("!tt.ptr") else bits_of(kind.element)
     return max(bits // 8, 1)
 

@@ -151,7 +151,7 @@ def _access(
 
 
 def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
-    """Two lots of accesses of one kind and line as one."""
+    """Merge two lots of accesses of one kind and line."""
     return replace(
         a,
         requests=a.requests + b.requests,
@@ -195,7 +195,7 @@ def user_line(places: Sequence[Location]) -> str:
 
 
 def tensor_shared_bytes(function: Function, executions: Mapping[Any, float]) -> float:
-    """Bytes of shared memory that ``wgmma`` reads as operands, over the launch.
+    """Count bytes of shared memory that ``wgmma`` reads as operands, over the launch.
 
     Each instruction of 64 x n x k reads its 64 x k of A, if A is in shared memory, and its n x k of
     B (PTX ISA, wgmma.mma_async). ``mma.sync`` has both in registers.

@@ -161,7 +161,7 @@ _LATER = "a later call is analysed."
 
 
 def _count(captured: Captured, extensions: cuda.CudaRecording) -> int:
-    """All launches of a call."""
+    """Count all launches of a call."""
     own = sum(launch.launch.count for launch in captured.launches)
     operators = sum(operator.count for operator in captured.library)
     return own + operators + sum(launch.count for launch in extensions.launches)
@@ -174,7 +174,7 @@ def _called(
     into: cuda.CudaRecording,
     skipped: frozenset[Choice],
 ) -> Captured:
-    """One call, its launches of CUDA C++ in `into`."""
+    """Capture one call, its launches of CUDA C++ in `into`."""
     with fake_cuda.fake_tensors():
         workload = workload.with_destinations()  # made outside of the candidate's time
     with (
@@ -240,7 +240,7 @@ def _watching_threads() -> Iterator[Mapping[str, None]]:
 def _unread(
     workload: Workload, outputs: Sequence[torch.Tensor], read: Container[int]
 ) -> dict[int, int]:
-    """Storages of inputs that no operator reads, without those that are outputs themselves."""
+    """List storages of inputs that no operator reads, except those that are outputs themselves."""
     returned = {tensor.untyped_storage()._cdata for tensor in outputs}  # a result holds its rest
     storages = {
         position: tensor.untyped_storage()._cdata

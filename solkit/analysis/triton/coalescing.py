@@ -26,7 +26,7 @@ _KEEP_DIVISORS = {
 
 
 def mask_runs(function: Function) -> Mapping[Operation, int]:
-    """Elements in a row for which the compiler knows a mask to be constant, for each masked access.
+    """Return, for each masked access, elements in a row for which its mask is constant.
 
     As in triton/lib/Analysis/AxisInfo.cpp: a comparison of indices in a row with a bound is
     constant over what divides both.
@@ -44,7 +44,7 @@ def mask_runs(function: Function) -> Mapping[Operation, int]:
 
 
 def access_runs(function: Function) -> Mapping[Operation, int]:
-    """Elements in a row that one access may move, for each access; 0 stands for any number.
+    """Return elements in a row that one access may move, for each access; 0 stands for any number.
 
     Their addresses must follow each other from an aligned one, and share a mask.
     """

@@ -69,7 +69,7 @@ def _failed(reason: str) -> Compiled:
 
 
 def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
-    """With instruction counts in place of machine code, which is long."""
+    """Replace machine code, which is long, by instruction counts."""
     results = []
     for kernel, code in zip(compiled, machine_codes(compiled, device), strict=True):
         result = replace(kernel, cubin=None)

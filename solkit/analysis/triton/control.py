@@ -194,7 +194,7 @@ class Control:
         return self._passed(last.operands, targets)
 
     def _passed(self, names: Sequence[str], targets: Sequence[str]) -> list[Value]:
-        """Values that get other names; what is guessed stays so."""
+        """Return values that get other names; what is guessed stays so."""
         if self.guessed:
             for name, target in zip(names, targets, strict=False):
                 if name in self.guessed:
@@ -210,7 +210,7 @@ class Control:
         return cornered(value)
 
     def _partitions(self, operation: Operation) -> None:
-        """Warps that do different things; each partition gets the captured values."""
+        """Run warps that do different things; each partition gets the captured values."""
         self.shared.forget()
         captured = [self.env.get(name) for name in operation.operands]
         for block in operation.blocks:

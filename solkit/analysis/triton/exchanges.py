@@ -49,7 +49,7 @@ def spread_of(kind: TensorType) -> Spread | None:
 
 
 def held(kind: TensorType, warps: int) -> float:
-    """Elements of a thread."""
+    """Count elements of a thread."""
     layout = spread_of(kind)
     if layout is not None:  # equal elements are computed once
         return float(1 << sum(any(basis) for basis in layout.registers))
@@ -99,7 +99,7 @@ def converted(operation: Operation, held: float) -> Iterator[Step]:
 
 
 def _combining(operation: Operation) -> float:
-    """Instructions that combine two elements."""
+    """Count instructions that combine two elements."""
     inner = [operation for block in operation.blocks for operation in block.operations]
     computing = [
         operation for operation in inner if not operation.name.endswith((".return", "yield"))
@@ -225,7 +225,7 @@ def _stays(before: TensorType, after: TensorType) -> bool:
 
 
 def gathered(operation: Operation, warps: int) -> Iterator[Step]:
-    """By shuffles if a warp has whole rows: each register of the source, for each index."""
+    """Yield shuffles if a warp has whole rows: each register of the source, for each index."""
     source, axis = operation.all_types[0], operation.attribute("axis") or 0
     layout = spread_of(source)
     if layout is None or any(basis[axis] for basis in layout.warps):

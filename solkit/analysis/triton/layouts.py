@@ -133,7 +133,7 @@ def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
 
 
 def _order(layout: Layout, rank: int) -> tuple[int, ...]:
-    """Dimensions in the order in which registers repeat along them."""
+    """Return dimensions in the order in which registers repeat along them."""
     if layout.kind == "blocked":
         return layout.ints("order")
     dims = tuple(range(rank))[::-1]
@@ -149,7 +149,7 @@ def _axis(rank: int, dim: int, size: int) -> Basis:
 def _bits(
     counts: Sequence[int], order: Sequence[int], start: Sequence[int]
 ) -> tuple[tuple[Basis, ...], tuple[int, ...]]:
-    """Bits that walk through `counts` in `order` in steps of `start`; and the next step."""
+    """Return bits that walk through `counts` in `order` in steps of `start`; and the next step."""
     at, bases = list(start), []
     for dim in order:
         for _ in range(counts[dim].bit_length() - 1):

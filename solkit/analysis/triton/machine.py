@@ -64,7 +64,7 @@ class _Warp:
     def run(
         self, operation: Operation, steps: Sequence[Step], depth: int | None, copies: int
     ) -> None:
-        """One operation, in copies side by side: each of its steps waits for the one before."""
+        """Run one operation, in copies side by side: each of its steps waits for the one before."""
         arrivals = [self.there[operand] for operand in operation.operands if operand in self.there]
         ready, memory = max((*arrivals, *self._awaited(operation)), default=(0.0, False))
         for step in steps:
@@ -121,7 +121,7 @@ class _Code:
     def add(
         self, depth: int, cycles: float, counts_by_kind: Mapping[str, float], width: int = 0
     ) -> None:
-        """Instructions by kind that no operation of the IR stands for."""
+        """Spend cycles on instructions by kind that no operation of the IR stands for."""
         self.warp.spent.setdefault(depth, _Spent()).cycles += cycles
         for kind, count in counts_by_kind.items():
             self.counts[kind, "", depth, width] += count
@@ -165,7 +165,7 @@ class _Code:
             self.straight(loop.blocks, depth, times * copies // apart, counts)
 
     def _size(self, loop: Operation) -> float:
-        """Instructions of one iteration."""
+        """Count instructions of one iteration."""
         body = (operation for block in loop.blocks for operation in block.walk())
         return _LOOP + sum(step.count for operation in body for step in self.steps.of(operation))
 
@@ -201,7 +201,7 @@ def _yielded(loop: Operation) -> Sequence[str]:
 
 
 def _scheduled(operations: Sequence[Operation]) -> list[Operation]:
-    """Operations in the order of the loads that they depend on: ptxas moves loads up.
+    """Return operations in the order of the loads that they depend on: ptxas moves loads up.
 
     Not across barriers, loops and branches.
     """

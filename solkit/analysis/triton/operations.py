@@ -60,7 +60,7 @@ _DTYPES = {"bf16": "bf16", "f16": "fp16", "f64": "fp64", "i8": "int8"}
 
 
 def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[str, int]:
-    """Operations of a launch, under the keys of `solkit.core.Device.ceilings`.
+    """Return operations of a launch, under the keys of `solkit.core.Device.ceilings`.
 
     Args:
         function: the kernel.
@@ -81,7 +81,7 @@ MUFU), and Luo et al. (2024) for Hopper (shared memory 29, wgmma 18 to 32 and it
 
 
 def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
-    """Cycles of all operations in sequence, over the launch; see `Requests.chain_cycles`.
+    """Count cycles of all operations in sequence, over the launch; see `Requests.chain_cycles`.
 
     Args:
         function: the kernel.
@@ -141,7 +141,7 @@ def _cost(operation: Operation) -> Cost:
 
 
 def _held(kind: TensorType) -> int:
-    """Elements in all threads of a block."""
+    """Count elements in all threads of a block."""
     if not kind.shape or kind.layout is None:
         return 0  # a scalar: negligible
     try:

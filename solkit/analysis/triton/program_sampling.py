@@ -77,7 +77,7 @@ def ragged_sample(
     most_wide: int,
     whole: frozenset[str],
 ) -> Sample | None:
-    """Programs that represent a launch whose programs differ by what they do.
+    """Return programs that represent a launch whose programs differ by what they do.
 
     Args:
         function: the kernel.
@@ -109,7 +109,7 @@ def ragged_sample(
 
 
 def _affordable(function: Function, whole: frozenset[str]) -> int:
-    """Programs for which tensors can be kept whole."""
+    """Return programs for which tensors can be kept whole."""
     sizes = [
         math.prod(operation.result_type.shape)
         for _, operation, _ in function.walk()
@@ -216,7 +216,7 @@ class _Paths(TTGIRInterpreter):
         return self.guessed.keys().isdisjoint(loop.loop.bounds)
 
     def work(self) -> Array:
-        """Elements that each program accesses."""
+        """Return elements that each program accesses."""
         total = np.zeros(self.counts.programs)
         for block, elements in _elements(self.function).items():
             executions = self.counts.by_key.get(block)
@@ -234,7 +234,7 @@ class _Paths(TTGIRInterpreter):
 
 
 def _elements(function: Function) -> Mapping[Block, int]:
-    """Elements that one execution of each block of the code accesses."""
+    """Return elements that one execution of each block of the code accesses."""
     elements_of: dict[Block, int] = {}
     for block, operation, _ in function.walk():
         if operation.name in ACCESSES:

@@ -117,7 +117,7 @@ class Recipes:
         return capture(self._workload(params), params, extensions=extensions)
 
     def _workload(self, params: Params) -> Workload:
-        """With the same inputs each time: contents of index tensors are part of a launch."""
+        """Make the same inputs each time: contents of index tensors are part of a launch."""
         self.runs += 1
         torch.manual_seed(0)
         return self._make(params).with_destinations()

@@ -102,7 +102,7 @@ class _Lives:
                 self.registers.setdefault(name, words)
 
     def _loop(self, operation: Operation) -> None:
-        """Values from outside that the body uses live to its end."""
+        """Walk a loop: values from outside that the body uses live to its end."""
         start, body = self.at, operation.blocks[0]
         loop, outside = operation.loop, set(self.births)
         self._walk(operation.blocks)
@@ -200,7 +200,7 @@ def _barriers(operation: Operation) -> int:
 
 
 def _parts(operation: Operation) -> int:
-    """Warps that share a row of a reduction."""
+    """Count warps that share a row of a reduction."""
     axis = operation.attribute("axis") or 0
     try:
         return 1 << sum(bool(basis[axis]) for basis in spread(operation.all_types[0]).warps)
@@ -228,5 +228,5 @@ def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
 
 
 def _block_bytes(kind: TensorType, warps: int) -> float:
-    """Bytes of a tensor in all threads of a block, copies included."""
+    """Count bytes of a tensor in all threads of a block, copies included."""
     return held(kind, warps) * 32 * warps * bits_of(kind.element) / 8

@@ -177,7 +177,7 @@ def requests_of(
 
 
 def _together(few: Counts) -> float:
-    """Distinct sectors of the loads of one step over the sum of each one's own."""
+    """Return distinct sectors of the loads of one step over the sum of each one's own."""
     if "apart" not in few.by_key:
         return 1.0
     return float(few.by_key["together"].sum() / max(few.by_key["apart"].sum(), 1.0))
@@ -360,7 +360,7 @@ def _by_corners(
 
 
 def _largest(function: Function, whole: frozenset[str]) -> int:
-    """Elements of the largest of some values."""
+    """Count elements of the largest of some values."""
     sizes = [
         math.prod(operation.result_type.shape)
         for _, operation, _ in function.walk()

@@ -68,7 +68,7 @@ class _Value:
 
 
 def shared_instructions(ptx: str) -> list[SharedInstruction]:
-    """Every load, store, copy and atomic of shared memory in a kernel.
+    """Return every load, store, copy and atomic of shared memory in a kernel.
 
     Adjacent loads count as one, as ptxas makes ``LDS.64`` and ``LDS.128`` of them.
 
@@ -252,7 +252,7 @@ def _file_name(path: str) -> str:
 
 
 def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
-    """With adjacent loads merged: two words to 8 bytes, and two of those to 16."""
+    """Merge adjacent loads: two words to 8 bytes, and two of those to 16."""
     merged: list[SharedInstruction] = []
     runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
     for instruction in instructions:
@@ -272,7 +272,7 @@ def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction
 
 
 def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
-    """By address; two adjacent ones of a width become one of twice the width."""
+    """Join two adjacent accesses of a width to one of twice the width, by address."""
     remaining = dict(run)
     for at in sorted(run):
         low, high = remaining.get(at), remaining.get(at + width)

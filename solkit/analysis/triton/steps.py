@@ -133,7 +133,7 @@ class Steps:
             self.known[operation] = tuple(step for step in self._steps(operation) if step.count > 0)
 
     def of(self, operation: Operation) -> tuple[Step, ...]:
-        """In the order in which a warp takes them."""
+        """Return the steps in the order in which a warp takes them."""
         return self.known[operation]
 
     def _steps(self, operation: Operation) -> Iterator[Step]:
@@ -335,7 +335,7 @@ class Steps:
         yield Step("global_load", elements / in_one, width=width)
 
     def _in_one(self, operation: Operation) -> int:
-        """Elements that one access moves: those in a row, aligned, that share a mask."""
+        """Count elements that one access moves: those in a row, aligned, that share a mask."""
         kind = operation.all_types[0]
         if not kind.shape:
             return 1

@@ -246,7 +246,7 @@ class TTGIRInterpreter(Control):
         return access
 
     def _loaded(self, operation: Operation, address: Array, mask: Array | None) -> Value:
-        """Integers from memory if the contents are known, else guesses in order."""
+        """Return integers from memory if the contents are known, else guesses in order."""
         element = operation.all_types[0]
         if not re.match(r"!tt\.ptr<[ui]\d+", element.element):
             return None
