@@ -30,10 +30,10 @@ class Clock(Protocol):
     """The time that a driver's budget is spent in."""
 
     def now_s(self) -> float:
-        """Seconds since the bench was opened."""
+        """Return seconds since the bench was opened."""
 
     def gpu_s(self) -> float:
-        """Seconds for which the GPU was held and ready; a budget of GPU seconds counts these."""
+        """Return seconds for which the GPU was held and ready: those of a budget of GPU seconds."""
 
 
 class WallClock:
@@ -49,11 +49,11 @@ class WallClock:
             self._held_since_s = self.now_s()
 
     def now_s(self) -> float:
-        """Seconds since the bench was opened."""
+        """Return seconds since the bench was opened."""
         return time.monotonic() - self._opened_s
 
     def gpu_s(self) -> float:
-        """Seconds for which the GPU was held."""
+        """Return seconds for which the GPU was held."""
         return 0.0 if self._held_since_s is None else self.now_s() - self._held_since_s
 
 

@@ -83,7 +83,7 @@ class Member:
         return len(self.held)
 
     def gpu_s(self, now_s: float) -> float:
-        """Seconds for which its GPU was held; a virtual one always is."""
+        """Return seconds for which its GPU was held; a virtual one always is."""
         if self.why is not None:
             return self.spent_s
         held_s = now_s - self.since_s if self.is_virtual else self.bench.clock.gpu_s()

@@ -164,7 +164,7 @@ class GuardedBench(Bench):
         return written
 
     def _narrowed(self, prospect: PreparedCandidate, problem: tuple[str, str]) -> PreparedCandidate:
-        """With the hard bound of what was measured on inputs of the same problem and shape."""
+        """Add the hard bound of what was measured on inputs of the same problem and shape."""
         needed = self._needed.get(problem)
         if needed is None:
             return prospect

@@ -165,7 +165,7 @@ def _named(named: str) -> list[Device]:
 
 
 def serve(descriptor: int) -> None:
-    """In the worker: answer requests until the driver hangs up."""
+    """Answer requests in the worker until the driver hangs up."""
     channel = Channel.of(descriptor, trusting=True)
 
     def request() -> Any:

@@ -196,7 +196,7 @@ class ManyBench(Bench):
             yield pair
 
     def poll(self, wait_s: float) -> list[tuple[Configuration, Outcome]]:
-        """All outcomes that are there, after waiting for the first one; members go on meanwhile.
+        """Wait for the first outcome, and return all that are there; members go on meanwhile.
 
         A driver elsewhere takes outcomes so: between its requests no GPU shall idle.
 

@@ -243,7 +243,7 @@ def _fitted(kind: Kind) -> Kind:
 
 
 def _lender() -> Lender | None:
-    """Nodes without a GPU, which compile for this worker and for others; ``None`` without any."""
+    """List nodes without a GPU that compile for this worker and others; ``None`` without any."""
     nodes = [node for node in _ray().nodes() if node["Alive"]]
     gpus = sum(int(node["Resources"].get("GPU", 0)) for node in nodes)
     cores = {

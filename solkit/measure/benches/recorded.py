@@ -193,7 +193,7 @@ class RecordedBench(Bench):
         return tuple(self._rows)
 
     def configurations(self) -> tuple[Configuration, ...]:
-        """Every recorded configuration once; its path is the id of the kernel."""
+        """Return every recorded configuration once; its path is the id of the kernel."""
         return tuple(configuration_of(row) for row, *_ in self._recording.rows.values())
 
     def require_recorded(self, configurations: Sequence[Configuration]) -> None:

@@ -184,7 +184,7 @@ class FarAhead(Ahead):
 
 
 def _load(jobs: Sequence[int]) -> float:
-    """Jobs for each core, this one included."""
+    """Return jobs for each core, this one included."""
     return (jobs[0] + 1) / jobs[1] if jobs[1] else float("inf")
 
 

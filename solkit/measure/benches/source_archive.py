@@ -134,7 +134,7 @@ def _all_in(folder: Path) -> list[Path]:
 
 
 def _imported(module: Path, root: Path) -> Iterator[Path]:
-    """Modules in a folder that a file imports; of a package, all files."""
+    """Yield modules in a folder that a file imports; of a package, all files."""
     if module.suffix != ".py":
         return
     try:

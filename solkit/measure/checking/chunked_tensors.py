@@ -22,7 +22,7 @@ _MIXING = ((0xFF51AFD7ED558CCD - (1 << 64), 33), (0xC4CEB9FE1A85EC53 - (1 << 64)
 
 
 def parts(elements: int) -> Iterator[slice]:
-    """Slices that cover so many elements."""
+    """Yield slices that cover so many elements."""
     for start in range(0, elements, ELEMENTS):
         yield slice(start, min(start + ELEMENTS, elements))
 

@@ -33,7 +33,7 @@ class Distribution:
 
 
 def _of_each(make: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """Values that are made from each element by itself."""
+    """Return values that are made from each element by itself."""
     return lambda tensor, _: in_parts(tensor, lambda part, _: make(part))
 
 

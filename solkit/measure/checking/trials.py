@@ -398,7 +398,7 @@ def _count(truths: torch.Tensor) -> int:
 
 
 def _orders(values: torch.Tensor) -> frozenset[tuple[int, bool]]:
-    """Dimensions along which values never fall, or never rise, but for constant ones."""
+    """Return dimensions along which values never fall, or never rise, but for constant ones."""
     orders = set()
     for dim in {0, values.dim() - 1} if values.dim() else set():
         size = values.shape[dim] - 1

@@ -90,7 +90,7 @@ class _Place:
         return cls(name, owner, now, names, taken, is_instrument, columns)
 
     def changed(self) -> Iterator[str]:
-        """Names whose functions changed."""
+        """Yield names whose functions changed."""
         if not self._is_as_it_was():
             get = self.now.get
             for name, (value, function, code, defaults) in self.names.items():
@@ -110,7 +110,7 @@ class _Place:
         )
 
     def hides(self) -> Iterator[str]:
-        """Names that now hide inherited ones."""
+        """Yield names that now hide inherited ones."""
         if not self.taken.isdisjoint(self.now):
             yield from (name for name in self.taken & self.now.keys() if _is_code(self.now[name]))
 
@@ -194,7 +194,7 @@ def _classes(name: str, module: ModuleType, seen: set[int]) -> Iterator[_Place]:
 
 
 def _is_tensor_type(value: Any) -> bool:
-    """Tensors are inspected once; the legacy ``torch.cuda.FloatTensor`` etc. not at all."""
+    """Tell tensors, inspected once; the legacy ``torch.cuda.FloatTensor`` etc. are not at all."""
     return type(value).__name__ in ("_TensorMeta", "_ParameterMeta", "tensortype")
 
 

@@ -161,7 +161,7 @@ class _Reader:
         return node.id if hasattr(builtins, node.id) else ""
 
     def functions(self) -> list[_Function]:
-        """Every function of the file."""
+        """Return every function of the file."""
         return [n for n in self.nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
     def finding(
@@ -270,7 +270,7 @@ def _streams(reader: _Reader) -> _Found:
 
 
 def _memos(reader: _Reader) -> _Found:
-    """Results looked up by a tensor's address or identity."""
+    """Yield results looked up by a tensor's address or identity."""
     for node in reader.nodes:
         keys: list[ast.AST] = []
         if isinstance(node, ast.Subscript):
@@ -292,7 +292,7 @@ def _is_address(reader: _Reader, node: ast.AST) -> bool:
 
 
 def _counters(reader: _Reader) -> _Found:
-    """Functions that count their calls and compare the count."""
+    """Yield functions that count their calls and compare the count."""
     for function in reader.functions():
         inner = list(ast.walk(function))
         outlives = {

@@ -124,7 +124,7 @@ Message = Union[Request, Judgement, ComparisonRequest, JudgedTurns]
 
 
 def encode(message: Message) -> str:
-    """One line of JSON."""
+    """Encode a message as one line of JSON."""
     return json.dumps(_adapters()[type(message)].dump_python(message))
 
 

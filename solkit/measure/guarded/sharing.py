@@ -40,7 +40,7 @@ class Block(abc.ABC):
 
     @abc.abstractmethod
     def at(self, offset: int, size: int) -> torch.Tensor:
-        """Bytes of the block, as a tensor with a storage of only these bytes."""
+        """Return bytes of the block, as a tensor with a storage of only these bytes."""
 
     def read(self) -> None:
         """Read all of it, so that the device's cache holds what fits."""
@@ -178,7 +178,7 @@ class Packed:
         block.settle()
 
     def changed(self, block: Block) -> Iterator[int]:
-        """Numbers of the storages whose bytes in the block differ from the packed ones."""
+        """Yield numbers of the storages whose bytes in the block differ from the packed ones."""
         for number, (offset, size) in enumerate(self.places):
             if not equal_bytes(block.at(offset, size), self.storages[number]):
                 yield number

@@ -122,14 +122,14 @@ class Changes:
         return self._relations[at].kept[self._order(at, places)]
 
     def _order(self, at: int, places: torch.Tensor) -> torch.Tensor:
-        """Places in `flat` as positions among the elements."""
+        """Return places in `flat` as positions among the elements."""
         own = self._regions[at].places
         return places if own is None else torch.searchsorted(own, places)
 
     def _related(
         self, at: int, places: torch.Tensor
     ) -> tuple[tuple[torch.Tensor, list[tuple[int, torch.Tensor]]] | None, float]:
-        """One element of a sector with all that must change with it, if anything must.
+        """Return one element of a sector with all that must change with it, if anything must.
 
         A kernel has to read one of these sectors. The element is drawn, so that for every sector
         the parts that others count of it add up to no more than one.
@@ -151,7 +151,7 @@ class Changes:
     # --------------------------------------------------------------------------- new values
 
     def _of_integers(self, at: int, places: torch.Tensor) -> Iterator[Change]:
-        """Integers trade places, or take values found elsewhere; bools are flipped."""
+        """Swap integers, or take values from other places; flip bools."""
         region, relations = self._regions[at], self._relations[at]
         if not places.numel():
             return
@@ -185,7 +185,7 @@ class Changes:
     def _of_related(
         self, at: int, chosen: torch.Tensor, members: list[tuple[int, torch.Tensor]]
     ) -> Iterator[Change]:
-        """One value and all that must equal or mirror it."""
+        """Yield one value and all that must equal or mirror it."""
         relations = self._relations[at]
         old = self._regions[at].flat[chosen].double()
         within = [self._from_elsewhere(at, chosen).double().cpu(), relations.least, relations.most]
@@ -206,7 +206,7 @@ class Changes:
         return [size for size in sizes if size < largest] or [largest]
 
     def _signed(self, at: int, sizes: torch.Tensor, factor: float) -> torch.Tensor:
-        """Sizes with signs that the region has, the first one positive if that may be."""
+        """Return sizes with signs that the region has, the first one positive if that may be."""
         relations = self._relations[at]
         sign = torch.ones(sizes.numel(), dtype=torch.float64)
         if relations.most <= 0:

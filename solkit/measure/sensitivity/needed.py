@@ -230,7 +230,7 @@ class _Subject:
 
 
 def _own_bytes(outputs: Sequence[torch.Tensor], held: set[int]) -> int:
-    """Bytes of outputs that do not lie in inputs, shared memory once."""
+    """Count bytes of outputs that do not lie in inputs, shared memory once."""
     own: dict[int, int] = {}
     for tensor in outputs:
         if _place(tensor) not in held:
@@ -245,7 +245,7 @@ def _place(tensor: torch.Tensor) -> int:
 
 
 def _distinct(tensor: torch.Tensor) -> int:
-    """Elements, those of an expanded dimension once."""
+    """Count elements, those of an expanded dimension once."""
     return math.prod(n for n, step in zip(tensor.shape, tensor.stride(), strict=True) if step)
 
 

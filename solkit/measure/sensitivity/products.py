@@ -103,7 +103,7 @@ def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _product(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[int, int]:
-    """All operations, and those on two nonzeros: for each k, of column k and of row k."""
+    """Return all operations, and those on two nonzeros: for each k, of column k and of row k."""
     lhs = lhs.unsqueeze(0) if lhs.dim() == 1 else lhs
     rhs = rhs.unsqueeze(-1) if rhs.dim() == 1 else rhs
     columns = _nonzero(lhs).sum(-2).double()

@@ -134,7 +134,7 @@ class _Watched:
 
 
 def _wide(values: torch.Tensor) -> torch.Tensor:
-    """Numbers that can be compared, exactly."""
+    """Return numbers that can be compared, exactly."""
     if values.is_floating_point():
         return values if values.element_size() >= 2 else values.float()
     return values.to(torch.uint8) if values.dtype is torch.bool else values
@@ -217,7 +217,7 @@ def _are_distinct(tensor: torch.Tensor) -> bool:
 
 
 def _pairs(regions: Sequence[Region], any_type: bool) -> list[tuple[int, int]]:
-    """Regions whose tensors have one shape and type: in order, or both ways for an order."""
+    """Return regions whose tensors have one shape and type: in order, or both ways for an order."""
     pairs = []
     for a, first in enumerate(regions):
         for b, second in enumerate(regions):

@@ -53,7 +53,7 @@ class Region:
         return flat if self.places is None else flat[self.places]
 
     def sector_of(self, element: int) -> torch.Tensor:
-        """Places in `flat` of the elements in one element's sector."""
+        """Return places in `flat` of the elements in one element's sector."""
         size = self.flat.element_size()
         place = element if self.places is None else int(self.places[element])
         per = max(1, SECTOR_BYTES // size)

@@ -67,7 +67,7 @@ def call_times(activities: Iterable[Activity], labels: Sequence[str]) -> list[Ca
 
 
 def kernels_ms(activities: Iterable[Activity], labels: Sequence[str]) -> dict[str, float]:
-    """Total milliseconds by name of what ran on the GPU in the labelled calls.
+    """Return total milliseconds by name of what ran on the GPU in the labelled calls.
 
     Raises:
         ActivityError: as for `call_times`.

@@ -205,7 +205,7 @@ class _Comparison:
 
 
 def _told(compared: Sequence[Turns], place: int) -> list[float]:
-    """All times of a candidate."""
+    """Return all times of a candidate."""
     return [taken for turns in compared for taken in turns.times_ms[place]]
 
 

@@ -100,7 +100,7 @@ class ConditionSampler:
 
 
 def summarise(samples: Sequence[Sample]) -> Conditions:
-    """Medians and extremes of the samples."""
+    """Return medians and extremes of the samples."""
     readings = {
         name: [value for s in samples if (value := getattr(s, name)) is not None]
         for name in ("sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "reasons")

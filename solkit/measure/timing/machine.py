@@ -65,7 +65,7 @@ class Machine:
         return math.inf
 
     def total_bytes(self) -> float:
-        """All device memory."""
+        """Return all device memory."""
         return math.inf
 
     def make_room(self) -> None:

@@ -109,7 +109,7 @@ class _Turns:
 
 
 def in_turns(timer: Timer, *subjects: Subject) -> tuple[Side, ...]:
-    """Sides that run in this process under the same timer."""
+    """Return sides that run in this process under the same timer."""
     turns = _Turns(timer)
     return tuple(
         Side(partial(turns.start, n), partial(turns.call, n, subject), partial(turns.stop, n))

@@ -54,10 +54,10 @@ class Calls(Protocol):
     """Requests to the candidate's process; times are the referee's."""
 
     def row(self, calls: int, behind_s: float) -> float:
-        """Seconds for that many calls, queued behind work that takes that many seconds."""
+        """Return seconds for that many calls, queued behind work that takes that many seconds."""
 
     def launch(self, calls: int, behind_s: float) -> float:
-        """Seconds until that many calls, queued like that, were launched, finished or not."""
+        """Return seconds until that many calls, queued like that, were launched, at the least."""
 
     def judge(self) -> None:
         """Check the outputs of the last row, whose time counts against the candidate."""
@@ -133,7 +133,7 @@ def _waits(calls: Calls, call_ms: float) -> bool:
 
 
 def _rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: int) -> _Rows:
-    """Rows of both kinds in turns, at least twice, until they agree with the reported time."""
+    """Time rows of both kinds alternately, at least twice, until they agree with the report."""
     single_ms: list[float] = []
     double_ms: list[float] = []
     for repeat in range(1, repeats + 1):
@@ -148,7 +148,7 @@ def _rows(calls: Calls, told_ms: float, count: int, behind_s: float, repeats: in
 
 
 def _queued(calls: Calls, told_ms: float, count: int, host_ms: float) -> _Rows | None:
-    """Rows that hide the host, which takes about `host_ms` for 2N calls.
+    """Return rows that hide the host, which takes about `host_ms` for 2N calls.
 
     The host is hidden if all 2N calls are launched clearly before the GPU finishes N; ``None`` if
     that is impossible. Both times include the cost of a request.

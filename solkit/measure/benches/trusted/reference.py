@@ -28,7 +28,7 @@ class ReferenceTime:
     method: str  # of timing, as in `Outcome`
 
     def fields(self, method: str | None) -> dict[str, Any]:
-        """Fields of an `Outcome` that was timed by a method; none if it is another one."""
+        """Return fields of an `Outcome` that was timed by a method; none if it is another one."""
         if method != self.method:
             return {}
         return {"reference_ms": self.median_ms, "reference_samples_ms": self.samples_ms}

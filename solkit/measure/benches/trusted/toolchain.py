@@ -14,7 +14,7 @@ __all__ = ["environment", "missing"]
 
 
 def environment(device: Device, folder: str) -> Mapping[str, str]:
-    """Variables that make all processes build for one GPU, in one folder.
+    """Return variables that make all processes build for one GPU, in one folder.
 
     Programs that a wheel such as ninja's installs beside Python are found even if that environment
     is not activated.
