@@ -155,7 +155,7 @@ class _Batch:
         return self._looked(to, bench, triage)
 
     def _elsewhere(self, device: str | Device | None) -> Batch:
-        """On several GPUs of this machine, or on those of a cluster, all of one model."""
+        """Run on several GPUs of this machine, or on those of a cluster, all of one model."""
         from solkit.pipeline.remote_gpus import Elsewhere
 
         self.place = Elsewhere(self._tune_settings(), device, self._tell)
@@ -373,7 +373,7 @@ class _Course:
             bench.discard()
 
     def _kept_s(self) -> float:
-        """Seconds of the budget that finals and held-out shapes are likely to take."""
+        """Return seconds of the budget that finals and held-out shapes are likely to take."""
         comparisons = sum(1 + len(work.held_out) for work in self.works)
         return min(_FINAL_S * comparisons, _FINAL_SHARE * self.batch.budget_s)
 

@@ -75,7 +75,7 @@ def looked_at(
     database: Database | None,
     notes: list[str],
 ) -> list[Work]:
-    """Every kernel and shape of a manifest that can be tuned; `notes` gets what cannot, and why.
+    """List every kernel and shape of a manifest that can be tuned; the others go to `notes`.
 
     Raises:
         InputError: none can.

@@ -13,7 +13,7 @@ __all__ = ["environment"]
 
 
 def environment() -> dict[str, str | None]:
-    """Versions by name; ``None`` if a package or the driver is missing."""
+    """Return versions by name; ``None`` if a package or the driver is missing."""
     return {
         "solkit": solkit.__version__,
         "python": platform.python_version(),

@@ -35,7 +35,7 @@ class Practice:
     _known: dict[tuple[str, str, str], list[Found]] = field(default_factory=dict)
 
     def shapes(self) -> list[Mapping[str, Value]]:
-        """Shapes to practise at, but for those that a recording lacks."""
+        """Return shapes to practise at, but for those that a recording lacks."""
         original = self.world.original
         every = original.practice(self.world.how)
         return [e for e in every if self.world.holds(replace(original.configuration, shape=e))]

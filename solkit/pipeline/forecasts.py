@@ -26,7 +26,7 @@ __all__ = ["with_forecasts"]
 
 
 def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) -> list[Result]:
-    """Results with what the installed surrogate expects; without a model they stay as they are."""
+    """Add the installed surrogate's forecasts to results; without a model they stay as they are."""
     if file.candidate is None:  # a reference alone
         return list(results)
     try:

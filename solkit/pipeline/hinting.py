@@ -73,7 +73,7 @@ class Hint:
 
 
 def hinted(report: Report, took_s: float) -> dict[int, Hint]:
-    """Hints for the shapes of a report, by place; empty if there is nothing to say.
+    """Return hints for the shapes of a report, by place; empty if there is nothing to say.
 
     Args:
         report: of a kernel file.

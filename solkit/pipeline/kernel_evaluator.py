@@ -159,7 +159,7 @@ class Original:
         )
 
     def recorded(self, bench: RecordedBench, how: EvolveSettings) -> Original:
-        """With parameters in use that are recorded: the file's own, if they are.
+        """Read the original with recorded parameters in use: the file's own, if they are recorded.
 
         Raises:
             InputError: the file is not recorded at the shape.
@@ -189,7 +189,7 @@ class Original:
         return Configuration(path, name, self.shape, params, reference, chosen_by)
 
     def others(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
-        """Shapes that the search does not see, and that the original can run."""
+        """Return shapes that the search does not see, and that the original can run."""
         if self.compiled is not None:
             return []
         problem = self.file.problem
@@ -200,7 +200,7 @@ class Original:
         return [shape for shape in whole if canonical(shape) != canonical(self.whole_shape)]
 
     def practice(self, how: EvolveSettings) -> list[Mapping[str, Value]]:
-        """Shapes to practise at, the file's own first: neither the search's nor any held out.
+        """List shapes to practise at, the file's own first: neither the search's nor any held out.
 
         There are none if none is held out: the search's shape is the only one that counts then.
         """
@@ -293,7 +293,7 @@ class EvolveWorld:
     # ------------------------------------------------------------------------------------ ranking
 
     def rank(self, variants: Sequence[Variant], otherwise_ms: float) -> Ranking:
-        """Forecasts of variants' candidates, without a GPU."""
+        """Return forecasts of variants' candidates, without a GPU."""
         from solkit.surrogate.ranking import RankSettings, Request, rank
         from solkit.tuner.evolution.acquisition import Point
         from solkit.tuner.evolution.evolution_search import Ranking
@@ -330,7 +330,7 @@ class EvolveWorld:
         return Ranking(_foremost(candidates), refused)
 
     def _points(self, variant: Variant) -> list[Mapping[str, Value]]:
-        """Parameters of a variant: its own, and a sample of its space.
+        """Return parameters of a variant: its own, and a sample of its space.
 
         Raises:
             InputError: the file cannot be used; or it is plain that it cheats.

@@ -20,7 +20,7 @@ NO_GPU = f"No GPU here and no device named: bounds are for {DEFAULT_DEVICE}."
 
 
 def devices() -> tuple[Device, ...]:
-    """Every GPU of the catalogue, at its catalogued figures."""
+    """Return every GPU of the catalogue, at its catalogued figures."""
     return catalogue.catalogue()
 
 

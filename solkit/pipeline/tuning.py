@@ -154,7 +154,7 @@ class _Run:
     show: Show
 
     def here(self, gpu: Device, ground: Ground) -> Tuned:
-        """On this machine's GPU."""
+        """Tune on this machine's GPU."""
         from solkit.measure.benches.trusted import Ahead, TrustedBench
 
         notes: list[str] = []
@@ -169,7 +169,7 @@ class _Run:
             return self._concluded(searched, ground, gpu, judge, log, notes)
 
     def on(self, bench: Bench, ground: Ground) -> Tuned:
-        """On a given bench. A recorded one writes no log: this does, if one is named."""
+        """Tune on a bench. A recorded one writes no log: this does, if one is named."""
         from solkit.tuner.final import head_to_head
 
         is_recorded = isinstance(bench, RecordedBench)
@@ -188,7 +188,7 @@ class _Run:
     def elsewhere(
         self, what: tuple[str, str | None, Shape | None], device: str | Device | None
     ) -> Tuned:
-        """On several GPUs of this machine, or on those of a cluster, all of one model."""
+        """Tune on several GPUs of this machine, or on those of a cluster, all of one model."""
         from solkit.pipeline.remote_gpus import Elsewhere
 
         notes: list[str] = []

@@ -122,7 +122,7 @@ def _found(source: Source) -> list[str]:
 
 
 def _topmost(source: Source, names: list[str]) -> list[str]:
-    """Functions that none of the others calls; all if they call each other."""
+    """Return functions that none of the others calls; all if they call each other."""
     called = {
         node.id
         for name in names

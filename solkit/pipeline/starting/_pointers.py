@@ -163,7 +163,7 @@ class _Reader:
 
 
 def _scalars(node: ast.FunctionDef) -> Iterator[str]:
-    """Parameters that are multiplied, divided or compared: no pointer is."""
+    """Yield parameters that are multiplied, divided or compared: no pointer is."""
     factors = (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
     for part in ast.walk(node):
         parts: list[ast.expr] = []

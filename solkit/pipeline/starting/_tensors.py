@@ -128,7 +128,7 @@ def tensors_of(
 
 
 def named_sizes(node: Definition, tensors: Mapping[str, Tensor]) -> Sizes:
-    """Names and values for the dimensions of tensors: equal ones share a name.
+    """Return names and values for the dimensions of tensors: equal ones share a name.
 
     A tensor of which the text says no rank is taken to have the shape of the first.
     """

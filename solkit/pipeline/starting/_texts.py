@@ -83,7 +83,7 @@ def _call_of(source: Source, name: str) -> _Call:
 
 
 def _required(node: Definition, skip: int) -> list[ast.arg]:
-    """Parameters without a default, in order."""
+    """Return parameters without a default, in order."""
     positional = [*node.args.posonlyargs, *node.args.args]
     first = len(positional) - len(node.args.defaults)
     needed = positional[skip : max(first, skip)]
@@ -134,7 +134,7 @@ def _reference(
 
 
 def _alike(source: Source, count: int) -> list[str]:
-    """Functions of the file that might be the reference."""
+    """Return functions of the file that might be the reference."""
     alike = []
     for name, node in source.functions.items():
         is_alike = name not in source.launching and len(_required(node, 0)) == count
