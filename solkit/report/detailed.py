@@ -29,7 +29,7 @@ _LAUNCHES = 12  # further ones are counted, not shown
 def section(
     result: Result, device: Device, width: int, assumed: tuple[str, ...]
 ) -> Iterator[RenderableType]:
-    """One shape; its assumptions are left out if they equal `assumed`."""
+    """Yield one shape; its assumptions are left out if they equal `assumed`."""
     label = label_cells(result.bound)
     kernels = launches.heaviest(kernels_seen(result))
     yield title_rule(result)

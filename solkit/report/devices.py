@@ -74,7 +74,7 @@ def _calibrations(measured: Measured, catalogue: Sequence[Device]) -> Iterator[R
 
 
 def _doubts(measured: Measured, catalogue: Sequence[Device]) -> Iterator[str]:
-    """Errors of the catalogue that calibrations show: rates above its ceilings."""
+    """Yield errors of the catalogue that calibrations show: rates above its ceilings."""
     by_key = {device.key: device for device in catalogue}
     for calibrated, _ in measured:
         if calibrated.gpu.key in by_key:

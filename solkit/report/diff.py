@@ -51,7 +51,7 @@ class Group:
 
 
 def compare(reports: Sequence[NamedReport]) -> list[Group]:
-    """Every shape that at least two reports share, in the order of the first."""
+    """Return every shape that at least two reports share, in the order of the first."""
     one_kernel = len(reports) == 2 and len({named.report.kernel.name for named in reports}) == 1
     members_by_key: dict[Any, list[tuple[NamedReport, ResultJson]]] = {}
     for named in reports:

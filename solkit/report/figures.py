@@ -79,7 +79,7 @@ def _save(figure: Figure, path: Path) -> Path:
 
 
 def _figures(reports: Sequence[NamedReport]) -> Iterator[tuple[str, Figure]]:
-    """Every figure with its file name."""
+    """Yield every figure with its file name."""
     for named in reports:
         name = file_name(named.name)
         chart = charts.roofline_of(named.report)
@@ -140,7 +140,7 @@ def _roof(axes: Axes, roof: charts.Roof, chart: charts.Roofline, low: float, hig
 
 
 def gap(chart: charts.Gap, title: str) -> Figure:
-    """From the speed of light to the time: a bar per factor, end to end."""
+    """Draw the way from the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "sol")]
     for step in chart.steps:

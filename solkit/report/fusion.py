@@ -19,7 +19,7 @@ _NAMES = 4  # ops named per kernel
 
 
 def summary(fusion: Fusion) -> str:
-    """One line: what fusing everything saves over one kernel per op."""
+    """Return one line: what fusing everything saves over one kernel per op."""
     if len(fusion.unfused) < 2:
         return "a single op: nothing to fuse"
     unfused = f"{len(fusion.unfused)} kernels, one per op, {units.duration(fusion.unfused_ms)}"

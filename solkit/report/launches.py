@@ -138,7 +138,7 @@ def _moved(kernel: KernelAnalysis, brief: bool = False) -> list[str]:
 
 
 def compiled_words(kernel: KernelAnalysis) -> list[str]:
-    """Facts of the compiled kernel; empty if it did not compile."""
+    """Return facts of the compiled kernel; empty if it did not compile."""
     facts, parts = kernel.facts, []
     if facts.registers is not None:
         parts += [f"{facts.registers} registers", f"{facts.spills or 'no'} spills"]

@@ -433,7 +433,7 @@ def device_model(device: Device) -> DeviceJson:
 
 
 def failed_models(failed: Sequence[FailedShape]) -> list[FailedShapeJson]:
-    """Shapes without a result as JSON."""
+    """Return shapes without a result as JSON."""
     return [FailedShapeJson.model_validate(shape) for shape in failed]
 
 
@@ -486,7 +486,7 @@ def work_model(work: Work, bound: Bound) -> WorkJson:
 
 
 def _floating_point(by_pipe: Mapping[str, int]) -> int:
-    """Operations on all pipes but the integer ones (``int32``, ``tensor.int8``)."""
+    """Count operations on all pipes but the integer ones (``int32``, ``tensor.int8``)."""
     return sum(n for pipe, n in by_pipe.items() if not pipe.split(".")[-1].startswith("int"))
 
 

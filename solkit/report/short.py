@@ -192,7 +192,7 @@ def problem_rows(
 
 
 def disagreements(result: Result) -> Iterator[str]:
-    """Differences between the real run's binaries and the analysis."""
+    """Yield differences between the real run's binaries and the analysis."""
     live = result.measurement.launches if result.measurement else ()
     seen = [kernel for kernel in result.analysis.kernels if not kernel.launch.library]
     if not live or not seen:

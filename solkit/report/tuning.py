@@ -136,7 +136,7 @@ def render(tuned: Tuned, console: Console) -> None:
 
 
 def paste(params: Mapping[str, Value]) -> tuple[str, str]:
-    """Parameters as source: keyword arguments of a call, and Triton's decorator."""
+    """Return parameters as source: keyword arguments of a call, and Triton's decorator."""
     call = ", ".join(f"{name}={value!r}" for name, value in params.items())
     constants = {name: value for name, value in params.items() if name not in OPTIONS}
     options = [f"{name}={params[name]!r}" for name in OPTIONS if params.get(name) is not None]

@@ -57,7 +57,7 @@ def grid(blocks: tuple[int, int, int]) -> str:
 
 
 def settings(values: Mapping[str, Value]) -> str:
-    """Sizes or parameters as the command line takes them, e.g. ``"M=4096,N=1000"``."""
+    """Return sizes or parameters as the command line takes them, e.g. ``"M=4096,N=1000"``."""
     return ",".join(f"{name}={value}" for name, value in values.items())
 
 

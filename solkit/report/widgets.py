@@ -102,7 +102,7 @@ def title_rule(result: Result) -> Rule:
 
 
 def labelled(rows: Iterable[Row], label: int) -> Table:
-    """Labels with their texts; a repeated label is shown once."""
+    """Return labels with their texts; a repeated label is shown once."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=label)
     table.add_column(overflow="fold")
@@ -154,7 +154,7 @@ def _bar(fraction: float, cells: int) -> str:
 
 
 def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
-    """Remarks on a bound; its assumptions only if they differ from `assumed`."""
+    """Yield remarks on a bound; its assumptions only if they differ from `assumed`."""
     bound = result.bound
     yield "bounds", Text(_bounds(bound.at, result.measurement))
     if launch_limited(bound):

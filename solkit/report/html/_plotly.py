@@ -24,7 +24,7 @@ _ROW_PX = 34
 
 
 def roofline(chart: charts.Roofline) -> Spec:
-    """Every roof as a line, every kind of point as a trace."""
+    """Draw every roof as a line, every kind of point as a trace."""
     low, high = charts.intensities(chart)
     data = [_roof(roof, chart, low, high) for roof in chart.roofs]
     data += [trace for kind in _SYMBOLS for trace in _points(chart, kind)]
@@ -102,7 +102,7 @@ def _about(point: charts.Point) -> str:
 
 
 def gap(chart: charts.Gap) -> Spec:
-    """From the speed of light to the time: a bar per factor, end to end."""
+    """Draw the way from the speed of light to the time: a bar per factor, end to end."""
     kind = "measured" if chart.measured else "modelled"
     total = chart.time_ms / chart.sol_ms
     rows = [("SOL", 1.0, 1.0, units.duration(chart.sol_ms), "the speed of light", "sol")]
@@ -255,7 +255,7 @@ def _axis_title(text: str) -> Spec:
 
 
 def _categories(names: Sequence[str]) -> Spec:
-    """Names from top to bottom."""
+    """Return names from top to bottom."""
     order = [escape(name) for name in names]
     wrapped = [_wrapped(name, 24) for name in names]
     return {
@@ -288,5 +288,5 @@ def _layout(**more: Any) -> Spec:
 
 
 def _wrapped(sentence: str, width: int = 60) -> str:
-    """Lines of a label, each escaped."""
+    """Return lines of a label, each escaped."""
     return "<br>".join(escape(line) for line in textwrap.wrap(sentence, width))

@@ -144,7 +144,7 @@ class ComparisonView:
 
 
 def views(reports: Sequence[NamedReport]) -> list[KernelView]:
-    """Every report, worst first."""
+    """Return every report, worst first."""
     return [
         KernelView(
             id=f"k{i}",
@@ -188,7 +188,7 @@ def gpus(reports: Sequence[NamedReport]) -> list[DeviceJson]:
 
 
 def index(kernels: Sequence[KernelView]) -> list[IndexRow]:
-    """Every kernel with its cost over the largest one."""
+    """Return every kernel with its cost over the largest one."""
     largest = max((k.standing.cost_ms for k in kernels if k.standing), default=0.0)
     return [IndexRow(k, _share(k.standing, largest)) for k in kernels]
 
