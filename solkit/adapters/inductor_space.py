@@ -156,7 +156,7 @@ def _template_tests(kernel: CaughtKernel) -> list[str]:
 
 
 def _split_tests(kernel: CaughtKernel) -> list[str]:
-    """Programs that wait for one another all run at once; a split has whole blocks."""
+    """Write tests that programs that wait for one another run at once; a split has whole blocks."""
     tests = []
     if kernel.cooperative:
         programs = f"({' * '.join(kernel.grid)})"

@@ -57,7 +57,7 @@ def launching_language() -> str:
 
 
 def _used(frame: FrameType) -> Iterator[str]:
-    """Languages among the values of a frame's module."""
+    """Yield languages among the values of a frame's module."""
     for value in list(frame.f_globals.values()):
         name = getattr(value, "__name__", "") if type(value) is type(sys) else _module(value)
         if language := _language(name):

@@ -78,7 +78,7 @@ def toolkit() -> Toolkit:
 
 
 def _headers(folders: Sequence[Path]) -> tuple[str, ...]:
-    """Folders with headers, each once; those beside NVRTC come first, as versions may differ."""
+    """Return distinct folders with headers; NVRTC's own come first, as versions may differ."""
     candidates = [
         folder / "include" / inner for folder in dict.fromkeys(folders) for inner in ("", "cccl")
     ]

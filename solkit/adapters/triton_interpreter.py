@@ -204,7 +204,7 @@ _FEW = 512
 
 
 def _drawn(total: int, seed: int) -> Iterator[int]:
-    """All numbers below `total` but the first and the last, in a drawn order."""
+    """Return all numbers below `total` but the first and the last, in a drawn order."""
     inner = total - 2
     step = random.Random(seed).randrange(1, max(inner, 2))
     while math.gcd(step, inner) != 1:

@@ -36,7 +36,7 @@ class IrError(ValueError):
 
 
 def bits_of(element: str) -> int:
-    """Bits of an element in memory. Pointers have 64; 8-bit floats have many names."""
+    """Return bits of an element in memory. Pointers have 64; 8-bit floats have many names."""
     if element in _BITS:
         return _BITS[element]
     if element.startswith("!tt.ptr"):
@@ -201,7 +201,7 @@ class Block:
     operations: list[Operation] = field(default_factory=list)
 
     def walk(self) -> Iterator[Operation]:
-        """All operations; those in regions follow their parent."""
+        """Yield all operations; those in regions follow their parent."""
         for operation in self.operations:
             yield operation
             for block in operation.blocks:
@@ -388,7 +388,7 @@ class _Reader:
 
 
 def _split_types(rest: str) -> tuple[str, str]:
-    """Text and types, which follow the last ``:`` outside brackets."""
+    """Return text and types, which follow the last ``:`` outside brackets."""
     cut = None
     for i in _outside_brackets(rest):
         if rest[i - 1 : i + 2] == " : ":

@@ -64,7 +64,7 @@ def mended_lines(ptx: str) -> dict[int, str]:
 
 
 def vector_widths(ptx: str) -> dict[tuple[str, int, int, str], int]:
-    """Bytes that a thread's memory instruction moves, by source location.
+    """Return bytes that a thread's memory instruction moves, by source location.
 
     Returns:
         The widest by (file's name, line, column, kind); the kind is ``"load"``, ``"store"``,

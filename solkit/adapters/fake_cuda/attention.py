@@ -61,7 +61,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """One op; for real tensors, and under `torch.func`'s transforms, a decomposition."""
+    """Call one op; for real tensors, and under `torch.func`'s transforms, a decomposition."""
     tensors = [t for t in (query, key, value, attn_mask) if t is not None]
     transformed = torch._C._functorch.maybe_current_level() is not None
     if transformed or not any(isinstance(t, FakeTensor) for t in tensors):

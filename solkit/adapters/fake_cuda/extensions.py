@@ -222,7 +222,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">][^\n]*(\n
 
 
 def _with_headers(texts: _Texts, folders: Sequence[Path]) -> _Texts:
-    """Texts with the project's headers in place of their ``#include``, each header once."""
+    """Return texts with the project's headers in place of their ``#include``, each header once."""
     seen: set[Path] = set()
     return tuple(part for text in texts for part in _included(text, folders, seen))
 

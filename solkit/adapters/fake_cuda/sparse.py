@@ -111,7 +111,7 @@ class SparseMatrix:
         return self.ndim
 
     def numel(self) -> int:
-        """Elements, zeros included."""
+        """Count elements, zeros included."""
         return self.shape.numel()
 
     def coalesce(self) -> SparseMatrix:
@@ -128,7 +128,7 @@ class SparseMatrix:
         return replace(self, data=data, parts=tuple(part.to(data.device) for part in self.parts))
 
     def cuda(self, *_: Any, **__: Any) -> SparseMatrix:
-        """On the fake GPU."""
+        """Return the tensor on the fake GPU."""
         return self.to("cuda")
 
     def t(self) -> SparseMatrix:

@@ -118,7 +118,7 @@ class _Writer(ast.NodeTransformer):
         self._moved: set[str] = set()  # names that go on as another
 
     def all_text(self) -> list[str]:
-        """Every line and result."""
+        """Return every line and result."""
         return [*self.program.lines, *self.program.results]
 
     def write(self, statement: ast.stmt) -> None:

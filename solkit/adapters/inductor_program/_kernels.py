@@ -168,7 +168,7 @@ def spaces(kernels: Sequence[ProgramKernel]) -> dict[str, tuple[int, ...]]:
 def _valid_box(
     kernel: ProgramKernel, free: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[int, ...]]:
-    """Values about the first choice of which every combination is valid."""
+    """Return values about the first choice of which every combination is valid."""
     holds = eval(
         f"lambda params: {_test(kernel, '')}", {"_fits": _fits, "triton": triton}
     )  # of our own text
@@ -191,7 +191,7 @@ def _fits(values: int, warps: int) -> bool:
 
 
 def _rows_at_once(numels: Mapping[str, int], config: Mapping[str, int]) -> int:
-    """Blocks of rows of a cooperative reduction, each of at least one program."""
+    """Return blocks of rows of a cooperative reduction, each of at least one program."""
     return -(-numels.get("xnumel", 0) // config.get("XBLOCK", 1))
 
 
