@@ -164,7 +164,7 @@ class Stopwatch:
         ]
 
     def queued_s(self, launch: Callable[[], object], count: int) -> tuple[float, float]:
-        """Seconds per launch on GPU and host; `count` are queued before the first begins.
+        """Return seconds per launch on GPU and host; `count` are queued before the first begins.
 
         The host must take less than 20 ms for all of them.
         """
@@ -181,7 +181,7 @@ class Stopwatch:
         return first.elapsed_time(last) / 1e3 / count, host_s / count
 
     def _train_s(self, probe: Probe, count: int) -> float:
-        """Seconds of `count` launches in a row."""
+        """Return seconds of `count` launches in a row."""
         start, end = _event(), _event()
         torch.cuda.synchronize()
         self._spin(_GATE_CYCLES)
@@ -214,7 +214,7 @@ class Stopwatch:
 
 
 def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
-    """Seconds of each launch, by CUPTI's activity records; a spinning kernel marks its end."""
+    """Time each launch in seconds, by CUPTI's activity records; a spinning kernel marks its end."""
     with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as session:
         for single in singles:
             single.before()
@@ -225,7 +225,7 @@ def _recorded(singles: Sequence[Single], clock: torch.Tensor) -> list[float]:
 
 
 def marked(activities: Iterable[Activity], count: int) -> list[float]:
-    """Seconds of the activity before each spinning kernel, in the order they ran.
+    """Return seconds of the activity before each spinning kernel, in the order they ran.
 
     Raises:
         UnsupportedError: there are not `count` of them.

@@ -193,12 +193,12 @@ Tracebacks = Annotated[
 
 
 def parse_shapes(texts: Sequence[str] | None) -> list[dict[str, Value]] | None:
-    """Every ``--shape``; ``None`` without one: the file's own shapes are used."""
+    """Return every ``--shape``; ``None`` without one: the file's own shapes are used."""
     return [parse_settings(text, "--shape") for text in texts or ()] or None
 
 
 def parse_params(texts: Sequence[str] | None, option: str = "--params") -> dict[str, Value] | None:
-    """All values of a repeatable option; ``None`` if it was not given."""
+    """Return all values of a repeatable option; ``None`` if it was not given."""
     return parse_settings(",".join(texts), option) if texts else None
 
 

@@ -274,7 +274,7 @@ def opened(name: str) -> Store:
 
 
 def _with_keys(imported: Imported) -> Imported:
-    """Rows with the catalogue's key of their GPU, if it has one."""
+    """Return rows with the catalogue's key of their GPU, if it has one."""
     rows = tuple(replace(row, device=_key(row.device)) for row in imported.rows)
     return replace(imported, rows=rows)
 

@@ -234,7 +234,7 @@ def _language(
 def _by_model(
     table: Table, depth: Depth, model: str, baselines: bool
 ) -> dict[str, dict[str, Forecasts]]:
-    """Forecasts of all rows by a model as it is; whether it knew them is not known here."""
+    """Forecast all rows by a model as it is; whether it knew them is unknown here."""
     from solkit.surrogate.evaluation.forecasters import kernel_model, random, repeated
     from solkit.surrogate.model import Surrogate
 

@@ -252,7 +252,7 @@ class Evaluator:
         return self._measured(read)[0]
 
     def evaluate(self, source: Given) -> Graded:
-        """Both stages; what the forecast rejects is not measured.
+        """Run both stages; what the forecast rejects is not measured.
 
         Args:
             source: as for `stage1`.
@@ -332,7 +332,7 @@ class Evaluator:
                 self.stage2(incumbent)
 
     def _forecast(self, read: Sequence[ReadCandidate | Graded]) -> list[Graded]:
-        """Grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
+        """Return grades of stage 1: the cheap forecast first, the deep one for what it leaves."""
         self._measure_incumbent()
         read = self._forecasts.settled(read)
         usable = {
@@ -429,7 +429,7 @@ class Evaluator:
         return self._budget_s is not None and self._spent_s >= self._budget_s
 
     def _measured(self, candidates: Sequence[ReadCandidate | Graded]) -> list[Graded]:
-        """Grades of stage 2, in the order given."""
+        """Return grades of stage 2, in the order given."""
         grades: dict[Key, Graded] = {}
         new: dict[Key, Configuration] = {}
         for candidate in candidates:
@@ -460,7 +460,7 @@ class Evaluator:
         return _unaffordable(passed)
 
     def _affordable(self, configurations: Iterable[Configuration]) -> Iterator[Configuration]:
-        """Candidates, as long as the budget lasts."""
+        """Yield candidates, as long as the budget lasts."""
         for configuration in configurations:
             if self._is_spent:
                 return

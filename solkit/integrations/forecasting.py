@@ -45,7 +45,7 @@ class Forecaster:
         self._lock = threading.Lock()
 
     def ranked(self, configurations: Sequence[Configuration], depth: Depth) -> Mapping[Key, Ranked]:
-        """Forecasts; what cannot be analysed has none."""
+        """Return forecasts; what cannot be analysed has none."""
         if not configurations:
             return {}
         try:
@@ -58,7 +58,7 @@ class Forecaster:
         return {key_of(e.configuration): e for e in forecasts if e.forecast.time_ms is not None}
 
     def settled(self, read: Sequence[ReadCandidate | Graded]) -> list[ReadCandidate | Graded]:
-        """Candidates with one choice of parameters each: of several the one forecast fastest."""
+        """List candidates with one choice of parameters each: the one forecast fastest."""
         return [
             self._chosen(candidate)
             if isinstance(candidate, ReadCandidate) and len(candidate.points) > 1

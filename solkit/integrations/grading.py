@@ -149,7 +149,7 @@ def rejected_score(low_ms: float, limit_ms: float) -> float:
 
 
 def features_of(analysis: Analysis, device: Device) -> Mapping[str, float]:
-    """Numbers that tell kernels apart, by the names in `FEATURES`."""
+    """Return numbers that tell kernels apart, by the names in `FEATURES`."""
     if not analysis.kernels:
         return dict(_NOTHING)
     main = longest(analysis)
@@ -179,7 +179,7 @@ def limiter_of(analysis: Analysis) -> str:
 
 
 def known_of(analysis: Analysis, device: Device) -> dict[str, object]:
-    """Fields of `Graded` that analysis gives."""
+    """Return fields of `Graded` that analysis gives."""
     return {
         "limiter": limiter_of(analysis),
         "behaviour": behaviour_of(analysis, device, Verdict.NOT_MEASURED),

@@ -165,7 +165,7 @@ class GradingProcess:
                 self._started = None
 
     def _forked(self) -> None:
-        """In a forked process: the parent's process serves on; its threads are not here."""
+        """Serve in a forked process: the parent's process serves on; its threads are not here."""
         self._lock = threading.Lock()
 
 

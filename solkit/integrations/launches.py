@@ -290,7 +290,7 @@ def _problem(launch: Launch, facts: Sequence[Facts | None], device: Device) -> P
 
 
 def _bytes(tensor: TensorArgument) -> int:
-    """Distinct bytes of a tensor's elements."""
+    """Return distinct bytes of a tensor's elements."""
     distinct = [n for n, step in zip(tensor.shape, tensor.strides) if step]
     return int(np.prod(distinct, dtype=object)) * tensor.element_bytes
 

@@ -82,7 +82,7 @@ class Session:
         return self._graded(path, "2", passed)
 
     def evaluate(self, path: str | os.PathLike[str]) -> Graded:
-        """Both stages; see `Evaluator.evaluate`."""
+        """Run both stages; see `Evaluator.evaluate`."""
         return self._graded(path, "both")
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ def plain(text: str) -> str:
 
 
 def numbers_of(graded: Graded) -> dict[str, float]:
-    """Every number of a grade that a loop may use as a dimension; 0 for what is not known."""
+    """Return each number of a grade that a loop may use as a dimension; 0 for an unknown one."""
     return {
         "combined_score": float(graded.combined_score),
         "measured": float(graded.stage is Stage.MEASURED),

@@ -76,12 +76,12 @@ class Workload:
         return replace(self, args=args, kwargs=kwargs)
 
     def tensors(self) -> list[torch.Tensor]:
-        """All tensors among the inputs, in their order."""
+        """Return all tensors among the inputs, in their order."""
         leaves = tree_leaves((self.args, dict(self.kwargs)))
         return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def names(self) -> list[str]:
-        """Names that the reference, or else the candidate, gives to `tensors`."""
+        """Return names that the reference, or else the candidate, gives to `tensors`."""
         function = self.reference or self.kernel
         assert function is not None
         places = _places(function, len(self.args))
@@ -110,7 +110,7 @@ class Workload:
 
 
 def _places(function: Function, count: int) -> list[str]:
-    """Names of a function's first arguments."""
+    """Return names of a function's first arguments."""
     owner = getattr(function, "model", function)  # of a function that calls a module
     callee = owner.forward if isinstance(owner, torch.nn.Module) else owner
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -184,7 +184,7 @@ class LoadedKernel(abc.ABC):
         return candidate.space if candidate is not None else Space()
 
     def full_shape(self, shape: Mapping[str, Value]) -> dict[str, Value]:
-        """Every size with its value: all numbers, and others (a dtype) that `shape` has.
+        """Return every size with its value: all numbers, and others (a dtype) that `shape` has.
 
         Raises:
             ShapeError: `shape` has an unknown size.

@@ -196,7 +196,7 @@ class ProblemFolderKernel(LoadedKernel):
         return {name: axes[name] for name in names}
 
     def _missing(self, axes: Mapping[str, int]) -> list[str]:
-        """Axes without a size, except those whose size follows from earlier ones."""
+        """Return axes without a size, except those whose size follows from earlier ones."""
         missing: list[str] = []
         for name in self._definition.var_axes:
             if name not in axes:
@@ -205,7 +205,7 @@ class ProblemFolderKernel(LoadedKernel):
         return missing
 
     def _with_derived(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Sizes with those of constant axes, expressions and constraints (``a == b + 1``)."""
+        """Return sizes with those of constant axes, expressions and constraints (`a == b + 1`)."""
         axes = self._definition.axes.items()
         values = {**{name: axis.value for name, axis in axes if axis.type == "const"}, **sizes}
         for name, expression in self._formulas():
@@ -223,7 +223,7 @@ class ProblemFolderKernel(LoadedKernel):
         return formulas
 
     def _axes(self, record: WorkloadRecord) -> dict[str, int]:
-        """Every axis with its size.
+        """Return every axis with its size.
 
         Raises:
             KernelFileError: the expression of one cannot be computed.
@@ -339,7 +339,7 @@ class _Inputs:
         self.assumptions: list[str] = []
 
     def make(self) -> dict[str, Any]:
-        """Every input by name, in the order of the definition."""
+        """Return every input by name, in the order of the definition."""
         specs = self._kernel._definition.inputs
         self._customs = self._kernel._custom(self._record, self._axes, self._device)
         return {name: self._one(name, spec) for name, spec in specs.items()}

@@ -239,7 +239,7 @@ def parse_lines(kind: type[R], path: str) -> tuple[R, ...]:
 
 
 def parse(kind: type[R], text: str, path: str, line: int | None = None) -> R:
-    """One record from its JSON.
+    """Parse one record from its JSON.
 
     Raises:
         KernelFileError: it is invalid; names the member and the valid values.

@@ -251,7 +251,7 @@ def _points(tuner: Any) -> list[Params]:
 
 
 def _autotuners(module: ModuleType) -> dict[str, Any]:
-    """By name, the autotuners of a module and of modules imported from its folder."""
+    """Return, by name, the autotuners of a module and of modules imported from its folder."""
     names = _names_in(str(Path(file_of(module)).resolve().parent), len(sys.modules))
     beside = [sys.modules[name] for name in names if name in sys.modules]
     named = [item for owner in (module, *beside) for item in list(vars(owner).items())]
@@ -280,7 +280,7 @@ def _tuners_of_packages(_count: int) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=16)
 def _names_in(folder: str, _count: int) -> list[str]:
-    """Modules imported from a folder.
+    """Return modules imported from a folder.
 
     Looking through thousands of modules takes milliseconds, so it is repeated only if their number
     changed.

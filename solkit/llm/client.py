@@ -146,7 +146,7 @@ class Chat(Protocol):
     """True if an attempt may end otherwise when made later; not so for a recording."""
 
     def ask(self, request: Request) -> Answered:
-        """One attempt. It ends in bounded time, whatever the other side does.
+        """Make one attempt. It ends in bounded time, whatever the other side does.
 
         Raises:
             SolkitError: no attempt can succeed: a package is missing, a recording has ended.

@@ -288,7 +288,7 @@ def _cause(error: BaseException | None, kind: type[BaseException]) -> BaseExcept
 
 
 def _retry_after(text: str) -> float | None:
-    """Seconds in a ``Retry-After`` header (RFC 9110, 10.2.3): a number or a date."""
+    """Return seconds in a ``Retry-After`` header (RFC 9110, 10.2.3): a number or a date."""
     try:
         wait_s = float(text)
     except ValueError:

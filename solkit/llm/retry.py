@@ -104,7 +104,7 @@ class Asking:
         self._chat.close()
 
     def ask(self, request: Request, read: Callable[[str], ParsedAnswer[T] | Unread]) -> T | None:
-        """One answer, after as many attempts as it takes; ``None`` if it is refused.
+        """Return one answer, after as many attempts as it takes; ``None`` if it is refused.
 
         Args:
             request: what is asked.
@@ -140,7 +140,7 @@ class Asking:
         self._tell(f"An answer of {self.name} is refused: {failure.why}")
 
     def _attempt(self, request: Request) -> tuple[Answered, Spent]:
-        """One attempt, paid for."""
+        """Make one attempt, and pay for it."""
         self._tell_host()
         held = self._budget.reserve(request.most_tokens_in, request.max_tokens)
         try:

@@ -75,7 +75,7 @@ class Exchanges:
 
 
 def read_exchanges(path: str | Path) -> tuple[Exchange, ...]:
-    """All exchanges of a file, in order. A last line that was cut off is left out.
+    """Return all exchanges of a file, in order. A last line that was cut off is left out.
 
     Raises:
         InputError: the file is missing, or a line is not an exchange.

@@ -93,7 +93,7 @@ def _parents(ops: Sequence[Op], threads: dict[tuple[str, str], list[int]]) -> tu
 
 
 def _by_external_id(ops: Sequence[Op]) -> dict[int, int]:
-    """Ops by their id, if it is unique."""
+    """Return ops by their id, if it is unique."""
     counts = Counter(op.external_id for op in ops)
     return {op.external_id: i for i, op in enumerate(ops) if counts[op.external_id] == 1}
 

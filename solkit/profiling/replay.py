@@ -191,7 +191,7 @@ def _arguments(
 
 
 def _argument(argument: Any, signature: Signature, index: int, kernels: Sequence[str]) -> Any:
-    """One argument, as its place in the schema requires; raises `_Unknown` if it does not fit."""
+    """Return one argument, as its place in the schema requires; raise `_Unknown` if unfit."""
     kind = str(argument.real_type)
     recorded, value = signature.types[index], _at(signature.values, index)
     shape, stride = signature.shapes[index], _at(signature.strides, index)

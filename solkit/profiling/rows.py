@@ -43,7 +43,7 @@ class Run:
         return tuple(sorted(rows, key=_standing)), all_us
 
     def unbounded(self) -> Iterator[ProfiledKernel]:
-        """Activities without a bound, by name, op and reason."""
+        """Return activities without a bound, by name, op and reason."""
         ops = (self.within.matching.ops[i] for i in self.within.indices)
         rows = zip(self.within.activities, ops, self.costs.units, self.costs.reasons)
         return _by_name((a, self._name(op), why) for a, op, unit, why in rows if unit == NONE)
@@ -100,7 +100,7 @@ class Run:
 
 
 def _by_name(rows: Iterable[tuple[Activity, str, str]]) -> Iterator[ProfiledKernel]:
-    """Activities of one name, op and reason together, the longest first."""
+    """Yield activities of one name, op and reason together, the longest first."""
     times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for activity, op, reason in rows:
         times[activity.name, op, reason].append(activity.duration_us)

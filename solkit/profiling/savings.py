@@ -142,7 +142,7 @@ _Event = Union[_Launch, _Wait, _Start]
 def _events(
     activities: Sequence[Activity], calls: Sequence[HostCall | None], host: Sequence[HostCall]
 ) -> list[_Event]:
-    """All events in order of time; at one time, those that others may wait for come first."""
+    """Sort all events by time; at one time, those that others may wait for come first."""
     latencies = (a.start_us - c.start_us for a, c in zip(activities, calls) if c)
     latency_us = max(0.0, min(latencies, default=0.0))
     launches = [

@@ -81,7 +81,7 @@ def window(matching: Matching, skip: int = 0) -> Window:
 def _launched_within(
     activities: Sequence[Activity], launched: Sequence[float | None], steps: Sequence[Step]
 ) -> list[int]:
-    """Activities launched within the steps, and those of unknown launch that ran after one."""
+    """List activities launched within the steps, and those of unknown launch that ran after one."""
     if not steps:
         return list(range(len(activities)))
     start, end = steps[0].start_us, steps[-1].end_us

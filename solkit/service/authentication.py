@@ -89,7 +89,7 @@ class Authenticator:
         return matches[0] if matches else None
 
     def _wait_s(self, owner: str) -> float:
-        """Seconds until this owner may ask again; 0 if it is now."""
+        """Return seconds until this owner may ask again; 0 if it is now."""
         if self._rate is None:
             return 0.0
         now_s = time.monotonic()

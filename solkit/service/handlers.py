@@ -103,7 +103,7 @@ class _Job:
             self.page = make()
 
     def named(self, text: str) -> str:
-        """Text without private paths."""
+        """Remove private paths from a text."""
         for path, name in self.names.items():
             text = text.replace(path, name).replace(Path(path).name, name)
             text = text.replace(Path(path).stem, Path(name).stem)
@@ -260,7 +260,7 @@ class Workshop:
         return comparison_page.dumps(report)
 
     def _compared(self, ask: requests.Compare, job: _Job) -> str:
-        """On this machine's GPU, which no Lab holds meanwhile."""
+        """Compare on this machine's GPU, which no Lab holds meanwhile."""
         paths = self._rivals(ask, job)
         reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
         params = [dict(candidate.params) for candidate in ask.candidates]
@@ -281,7 +281,7 @@ class Workshop:
     def _compared_in(
         self, ask: requests.Compare, job: _Job, lab: Lab, recorded: RecordedBench
     ) -> ComparisonReport:
-        """In a recording."""
+        """Compare in a recording."""
         paths = self._rivals(ask, job)
         reference = None if ask.problem is None else self._path(ask.problem, "problem.py", job)
         describe = lab._prepared.analyser.describe
@@ -436,7 +436,7 @@ def _graded(grade: dict[str, Any]) -> dict[str, Any]:
 def _results(
     configurations: Sequence[Configuration], lab: Lab
 ) -> tuple[tuple[Result, ...], tuple[FailedShape, ...]]:
-    """Results in the order of the shapes, and the shapes that could not be measured."""
+    """Return results in the order of the shapes, and the shapes that could not be measured."""
     by_place = {id(configuration): place for place, configuration in enumerate(configurations)}
     evaluations: dict[int, Evaluation] = {}
     for evaluation in lab.evaluate_all(configurations):

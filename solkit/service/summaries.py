@@ -38,7 +38,7 @@ def summary(kind: str, result: Json) -> str:
 
 
 def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Text with its end left out, and said so, if it is long."""
+    """Leave the end of a long text out, and say so."""
     if len(text) <= most:
         return text
     end = f"\n... {len(text):,} characters in all; ask for the JSON of the job for the rest."
