@@ -14,7 +14,7 @@ ROOMS = ("datasets/store.py", "roofline/bound.py", "surrogate/surrogate.solkit",
 
 
 def names(wheel: str) -> set[str]:
-    """The files in a wheel."""
+    """Return the files in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
 

@@ -287,10 +287,10 @@ _COPIED: Mapping[str, Any] = MappingProxyType(
 
 
 def plain(names: str, family: Family, **fields: Any) -> tuple[Operator, ...]:
-    """Records with plain properties, as far as `fields` say nothing else."""
+    """Return records with plain properties, as far as `fields` say nothing else."""
     return records(names, family, **{**_PLAIN, **fields})
 
 
 def copied(names: str, family: Family, **fields: Any) -> tuple[Operator, ...]:
-    """Records with the properties of a copy, as far as `fields` say nothing else."""
+    """Return records with the properties of a copy, as far as `fields` say nothing else."""
     return records(names, family, **{**_COPIED, **fields})
