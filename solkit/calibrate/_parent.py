@@ -15,7 +15,7 @@ import solkit.errors
 from solkit.core import Device
 from solkit.errors import SolkitError, UnsupportedError, WorkerError
 from solkit.measure.timing.gpu_lock import exclusive
-from solkit.processes.host import Program, python
+from solkit.processes.host import Program, python, python_path
 from solkit.roofline.calibration.record import Calibration, Gpu
 
 __all__ = ["calibrate"]
@@ -50,7 +50,12 @@ def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
     with tempfile.TemporaryDirectory(prefix="solkit-calibrate-") as scratch:
         answer = Path(scratch) / "answer.json"
         command = [*python(_CODE.format(path=sys.path)), json.dumps(request), str(answer)]
-        env = {**os.environ, **_ENVIRONMENT, "CUDA_VISIBLE_DEVICES": uuid}
+        env = {
+            **os.environ,
+            **_ENVIRONMENT,
+            "CUDA_VISIBLE_DEVICES": uuid,
+            "PYTHONPATH": python_path(),
+        }
         how = Program(command, env=env).run(_LIMIT_S)
         if not answer.exists():
             raise WorkerError(f"calibrating gave no answer: {how}")
@@ -58,7 +63,7 @@ def _calibrate(device: Device, uuid: str, quick: bool) -> Calibration:
 
 
 _CODE = (
-    "sys.path[:] = {path!r}; from solkit.calibrate.session import main; "
+    "sys.path.extend({path!r}); from solkit.calibrate.session import main; "
     "main(sys.argv[1], sys.argv[2])"
 )
 _ENVIRONMENT = {"KINETO_LOG_LEVEL": "99"}  # the profiler's chatter

@@ -71,7 +71,8 @@ def test_operators_that_torch_calls_pointwise_have_a_record_or_are_unknown_on_pu
     }
     unknown = {n for n in tagged if operator(f"aten.{n}").family is Family.UNKNOWN}
     polynomials = {n for n in unknown if "polynomial" in n or n in ("clip", "clip_")}
-    assert unknown - polynomials <= {"special_zeta"}
+    # dir() lists what a test before this one asked for; rrelu draws its slopes while it trains
+    assert unknown - polynomials <= {"special_zeta", "rrelu", "rrelu_"}
 
 
 def test_an_operator_in_place_is_its_operator():

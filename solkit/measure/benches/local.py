@@ -18,7 +18,7 @@ from solkit.measure.benches.hosting import BenchServer, Guarded, Kind, Trusted, 
 from solkit.measure.benches.multi_gpu import ManyBench
 from solkit.measure.benches.remote import RemoteBench, Trade
 from solkit.processes.channel import Channel, ClosedError
-from solkit.processes.host import Host, Program, python
+from solkit.processes.host import Host, Program, python, python_path
 
 __all__ = ["ProcessLink", "gpus_named", "local_bench", "serve"]
 
@@ -41,10 +41,12 @@ class ProcessLink:
 
     def __init__(self, kind: Kind, name: str, limit_s: float = _ANSWER_S) -> None:
         self.name, self._limit_s = name, limit_s
-        code = f"sys.path[:] = {sys.path!r}; from {__name__} import serve; serve"
+        # behind the standard library: a kernel's folder, which may hold a select.py, is in ours
+        code = f"sys.path.extend({sys.path!r}); from {__name__} import serve; serve"
+        env = os.environ | {"PYTHONPATH": python_path()}
 
         def start(descriptor: int) -> Program:
-            return Program(python(f"{code}({descriptor})"), descriptors=(descriptor,))
+            return Program(python(f"{code}({descriptor})"), env=env, descriptors=(descriptor,))
 
         # it ends when the channel closes, and has a moment to end its own processes
         self.host = Host(start, f"serving {name}", grace_s=_END_S)

@@ -217,6 +217,14 @@ def test_a_worker_has_a_timing_process_of_its_own(log, tmp_path):
     assert not _is_alive(pid)
 
 
+def test_a_kernels_folder_on_the_path_shadows_no_module_of_a_worker(log, tmp_path, monkeypatch):
+    (tmp_path / "select.py").write_text("raise ImportError('of the kernel')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with local_bench([recorded()], Trade(log)) as bench:
+        bench.submit([at(0)])
+        assert len(list(bench.outcomes())) == 1
+
+
 def test_a_worker_that_ended_is_started_again(log):
     with local_bench([recorded(pace=0.05)], Trade(log)) as bench:
         pid = bench.benches[0]._link.host.process.pid
