@@ -37,6 +37,7 @@ from solkit.analysis.cuda.values import (
     device_properties,
     element_of,
     guarded,
+    is_null,
     is_unknown,
     narrows,
     number,
@@ -162,7 +163,9 @@ class Expressions(Launching):
             return value
         bare = [token for token in kind if token.text not in ("*", "const")]
         name = self.type_of(bare).name
-        return replace(value, type=name) if isinstance(value, Pointer) else Pointer(name)
+        if isinstance(value, Pointer):
+            return replace(value, type=name)
+        return Pointer(name, address=0) if is_null(value) else Pointer(name)
 
     def _cast(self) -> int | None:
         """Find where the bracket here closes, if it holds only a type and a value follows."""
@@ -182,8 +185,10 @@ class Expressions(Launching):
         """Return a literal, a name, a bracket, a lambda."""
         kind, text = self.kind(), self.text()
         if kind == "string":
-            self.at += 1
-            return self.tokens[self.at - 1].text.strip('"')
+            begun = self.at
+            while self.kind() == "string":  # adjacent literals are one
+                self.at += 1
+            return "".join(token.text.strip('"') for token in self.tokens[begun : self.at])
         if kind == "number":
             self.at += 1
             return number(text)

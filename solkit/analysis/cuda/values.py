@@ -44,6 +44,7 @@ __all__ = [
     "element_of",
     "extent_of",
     "guarded",
+    "is_null",
     "is_unknown",
     "narrows",
     "number",
@@ -289,8 +290,15 @@ def binary_of(operator: str, lhs: Any, rhs: Any) -> Any:
             lhs, address=binary_of("+", lhs.address, by), ahead_bytes=lhs.ahead_bytes + by
         )
     if isinstance(lhs, Pointer) or isinstance(rhs, Pointer):
-        return UNKNOWN
+        if operator not in ("==", "!="):
+            return UNKNOWN
+        lhs, rhs = (side.address if isinstance(side, Pointer) else side for side in (lhs, rhs))
     return guarded(_OPERATIONS[operator], [lhs, rhs])
+
+
+def is_null(value: Any) -> bool:
+    """Tell whether a value is ``nullptr``, ``NULL`` or ``0``."""
+    return isinstance(value, int) and not isinstance(value, bool) and value == 0
 
 
 def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:

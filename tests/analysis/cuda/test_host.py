@@ -125,6 +125,25 @@ def test_template_parameters_of_host_functions_are_deduced(pointer, kernel, bloc
     assert launch[:2] == (kernel, (blocks, 1, 1))
 
 
+@pytest.mark.parametrize(
+    ("pointer", "blocks"),
+    [
+        ("nullptr", 7),
+        ("(const float*)nullptr", 7),
+        ("(float*)x.data_ptr()", 5),
+        ("x.data_ptr<float>()", 5),
+    ],
+)
+def test_absent_pointers_are_known_behind_a_cast(pointer, blocks):
+    body = f"const float* p = {pointer}; bool there = (p == nullptr) ? false : true;"
+    assert launched(f"{body} k<<<there ? 5 : 7, 1>>>(); return x;")[1] == (blocks, 1, 1)
+
+
+def test_adjacent_literals_are_one():
+    body = 'static_assert(TILE % 8 == 0, "one "\n "and the other"); k<<<1, 1>>>(); return x;'
+    assert launched(body)[1] == (1, 1, 1)
+
+
 def test_dispatch_on_the_type_of_a_tensor():
     body = 'AT_DISPATCH_ALL_TYPES_AND(at::ScalarType::Half, x.scalar_type(), "f", [&] {' \
            "t<scalar_t><<<1, 1>>>(); }); return x;"  # fmt: skip
