@@ -122,7 +122,8 @@ def blocks_of(page: Path) -> list[Block]:
 def commands_of(blocks: Sequence[Block]) -> Iterator[str]:
     """Yield the ``solkit`` commands of ``bash`` blocks, without comments."""
     for block in blocks:
-        for line in block.text.splitlines() if block.kind == "bash" else ():
+        text = block.text.replace("\\\n", " ") if block.kind == "bash" else ""
+        for line in text.splitlines():
             words = shlex.split(line, comments=True)
             if words[:1] == ["solkit"]:
                 yield shlex.join(words)

@@ -35,6 +35,11 @@ def test_each_command_that_has_a_substitute_is_on_a_page_whose_commands_run():
         assert any(each.startswith(words) for each in commands), words
 
 
+def test_a_command_over_several_lines_is_one():
+    block = blocks.Block("page.md", 1, "bash", "solkit bound a.py \\\n    --device h100  # b\nls\n")
+    assert list(blocks.commands_of([block])) == ["solkit bound a.py --device h100"]
+
+
 def test_a_block_that_fails_is_named_by_its_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(blocks, "ROOT", tmp_path)
     page = tmp_path / "page.md"
