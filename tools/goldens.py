@@ -34,7 +34,7 @@ _HELP = (
 )  # fmt: skip
 _VOLATILE = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z| UTC)?"), "<time>"),
-    (re.compile(r'("(compile_s|wall_s|created|seconds)": )[\d.e-]+'), r"\1<s>"),
+    (re.compile(r'("(compile_s|wall_s|final_s|created|seconds)": )[\d.e-]+'), r"\1<s>"),
     (re.compile(r'"platform": "[^"]*"'), '"platform": <platform>'),
     (re.compile(r"/tmp/[\w./-]+"), "<path>"),
 )
