@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from solkit.cli._commands import App
-from solkit.cli._old_spellings import understanding
 from solkit.cli._options import parse_settings
 from solkit.cli.batch import EPILOG as BATCH_EPILOG
 from solkit.cli.batch import batch
@@ -53,14 +52,14 @@ app = App(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command(epilog=EPILOG, cls=understanding("score"))(score)
+app.command(epilog=EPILOG)(score)
 app.command()(init)
 app.command()(watch)
-app.command(epilog=COMPARE_EPILOG, cls=understanding("compare"))(compare)
+app.command(epilog=COMPARE_EPILOG)(compare)
 app.command()(report)
-app.command(cls=understanding("bound"))(bound)
-app.command(cls=understanding("profile"))(profile)
-app.command(cls=understanding("rank"))(rank)
+app.command()(bound)
+app.command()(profile)
+app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)
 app.command(epilog=EVOLVE_EPILOG)(evolve)
 app.command()(inductor)
@@ -72,7 +71,7 @@ app.command()(mcp)
 app.command(rich_help_panel=_LEARNING)(train)
 app.command(rich_help_panel=_LEARNING)(evaluate)
 app.command()(devices)
-app.command(cls=understanding("calibrate"))(calibrate)
+app.command()(calibrate)
 app.add_typer(data)
 
 

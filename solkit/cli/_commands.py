@@ -35,9 +35,7 @@ class Command(typer.core.TyperCommand):
 class App(typer.Typer):
     """An app of such commands."""
 
-    def command(
-        self, name: str | None = None, *, cls: Any = None, **kwargs: Any
-    ) -> Callable[[_F], _F]:
+    def command(self, name: str | None = None, **kwargs: Any) -> Callable[[_F], _F]:
         """Register a function as a command."""
-        registered: Callable[[_F], _F] = super().command(name, cls=cls or Command, **kwargs)
+        registered: Callable[[_F], _F] = super().command(name, cls=Command, **kwargs)
         return registered

@@ -15,7 +15,6 @@ import typer
 
 from solkit.cli import _base, _options, exit_codes
 from solkit.cli._commands import App
-from solkit.cli._old_spellings import understanding
 from solkit.cli.collect import collect
 from solkit.cli.exit_codes import Exit
 from solkit.cli.refill import refill
@@ -36,7 +35,7 @@ app = App(
     help="Measured times of many configurations: collect, store, query and exchange them.",
     no_args_is_help=True,
 )
-app.command(cls=understanding("collect"))(collect)
+app.command()(collect)
 app.command(rich_help_panel="Learning from measured rows")(refill)
 app.command()(tuned)
 

@@ -81,7 +81,7 @@ def analysed(function, *args):
 
 @pytest.fixture(scope="module")
 def found(in_child):
-    """What all are analysed as, in one child: Inductor takes seconds to import."""
+    """Analyses of all, in one child: Inductor takes seconds to import."""
     return in_child(lambda: (in_each_spelling(), by_what_they_do()))
 
 

@@ -72,7 +72,7 @@ def judged(module, shape, params):
 
 
 def errors(folder):
-    """For each case what `solkit.measure.checking.tolerance.judge` says."""
+    """Judgements of `solkit.measure.checking.tolerance.judge`, by case."""
     return {
         name: judged(load(folder / f"{name.strip()}.py"), shape, params)
         for name, (shape, params) in CASES.items()

@@ -103,13 +103,6 @@ def test_what_a_formula_has_no_answer_to_is_refused(path, option):
     assert f"excludes {option[0]}" in outcome.stderr
 
 
-def test_the_old_spelling_of_its_limit_works_with_a_warning(write):
-    path = write("def inputs(N=8): return torch.randn(N)\ndef reference(x): return x * 2\n")
-    outcome = solkit("bound", path, "--device", "h100", "--time-limit", "100")
-    assert outcome.exit_code == 0
-    assert "solkit: --time-limit 100: now --study-limit 100" in outcome.stderr
-
-
 def test_a_formula_keeps_to_the_time_limit(write):
     body = PROBLEM.replace("    return torch.sin", "    while True: pass\n    return torch.sin")
     outcome = solkit("bound", write(body), "--symbolic", "N", "--study-limit", "0.5")

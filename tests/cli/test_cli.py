@@ -126,16 +126,9 @@ def test_flags_reach_the_pipeline(pipeline):
     ]  # fmt: skip
 
 
-def test_an_old_spelling_works_with_a_warning(pipeline):
-    outcome = solkit("score", "softmax.py", "--trace", "runs.jsonl")
-    assert pipeline.asked[0][1]["settings"].log == "runs.jsonl"
-    assert outcome.stderr == "solkit: --trace runs.jsonl: now --log runs.jsonl\n"
-
-
 def test_what_follows_two_dashes_is_no_option(pipeline):
-    outcome = solkit("score", "--", "--trace", "softmax.py")
+    solkit("score", "--", "--trace", "softmax.py")
     assert [args for args, _ in pipeline.asked] == [("--trace",), ("softmax.py",)]
-    assert "now --log" not in outcome.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -116,16 +115,3 @@ def test_what_is_asked_for_is_handed_on_and_the_end_told(collect, monkeypatch):
     assert "100 configurations (90 correct, 10 wrong) in 2 of 120 s: 50.0 a second" in done.output
     assert "waited for the compiler 25%; scale" in done.output
     assert "now" not in done.stderr
-
-
-@pytest.mark.usefixtures("gpu")
-def test_old_spellings_work_with_a_warning(collect, monkeypatch):
-    asked = []
-    monkeypatch.setattr("solkit.collect.collect", lambda *given: asked.append(given) or Progress())
-    done = collect("scale.py", "--gpu-seconds", 60, "--device", 1, "--out=run.jsonl")
-    ((_, bench, *_),) = asked
-    assert (bench.device.key, Path("run.jsonl").exists()) == ("h200", True)
-    assert "solkit: --device 1: now --on cuda:1" in done.stderr
-    assert "solkit: --out=run.jsonl: now --log run.jsonl" in done.stderr
-    given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl", "--device", "h100"]
-    assert "now" not in collect(*given).stderr  # a name is no place
