@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
-__all__ = ["SolKitSampler", "space_of", "value_of"]
+__all__ = ["SolKitSampler", "StudySampler", "space_of", "trial_value", "value_of"]
 
 _STEPS = 64
 """A number with more values than this is searched at so many of them."""
@@ -47,7 +47,36 @@ _SPREAD = 16
 """Trials after which the spread of values that are no times is known well enough."""
 
 
-class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ignore]
+class StudySampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ignore]
+    """A sampler that learns from a study's trials; what it has no answer for is drawn at random.
+
+    Args:
+        seed: of what is drawn at random.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        self._random = optuna.samplers.RandomSampler(seed)
+        self._lock = threading.Lock()  # threads share a sampler
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return a value at random."""
+        return self._random.sample_independent(study, trial, param_name, param_distribution)
+
+    def reseed_rng(self) -> None:
+        """Draw other random numbers; Optuna asks for it before each trial of several threads.
+
+        What is learned stays: it knows which points the other threads are trying.
+        """
+        self._random.reseed_rng()
+
+
+class SolKitSampler(StudySampler):
     """Suggests what `solkit.tuner.Search` asks for.
 
     Numbers are searched at 64 of their values if they have more, by step or on the logarithm as
@@ -71,11 +100,10 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
         prior: Prior | None = None,
         settings: SearchSettings = DEFAULTS,
     ) -> None:
+        super().__init__(seed)
         self._seed = int(np.random.default_rng(seed).integers(2**31))
         self._prior, self._settings = prior, settings
-        self._random = optuna.samplers.RandomSampler(seed)
         self._common = optuna.search_space.IntersectionSearchSpace(include_pruned=True)
-        self._lock = threading.Lock()
         self._following: _Following | None = None
 
     def infer_relative_search_space(
@@ -110,23 +138,6 @@ class SolKitSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ig
                 self._following = following
             params = following.ask(trials, trial.number)
         return dict(params) if params is not None else {}
-
-    def sample_independent(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
-    ) -> Any:
-        """Return a value at random."""
-        return self._random.sample_independent(study, trial, param_name, param_distribution)
-
-    def reseed_rng(self) -> None:
-        """Draw other random numbers; Optuna asks for it before each trial of several threads.
-
-        The search stays: it knows which points the other threads are trying.
-        """
-        self._random.reseed_rng()
 
     def _make(self, space: Space) -> Search:
         return Search(space, prior=self._prior, seed=self._seed, settings=self._settings)
@@ -200,13 +211,28 @@ class _Following:
 
 
 def value_of(trial: FrozenTrial) -> float | None:
-    """Return what a finished trial tells of its parameters; ``None`` for a failure."""
-    if trial.state is TrialState.PRUNED:
-        reported = [value for value in trial.intermediate_values.values() if math.isfinite(value)]
-        return statistics.median(reported) if reported else None
-    if trial.state is not TrialState.COMPLETE or trial.value is None:
-        return None
-    return trial.value if math.isfinite(trial.value) else None
+    """Return what a finished trial says of its parameters; ``None`` for a failure."""
+    return trial_value(trial, trial.state, trial.values)
+
+
+def trial_value(
+    trial: FrozenTrial,
+    state: TrialState,
+    values: Sequence[float] | None,
+    above: float = -math.inf,
+) -> float | None:
+    """Return the value of a trial that ended in this state with these values.
+
+    A pruned trial has the median of what it reported. Values that are not finite, or not `above` a
+    limit, do not count: a trial without others failed, and has ``None``.
+    """
+    measured: Sequence[float] = ()
+    if state is TrialState.PRUNED:
+        measured = tuple(trial.intermediate_values.values())
+    elif state is TrialState.COMPLETE:
+        measured = (values or ())[:1]
+    usable = [value for value in measured if above < value < math.inf]
+    return statistics.median(usable) if usable else None
 
 
 def _values(trials: Sequence[FrozenTrial]) -> list[float]:

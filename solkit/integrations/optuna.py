@@ -13,8 +13,6 @@ The study's parameters are those of the kernel file's space, by name.
 
 from __future__ import annotations
 
-import statistics
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,8 @@ from solkit.tuner.ask_tell import AskTell
 with needed("optuna"):
     import optuna
 
+    from solkit.tuner.optuna import StudySampler, trial_value
+
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.study import Study
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SurrogatePruner", "SurrogateSampler"]
 
 
-class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused-ignore]
+class SurrogateSampler(StudySampler):
     """Suggests what a plan of `solkit.rank` measures, then what a model expects that learns on.
 
     The objective is a time in ms, to be minimised. A trial that fails, or whose time is not
@@ -43,7 +43,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
     and for parameters that the space lacks, values are drawn at random.
 
     Args:
-        asked: candidates of one kernel file at one shape.
+        ask_tell: candidates of one kernel file at one shape.
         seed: of what is drawn at random.
     """
 
@@ -51,6 +51,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         files = {(e.configuration.path, e.configuration.entry_point) for e in ask_tell.plan.ranked}
         if len(files) != 1:
             raise InputError(f"a study tunes one kernel file; the plan has {len(files)}")
+        super().__init__(seed)
         self._ask_tell = ask_tell
         self._by_params = {
             canonical(ranked.configuration.params): ranked.configuration
@@ -58,8 +59,6 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         }
         self._chosen: dict[int, Configuration] = {}  # by the trial's number
         self._seen: set[int] = set()  # numbers of trials that were told
-        self._random = optuna.samplers.RandomSampler(seed)
-        self._lock = threading.Lock()
 
     def infer_relative_search_space(
         self,
@@ -102,7 +101,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
             value = configuration.params[param_name]
             if _allows(param_distribution, value):
                 return value
-        return self._random.sample_independent(study, trial, param_name, param_distribution)
+        return super().sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(
         self,
@@ -115,10 +114,6 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         with self._lock:
             self._learn(trial.number, state, values, trial)
 
-    def reseed_rng(self) -> None:
-        """Draw other random numbers in another process."""
-        self._random.reseed_rng()
-
     def _learn(
         self, number: int, state: TrialState, values: Sequence[float] | None, trial: FrozenTrial
     ) -> None:
@@ -129,7 +124,7 @@ class SurrogateSampler(optuna.samplers.BaseSampler):  # type: ignore[misc,unused
         params = {**(chosen.params if chosen else {}), **trial.params}
         configuration = self._by_params.get(canonical(_of(params, self._by_params.values())))
         if configuration is not None:
-            self._ask_tell.tell(configuration, _time_ms(state, values, trial))
+            self._ask_tell.tell(configuration, trial_value(trial, state, values, above=0))
 
 
 class SurrogatePruner(optuna.pruners.BasePruner):  # type: ignore[misc,unused-ignore]
@@ -166,17 +161,6 @@ def _of(params: Mapping[str, Value], configurations: Any) -> dict[str, Value]:
     """Return the parameters that the space has; others are the study's own."""
     names = next(iter(configurations)).params
     return {name: value for name, value in params.items() if name in names}
-
-
-def _time_ms(state: TrialState, values: Sequence[float] | None, trial: FrozenTrial) -> float | None:
-    """Return the time that a finished trial found; ``None`` for a failure."""
-    if state is optuna.trial.TrialState.PRUNED:
-        reported = [
-            value for value in trial.intermediate_values.values() if 0 < value < float("inf")
-        ]
-        return statistics.median(reported) if reported else None
-    complete = state is optuna.trial.TrialState.COMPLETE and values
-    return values[0] if complete and values and 0 < values[0] < float("inf") else None
 
 
 def _allows(distribution: BaseDistribution, value: Value) -> bool:
