@@ -49,7 +49,7 @@ from solkit.errors import CountersError, SolkitError
 from solkit.measure.counters.counting import environment, matched
 from solkit.report import units
 from solkit.roofline import nvml
-from solkit.roofline.kernel.counter_comparison import sectors
+from solkit.roofline.kernel.counter_comparison import requested_sectors
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "bench/data/sectors_h100.json"
@@ -320,7 +320,7 @@ def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
     figures: dict[str, Pair] = {}
     for name, attribute in {**OF_SECTORS, **OF_TMA}.items():
         figures[name] = summed(
-            lambda k, name=name: sectors(k.demand)[name],
+            lambda k, name=name: requested_sectors(k.demand)[name],
             lambda c, attribute=attribute: getattr(c, attribute),
         )
     figures["L2 reads"] = summed(lambda k: k.demand.l2_read_bytes, lambda c: c.l2_read_bytes)
@@ -331,7 +331,7 @@ def _pairs(kernels: Sequence[KernelAnalysis]) -> Iterator[tuple[str, Pair]]:
     figures["fp32"] = summed(
         lambda k: k.demand.operations.get("fp32", 0), lambda c: c.operations.get("fp32")
     )
-    most = max(kernels, key=lambda k: sum(sectors(k.demand).values()))
+    most = max(kernels, key=lambda k: sum(requested_sectors(k.demand).values()))
     figures["occupancy"] = most.occupancy.fraction, most.counters.occupancy or 0
     figures["waves"] = most.occupancy.waves, most.counters.waves or 0
     yield from ((name, pair) for name, pair in figures.items() if any(pair))

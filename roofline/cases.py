@@ -19,7 +19,7 @@ from solkit.core import (
 )
 from solkit.roofline import hard_bound
 from solkit.roofline.bound import bound
-from solkit.roofline.kernel.gap import gap
+from solkit.roofline.kernel.gap import decompose_gap
 
 __all__ = ["bound_of_case", "fusion_of_case", "unmeasured", "where_needed"]
 
@@ -51,7 +51,7 @@ def unmeasured(case: Case, device: Device, precision: str, protocol: str) -> Res
         analysis=case.analysis,
         errors=tuple(errors),
         fusion=fusion_of_case(case, case_bound, device, precision) if case.unfused else None,
-        gap=gap(case_bound, case.analysis.kernels, device),
+        gap=decompose_gap(case_bound, case.analysis.kernels, device),
         tolerance=case.tolerance,
     )
 

@@ -498,12 +498,12 @@ def _own_memory(key: str) -> set[str]:
 
 
 def _unknown(name: str, ambiguous: set[str]) -> str:
-    near = sorted(ambiguous) or _near(name)
+    near = sorted(ambiguous) or _similar_device_keys(name)
     hint = f"; near it: {', '.join(near)}" if near else ""
     return f"unknown device {name!r}{hint} (`solkit devices` lists all that are known)"
 
 
-def _near(name: str) -> list[str]:
+def _similar_device_keys(name: str) -> list[str]:
     """Up to four keys whose spelling resembles `name`, nearest first."""
 
     def flat(text: str) -> str:

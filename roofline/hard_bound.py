@@ -21,7 +21,7 @@ from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
 from solkit.roofline.names import short_name
 from solkit.roofline.precision import contraction_dtype
 
-__all__ = ["hard_ms", "slack", "where_needed"]
+__all__ = ["hard_ms", "slack_reasons", "where_needed"]
 
 SHORTCUTS = {
     "": "what becomes of its output may leave less to compute.",
@@ -68,7 +68,10 @@ def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: s
     times = [
         (fetched + spilled) / dram,
         (work.hard_read_bytes + work.hard_write_bytes) / l2 if proven else 0.0,
-        sum(n / _fastest(key, device, tolerance) for key, n in work.hard_operations.items()),
+        sum(
+            n / _fastest_accepted_rate(key, device, tolerance)
+            for key, n in work.hard_operations.items()
+        ),
     ]
     return 1e3 * max(times)
 
@@ -83,7 +86,9 @@ def where_needed(work: Work, needed: Needed) -> Work:
         work: from `solkit.roofline.work`.
         needed: from `solkit.measure.sensitivity`.
     """
-    ops = tuple(replace(op, hard_flops=int(op.hard_flops * _share(op, needed))) for op in work.ops)
+    ops = tuple(
+        replace(op, hard_flops=int(op.hard_flops * _needed_share(op, needed))) for op in work.ops
+    )
     hard: Counter[str] = Counter()
     for op in ops:
         if op.hard_flops:
@@ -97,7 +102,7 @@ def where_needed(work: Work, needed: Needed) -> Work:
     )
 
 
-def _share(op: OpWork, needed: Needed) -> float:
+def _needed_share(op: OpWork, needed: Needed) -> float:
     if not op.hard_flops:
         return 0.0
     alike = [product for product in needed.products if product.flops == _contracted(op)]
@@ -105,7 +110,7 @@ def _share(op: OpWork, needed: Needed) -> float:
     return min((product.needed / product.flops for product in seen), default=0.0)
 
 
-def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
+def _fastest_accepted_rate(key: str, device: Device, tolerance: Tolerance | None) -> float:
     """Return the highest rate of any pipe that could compute a contraction well enough.
 
     Wide floats can be split into 16-bit parts, so one 16-bit pass is the least for them; 8-bit
@@ -125,7 +130,7 @@ def _fastest(key: str, device: Device, tolerance: Tolerance | None) -> float:
 # ---------------------------------------------------------------------------------- reasons
 
 
-def slack(
+def slack_reasons(
     work: Work, bound: Bound, device: Device, time_ms: float | None = None
 ) -> tuple[str, ...]:
     """List reasons why a correct implementation may beat the roofline, each a sentence.
@@ -141,10 +146,14 @@ def slack(
     over = [resource for resource in bound.resources if resource.time_ms > over_ms]
     if over and work.guesses:
         return (f"Values were guessed, so nothing is certain: {work.guesses[0]}",)
-    return tuple(dict.fromkeys(reason for r in over for reason in _reasons(r, work, bound, device)))
+    return tuple(
+        dict.fromkeys(reason for r in over for reason in _resource_reasons(r, work, bound, device))
+    )
 
 
-def _reasons(resource: Resource, work: Work, bound: Bound, device: Device) -> Iterator[str]:
+def _resource_reasons(
+    resource: Resource, work: Work, bound: Bound, device: Device
+) -> Iterator[str]:
     if resource.name == "dram":
         yield from _about_bytes(work, bound, device)
     elif resource.name == "sfu":
@@ -173,8 +182,8 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     if kept > _MATTERS * work.dram_bytes:
         cache = "the last-level cache" if device.last_level_bytes else "L2"
         yield (
-            f"{_size(kept)} of the output may still lie in {cache} "
-            f"({_size(device.cached_bytes)}) when the "
+            f"{_format_size(kept)} of the output may still lie in {cache} "
+            f"({_format_size(device.cached_bytes)}) when the "
             "kernel ends: the roofline charges them to DRAM, the hard bound does not."
         )
     if bound.protocol == "warm":
@@ -182,8 +191,8 @@ def _about_bytes(work: Work, bound: Bound, device: Device) -> Iterator[str]:
     unsure = work.dram_bytes - work.hard_read_bytes - work.hard_write_bytes
     if unsure > _MATTERS * work.dram_bytes:
         yield (
-            f"{_size(unsure)} of the traffic may not be needed: a mask, a selection, a product "
-            "with a constant or indices that are not known may leave parts of it out."
+            f"{_format_size(unsure)} of the traffic may not be needed: a mask, a selection, a "
+            "product with a constant or indices that are not known may leave parts of it out."
         )
 
 
@@ -204,6 +213,6 @@ def _contracted(op: OpWork) -> int:
     return sum(n for key, n in op.operations.items() if contraction_dtype(key))
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     size, unit = next((s, u) for s, u in _SIZES if count >= s or u == "B")
     return f"{count / size:.3g} {unit}"

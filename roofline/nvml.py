@@ -1,7 +1,8 @@
 """The GPUs of this machine, from NVML, the driver's management library.
 
 Rates per clock come from the catalogue; SM count, clocks, bus width and memory from the driver.
-Every call goes to the module that `_library` returns, so that a test can replace it by a recording.
+Every call goes to the module that `_nvml_bindings` returns, so that a test can replace
+it by a recording.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ def live_devices() -> tuple[Device, ...]:
         UnknownDeviceError: the catalogue lacks a visible GPU.
         UnsupportedError: there is a driver, but NVML fails.
     """
-    with _session() as library:
-        return () if library is None else tuple(_read(library, u) for u in _visible(library))
+    with _nvml_session() as library:
+        return (
+            ()
+            if library is None
+            else tuple(_read_device(library, u) for u in _visible_units(library))
+        )
 
 
 def live_device(index: int = 0) -> Device:
@@ -43,10 +48,10 @@ def live_device(index: int = 0) -> Device:
         UnknownDeviceError: the machine or the catalogue lacks it.
         UnsupportedError: there is a driver, but NVML fails.
     """
-    with _session() as library:
-        units = [] if library is None else _visible(library)
+    with _nvml_session() as library:
+        units = [] if library is None else _visible_units(library)
         if 0 <= index < len(units):
-            return _read(library, units[index])
+            return _read_device(library, units[index])
         names = [f"{i}: {library.nvmlDeviceGetName(unit.handle)}" for i, unit in enumerate(units)]
     there_is = f"there is {', '.join(names)}" if names else "NVML sees none"
     raise UnknownDeviceError(f"no GPU {index} in this machine: {there_is}")
@@ -55,13 +60,13 @@ def live_device(index: int = 0) -> Device:
 def driver_version() -> str | None:
     """Return the NVIDIA driver's version; ``None`` without a working driver."""
     try:
-        with _session() as library:
+        with _nvml_session() as library:
             return None if library is None else str(library.nvmlSystemGetDriverVersion())
     except UnsupportedError:
         return None
 
 
-def _library() -> Any:
+def _nvml_bindings() -> Any:
     """Return the NVML bindings: the one seam between this module and the driver."""
     import pynvml
 
@@ -69,9 +74,9 @@ def _library() -> Any:
 
 
 @contextlib.contextmanager
-def _session() -> Iterator[Any]:
+def _nvml_session() -> Iterator[Any]:
     """NVML between init and shutdown, or ``None`` if the machine has no NVIDIA driver."""
-    library = _library()
+    library = _nvml_bindings()
     try:
         library.nvmlInit()
     except (library.NVMLError_LibraryNotFound, library.NVMLError_DriverNotLoaded):
@@ -98,10 +103,10 @@ class _Unit:
     parent: Any | None = None
 
 
-def _visible(library: Any) -> list[_Unit]:
+def _visible_units(library: Any) -> list[_Unit]:
     """Return the units that CUDA sees, in its order."""
     gpus = _in_cuda_order(library)
-    slices = [_slices(library, gpu) for gpu in gpus]
+    slices = [_mig_slices(library, gpu) for gpu in gpus]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         whole = [_Unit(gpu) for gpu, parts in zip(gpus, slices, strict=True) if parts is None]
@@ -114,10 +119,10 @@ def _visible(library: Any) -> list[_Unit]:
     by_uuid = {library.nvmlDeviceGetUUID(gpu): o for gpu, o in zip(gpus, ordinals, strict=True)}
     for part in (part for parts in slices for part in parts or ()):
         by_uuid[library.nvmlDeviceGetUUID(part.handle)] = [part]
-    return _select(visible, ordinals, by_uuid)
+    return _select_visible(visible, ordinals, by_uuid)
 
 
-def _select(
+def _select_visible(
     visible: str, ordinals: list[list[_Unit]], by_uuid: dict[str, list[_Unit]]
 ) -> list[_Unit]:
     """Return the units that ``CUDA_VISIBLE_DEVICES=wanted`` leaves visible.
@@ -150,10 +155,12 @@ def _in_cuda_order(library: Any) -> list[Any]:
     handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
     if os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return handles
-    return sorted(handles, key=lambda handle: -_speed(library, handle))  # stable among equals
+    return sorted(
+        handles, key=lambda handle: -_cores_times_clock(library, handle)
+    )  # stable among equals
 
 
-def _speed(library: Any, handle: Any) -> int:
+def _cores_times_clock(library: Any, handle: Any) -> int:
     """Cores × clock, for CUDA's FASTEST_FIRST, whose own heuristic is not documented."""
     try:
         clock = library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM)
@@ -162,7 +169,7 @@ def _speed(library: Any, handle: Any) -> int:
         return 0
 
 
-def _slices(library: Any, gpu: Any) -> list[_Unit] | None:
+def _mig_slices(library: Any, gpu: Any) -> list[_Unit] | None:
     """Return the MIG slices of a GPU; ``None`` if it is not in MIG mode."""
     try:
         if library.nvmlDeviceGetMigMode(gpu)[0] != library.NVML_DEVICE_MIG_ENABLE:
@@ -212,20 +219,20 @@ class _Reader:
             return None
 
 
-def _read(library: Any, unit: _Unit) -> Device:
+def _read_device(library: Any, unit: _Unit) -> Device:
     """Build the `Device` of a GPU or of a MIG slice."""
     gpu = unit.handle if unit.parent is None else unit.parent
     reader = _Reader(library, gpu)
     key, sku = find_sku(library.nvmlDeviceGetName(gpu))
-    hardware = _whole(reader, sku)
+    hardware = _whole_gpu_figures(reader, sku)
     _describe(reader)
     if unit.parent is not None:
-        hardware = _slice(reader, unit, hardware)
+        hardware = _mig_slice_figures(reader, unit, hardware)
     uuid = str(library.nvmlDeviceGetUUID(unit.handle))
     return assemble(key, hardware, source="nvml", uuid=uuid, notes=tuple(reader.notes))
 
 
-def _whole(reader: _Reader, sku: Sku) -> Hardware:
+def _whole_gpu_figures(reader: _Reader, sku: Sku) -> Hardware:
     """Return the figures of the whole GPU."""
     catalogued = sku.hardware()
     lanes, library = architecture_of(sku).fp32_lanes, reader.library
@@ -267,7 +274,7 @@ def _describe(reader: _Reader) -> None:
         reader.notes.append(f"ECC {'on' if enabled else 'off'}.")
 
 
-def _slice(reader: _Reader, unit: _Unit, whole: Hardware) -> Hardware:
+def _mig_slice_figures(reader: _Reader, unit: _Unit, whole: Hardware) -> Hardware:
     """Return a MIG slice's part of `whole`: its SMs, and eighths of the memory."""
     attributes = reader.library.nvmlDeviceGetAttributes(unit.handle)
     memory_bytes = attributes.memorySizeMB * 2**20

@@ -143,22 +143,22 @@ def explained_formulas(
     Returns:
         The formulas, and the checked sizes.
     """
-    counts = {_key(sizes): count(sizes)}
-    points = [dict(sizes), *_further(sizes, count, counts)]
+    counts = {_point_key(sizes): count(sizes)}
+    points = [dict(sizes), *_random_sizes(sizes, count, counts)]
     names = sorted({amount for amounts in counts.values() for amount in amounts})
 
     def formula(amount: str) -> Formula:
-        numbers = [counts[_key(point)].get(amount, 0) for point in points]
+        numbers = [counts[_point_key(point)].get(amount, 0) for point in points]
         expression = traced.get(amount, sympy.Integer(0))
-        if traced and _matches(expression, points, numbers, _MATCH):
+        if traced and _formula_matches(expression, points, numbers, _MATCH):
             return Formula(amount, _readable(expression), "traced")
         why = reason or "its count depends on numbers (masks, indices, comparisons of sizes)"
-        return _fitted(amount, sizes, count, points, numbers, why)
+        return _fit_polynomial(amount, sizes, count, points, numbers, why)
 
     return tuple(map(formula, names)), tuple(points)
 
 
-def _further(
+def _random_sizes(
     sizes: Point, count: Count, counts: dict[tuple[int, ...], Mapping[str, int]]
 ) -> list[Point]:
     """Random sizes that the program accepts, about a quarter to twice the problem's own.
@@ -166,18 +166,18 @@ def _further(
     None is in a lattice to which a polynomial is fitted.
     """
     draw = random.Random(0)
-    fitted = {_key(point) for point in _lattice(sizes, _DEGREE)}
+    fitted = {_point_key(point) for point in _principal_lattice(sizes, _DEGREE)}
     points: list[Point] = []
     for attempt in range(_ATTEMPTS):
-        steps = {name: _step(n) if attempt > _TRIED else 1 for name, n in sizes.items()}
+        steps = {name: _size_step(n) if attempt > _TRIED else 1 for name, n in sizes.items()}
         point = {
             name: step * draw.randint(max(1, n // (4 * step)), max(2 * n, n + 8 * step) // step)
             for (name, n), step in zip(sizes.items(), steps.values())
         }
-        if _key(point) in counts or _key(point) in fitted:
+        if _point_key(point) in counts or _point_key(point) in fitted:
             continue
         try:
-            counts[_key(point)] = count(point)
+            counts[_point_key(point)] = count(point)
         except InputError:  # e.g. sizes that do not divide
             continue
         points.append(point)
@@ -195,27 +195,27 @@ def multiples(points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(f"{name} is a multiple of {n}" for name, n in divisors.items() if n > 1)
 
 
-def _key(point: Point) -> tuple[int, ...]:
+def _point_key(point: Point) -> tuple[int, ...]:
     return tuple(point.values())
 
 
-def _step(n: int) -> int:
+def _size_step(n: int) -> int:
     """Return an eighth of a size if that is whole, else 1: sizes are mostly multiples of blocks."""
     return n // 8 if n % 8 == 0 else 1
 
 
-def _matches(
+def _formula_matches(
     expression: sympy.Expr, points: Sequence[Point], numbers: Sequence[int], within: float
 ) -> bool:
-    values = [_at(expression, point) for point in points]
+    values = [_evaluate_at(expression, point) for point in points]
     return all(abs(got - n) <= within * n for got, n in zip(values, numbers))
 
 
-def _at(expression: sympy.Expr, point: Point) -> sympy.Expr:
-    return expression.subs({_symbol(name): n for name, n in point.items()})
+def _evaluate_at(expression: sympy.Expr, point: Point) -> sympy.Expr:
+    return expression.subs({_size_symbol(name): n for name, n in point.items()})
 
 
-def _symbol(name: str) -> sympy.Symbol:
+def _size_symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, integer=True, positive=True)
 
 
@@ -239,7 +239,7 @@ def _is_whole(expression: sympy.Expr) -> bool:
     return all(expression.subs(dict(zip(symbols, point))).is_integer for point in points)
 
 
-def _fitted(
+def _fit_polynomial(
     amount: str,
     sizes: Point,
     count: Count,
@@ -251,11 +251,11 @@ def _fitted(
     counts: dict[tuple[int, ...], int] = {}
     try:
         for degree in range(_DEGREE + 1):
-            for point in _lattice(sizes, degree):
-                if _key(point) not in counts:
-                    counts[_key(point)] = count(point).get(amount, 0)
+            for point in _principal_lattice(sizes, degree):
+                if _point_key(point) not in counts:
+                    counts[_point_key(point)] = count(point).get(amount, 0)
             expression = _interpolated(list(sizes), counts, degree)
-            if _matches(expression, points, numbers, 0.0):
+            if _formula_matches(expression, points, numbers, 0.0):
                 others = len(points) - 1  # the problem's own is in the lattice
                 why = f"{reason}; exact at {len(counts)} sizes of a lattice and {others} others"
                 return Formula(amount, _readable(expression), "fitted", why)
@@ -272,11 +272,11 @@ def _exponents(variables: int, degree: int) -> Iterator[tuple[int, ...]]:
             yield powers
 
 
-def _lattice(sizes: Point, degree: int) -> Iterator[dict[str, int]]:
+def _principal_lattice(sizes: Point, degree: int) -> Iterator[dict[str, int]]:
     """Yield points that determine a polynomial of that degree (a simplex's principal lattice)."""
     for steps in _exponents(len(sizes), degree):
         yield {
-            name: n - k * _step(n) if n > _DEGREE * _step(n) else n + k * _step(n)
+            name: n - k * _size_step(n) if n > _DEGREE * _size_step(n) else n + k * _size_step(n)
             for (name, n), k in zip(sizes.items(), steps)
         }
 
@@ -290,7 +290,7 @@ def _interpolated(
     system = sympy.polys.matrices.DomainMatrix.from_Matrix(sympy.Matrix(rows)).to_field()
     right = sympy.polys.matrices.DomainMatrix.from_Matrix(sympy.Matrix(list(counts.values())))
     solved = system.lu_solve(right.convert_to(system.domain)).to_Matrix()
-    symbols = [_symbol(name) for name in names]
+    symbols = [_size_symbol(name) for name in names]
     return sum(
         (c * sympy.prod([s**p for s, p in zip(symbols, ps)]) for c, ps in zip(solved, powers)),
         sympy.Integer(0),
@@ -311,7 +311,9 @@ def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> Symbol
     Raises:
         InputError: the precision is unknown, or formula and numeric bound differ.
     """
-    amounts = {f.amount: _parsed(f.expression, work.sizes) for f in work.formulas if f.expression}
+    amounts = {
+        f.amount: _parse_expression(f.expression, work.sizes) for f in work.formulas if f.expression
+    }
     rule = Rule(precision, work.tolerance)
     routes = rule.routes(amounts, device)
     rated = _resources(amounts, rule, device)
@@ -320,7 +322,7 @@ def symbolic_bound(work: SymbolicWork, device: Device, precision: str) -> Symbol
     times = []
     for point, numeric in work.checked:
         numeric_bound = bound(numeric, device, precision=precision, tolerance=work.tolerance)
-        times.append((point, 1e3 * float(_at(time, point)), numeric_bound.time_ms))
+        times.append((point, 1e3 * float(_evaluate_at(time, point)), numeric_bound.time_ms))
     formulas = SymbolicBound(
         work=work,
         device=device.name,
@@ -345,8 +347,8 @@ def _agreeing(formulas: SymbolicBound) -> SymbolicBound:
     return formulas
 
 
-def _parsed(expression: str, sizes: Point) -> sympy.Expr:
-    return sympy.sympify(expression, locals={name: _symbol(name) for name in sizes})
+def _parse_expression(expression: str, sizes: Point) -> sympy.Expr:
+    return sympy.sympify(expression, locals={name: _size_symbol(name) for name in sizes})
 
 
 def _resources(

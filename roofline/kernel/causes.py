@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from solkit.core import Cause
 from solkit.roofline.kernel import library_causes, traffic_causes
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.model import ahead, resident, spills_share
-from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
+from solkit.roofline.kernel.model import prefetched_steps, resident, spills_share
+from solkit.roofline.kernel.naming import ProblemNeeds, describe_cause, format_count
 from solkit.roofline.kernel.traffic_causes import (
     between_launches,
     contended,
+    explain_spills,
     in_a_launch,
     narrowest,
-    spills,
 )
 
 __all__ = ["CAUSES", "MATTERS", "ProblemNeeds", "cause_of"]
@@ -75,7 +75,7 @@ def cause_of(
         library = library_causes.in_traffic(kernels, factor)
         return library or _on_traffic(kernels, factor, needs, grown)
     if name == "extra work":
-        return _on_work(kernels, factor, needs)
+        return _explain_extra_work(kernels, factor, needs)
     operators = library_causes.on_launches(kernels) if name == "launch" else None
     rule = _RULES.get(name)
     if rule is None or operators is not None:
@@ -91,16 +91,18 @@ _OF_OPERATORS = ("wrong pipe", "launch")
 # ------------------------------------------------------------------------------- work and pipes
 
 
-def _on_work(kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds) -> Cause | None:
+def _explain_extra_work(
+    kernels: Sequence[LaunchView], factor: float, needs: ProblemNeeds
+) -> Cause | None:
     """Return operations beyond those of the problem; with no more, launches just do not overlap."""
     first = kernels[0]
     if factor < _WORK_MATTERS:
         return None
     if first.pipe == "int32":
-        return _indices(first)
+        return _explain_wide_indices(first)
     if needs.operations and _times_needed(kernels, needs) <= MATTERS:
         return None  # of the kinds that take time
-    return named("unneeded work", first, times=factor)
+    return describe_cause("unneeded work", first, times=factor)
 
 
 def _times_needed(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> float:
@@ -113,13 +115,13 @@ def _times_needed(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> float:
     taken: dict[str, float] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
-            kind, taken_ms = _kind(pipe), kernel.pipes.get(pipe, 0.0) * kernel.count
+            kind, taken_ms = _pipe_kind(pipe), kernel.pipes.get(pipe, 0.0) * kernel.count
             performed[kind] = performed.get(kind, 0.0) + done * kernel.count
             taken[kind] = taken.get(kind, 0.0) + taken_ms
     least_ms = _TAKES_TIME * sum(kernel.longest(even=True) * kernel.count for kernel in kernels)
     needed: dict[str, float] = {}
     for pipe, least in needs.operations.items():
-        needed[_kind(pipe)] = needed.get(_kind(pipe), 0.0) + least
+        needed[_pipe_kind(pipe)] = needed.get(_pipe_kind(pipe), 0.0) + least
     if not performed.get("tensor"):  # the products are among the scalar operations
         needed["scalar"] = needed.get("scalar", 0.0) + needed.pop("tensor", 0.0)
     times = (
@@ -130,30 +132,30 @@ def _times_needed(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> float:
     return max(times, default=0.0)
 
 
-def _kind(pipe: str) -> str:
+def _pipe_kind(pipe: str) -> str:
     if pipe.startswith("tensor."):
         return "tensor"
     return pipe if pipe in ("sfu", "int32") else "scalar"
 
 
-def _on_pipe(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
+def _explain_slower_pipe(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     used = kernel.pipe
     if kernel.library:
-        return library_causes.on_pipe(kernel)
+        return library_causes.explain_scalar_product(kernel)
     if kernel.has_needless_doubles(needs.operations):
-        return _doubles(kernel)
+        return _explain_doubles(kernel)
     if used == "fp32" and kernel.kernel.facts.tensor_cores is False:
-        return named("scalar product", kernel)
+        return describe_cause("scalar product", kernel)
     if used.startswith("tensor."):
         if "mma.sync" in kernel.term(used).evidence:
-            return named("warp products", kernel, warps=kernel.kernel.launch.num_warps)
-        return named("wide product", kernel, dtype=used.removeprefix("tensor."))
+            return describe_cause("warp products", kernel, warps=kernel.kernel.launch.num_warps)
+        return describe_cause("wide product", kernel, dtype=used.removeprefix("tensor."))
     return None
 
 
-def _doubles(kernel: LaunchView) -> Cause:
+def _explain_doubles(kernel: LaunchView) -> Cause:
     operations = kernel.demand.operations.get("fp64", 0)
-    return named("doubles", kernel, millions=operations / 1e6)
+    return describe_cause("doubles", kernel, millions=operations / 1e6)
 
 
 # --------------------------------------------------------------------- traffic and instructions
@@ -171,7 +173,7 @@ def _on_traffic(
     if own is not None and own.name == "busy shared memory":
         times = _times_needed(kernels, needs)
         if times > _TWICE:
-            return named("unneeded work", kernels[0], times=times)
+            return describe_cause("unneeded work", kernels[0], times=times)
     if kernels[0].memory != "dram" or (own is not None and own.name == "uncoalesced"):
         return own
     return between_launches(kernels, needs) or own
@@ -192,32 +194,36 @@ def _on_instructions(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> 
 
     branches = sum("branch that depends on data" in guess for guess in kernel.demand.guesses)
     if branches > 1:
-        return named("branches", kernel, branches=branches)
+        return describe_cause("branches", kernel, branches=branches)
     if share("local_load", "local_store") > _MOST:
-        return spills(kernel)
+        return explain_spills(kernel)
     if share("int32", "uniform") > _MOST:
-        return _indices(kernel)
+        return _explain_wide_indices(kernel)
     if share("convert") > _MOST:
-        return named("conversions", kernel)
+        return describe_cause("conversions", kernel)
     if share("fp32", "sfu", "fp16") > _MOST:
-        return named("arithmetic instructions", kernel, each=total)
+        return describe_cause("arithmetic instructions", kernel, each=total)
     return None
 
 
-def _indices(kernel: LaunchView) -> Cause:
+def _explain_wide_indices(kernel: LaunchView) -> Cause:
     executed = kernel.instructions
     total = sum(executed.values())
     integer = executed.get("int32", 0.0) + executed.get("uniform", 0.0)
-    return named("index arithmetic", kernel, percent=100 * integer / total if total else 0.0)
+    return describe_cause(
+        "index arithmetic", kernel, percent=100 * integer / total if total else 0.0
+    )
 
 
 # ------------------------------------------------------------------------------ filling the GPU
 
 
-def _on_tail(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
+def _explain_tail_wave(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause | None:  # noqa: ARG001
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
-    return named("uneven blocks" if kernel.demand.imbalance > 1.2 else "part-filled wave", kernel)
+    return describe_cause(
+        "uneven blocks" if kernel.demand.imbalance > 1.2 else "part-filled wave", kernel
+    )
 
 
 def _has_few_blocks(kernel: LaunchView) -> bool:
@@ -228,8 +234,8 @@ def _few_blocks(kernel: LaunchView) -> Cause:
     how = "split along the reduction"
     if not _l2_leads(kernel):
         how = f"smaller tiles, or {how}"
-    blocks = counted(kernel.blocks, "block")
-    return named("few blocks", kernel, blocks=blocks, sms=kernel.device.sm_count, how=how)
+    blocks = format_count(kernel.blocks, "block")
+    return describe_cause("few blocks", kernel, blocks=blocks, sms=kernel.device.sm_count, how=how)
 
 
 def _l2_leads(kernel: LaunchView) -> bool:
@@ -247,20 +253,20 @@ def _on_latency(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause
     if _has_few_blocks(kernel):
         return _few_blocks(kernel)
     if spills_share(kernel.kernel, kernel.device) >= _SPILLS_TELL:
-        return spills(kernel)
+        return explain_spills(kernel)
     stepwise = kernel.products or (kernel.is_cuda and kernel.demand.barriers > kernel.demand.steps)
     mix = kernel.kernel.facts.instructions
     copies_bulks = kernel.is_cuda and mix is not None and mix.of("tma") > 0  # how far is not known
-    waits = kernel.demand.steps > 2 and ahead(kernel.kernel) == 1 and stepwise
+    waits = kernel.demand.steps > 2 and prefetched_steps(kernel.kernel) == 1 and stepwise
     if waits and not copies_bulks:
-        return named("waits for loads", kernel)
+        return describe_cause("waits for loads", kernel)
     if factor < (_PRODUCTS_MATTER if kernel.products else _OCCUPANCY_MATTERS):
         return None
     if kernel.products:
         return _products_wait(kernel)
     if kernel.has_needless_doubles(needs.operations):
-        return _doubles(kernel)  # each takes two registers, and longer chains
-    return _little(kernel, needs)
+        return _explain_doubles(kernel)  # each takes two registers, and longer chains
+    return _has_little_work(kernel, needs)
 
 
 def _products_wait(kernel: LaunchView) -> Cause | None:
@@ -269,13 +275,13 @@ def _products_wait(kernel: LaunchView) -> Cause | None:
     assert occupancy is not None
     there, limiter = occupancy.blocks_per_sm, occupancy.limiter
     if _l2_leads(kernel):
-        return named("products beside L2", kernel, blocks=there, limiter=limiter)
+        return describe_cause("products beside L2", kernel, blocks=there, limiter=limiter)
     if there >= 3:
         return None
-    return named("products alone", kernel, blocks=there, limiter=limiter)
+    return describe_cause("products alone", kernel, blocks=there, limiter=limiter)
 
 
-def _little(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
+def _has_little_work(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
     occupancy = kernel.kernel.occupancy
     assert occupancy is not None
     blocks, warps = resident(kernel.kernel, kernel.device), kernel.kernel.launch.num_warps
@@ -284,7 +290,9 @@ def _little(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
         by_instructions = _on_instructions(kernel, 1.0, needs) if busy else None
         narrow = narrowest(kernel, [a for a in kernel.demand.accesses if a.vector_bytes < _WORD])
         return (
-            by_instructions or narrow or named("one trip at a time", kernel, warps=blocks * warps)
+            by_instructions
+            or narrow
+            or describe_cause("one trip at a time", kernel, warps=blocks * warps)
         )
     limiter = occupancy.limiter if blocks == occupancy.blocks_per_sm else "the grid"
     narrow = _narrow_in_many(kernel)
@@ -293,8 +301,8 @@ def _little(kernel: LaunchView, needs: ProblemNeeds) -> Cause:
     remedy = _REMEDIES.get(limiter, "Use more warps")
     if limiter == "registers" and _l2_leads(kernel):
         remedy = "Use more warps to share the registers"
-    shown_warps = counted(warps, "warp")
-    return named(
+    shown_warps = format_count(warps, "warp")
+    return describe_cause(
         "little under way", kernel, blocks=blocks, warps=shown_warps, limiter=limiter, remedy=remedy
     )
 
@@ -325,19 +333,19 @@ def _on_dispatch(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Caus
         return None
     if (atomics := contended(kernel)) is not None:
         return atomics  # fewer blocks make fewer of both
-    return named("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
+    return describe_cause("dispatch", kernel, evidence=kernel.term("dispatch").evidence)
 
 
 def _on_launch(kernel: LaunchView, factor: float, needs: ProblemNeeds) -> Cause:  # noqa: ARG001
     if kernel.count > 1:
-        return named("launches", kernel, count=kernel.count)
-    return named("launch", kernel)
+        return describe_cause("launches", kernel, count=kernel.count)
+    return describe_cause("launch", kernel)
 
 
 _RULES: Mapping[str, Callable[[LaunchView, float, ProblemNeeds], Cause | None]] = {
-    "wrong pipe": _on_pipe,
+    "wrong pipe": _explain_slower_pipe,
     "instructions": _on_instructions,
-    "tail": _on_tail,
+    "tail": _explain_tail_wave,
     "latency": _on_latency,
     "dispatch": _on_dispatch,
     "launch": _on_launch,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from solkit.core import Counters, Demand, KernelAnalysis
 
-__all__ = ["CounterComparison", "compared", "sectors"]
+__all__ = ["CounterComparison", "compared", "requested_sectors"]
 
 _FAR = 0.2
 """Beyond this ratio the model disagrees with the counters."""
@@ -51,7 +51,7 @@ class CounterComparison:
         return float("inf") if self.modelled else 1.0
 
 
-def sectors(demand: Demand) -> dict[str, int]:
+def requested_sectors(demand: Demand) -> dict[str, int]:
     """Count the sectors that a launch requests, by kind; TMA reductions count as stores."""
     sectors_by_name = dict.fromkeys(_SECTORS, 0)
     for access in demand.accesses:
@@ -72,7 +72,9 @@ def compared(kernel: KernelAnalysis) -> tuple[CounterComparison, ...]:
     """
     if kernel.counters is None:
         return ()
-    pairs = [pair for pair in _pairs(kernel, kernel.counters) if pair.modelled or pair.counted]
+    pairs = [
+        pair for pair in _comparison_pairs(kernel, kernel.counters) if pair.modelled or pair.counted
+    ]
     whole: dict[str, float] = {}
     for pair in pairs:
         whole[pair.unit] = whole.get(pair.unit, 0.0) + pair.counted
@@ -90,7 +92,7 @@ def _disagrees(pair: CounterComparison, whole: dict[str, float]) -> bool:
     return telling and difference > _FAR * pair.counted and pair.name != "DRAM writes"
 
 
-def _pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[CounterComparison]:
+def _comparison_pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[CounterComparison]:
     if kernel.demand is not None:
         yield from _demanded(kernel.demand, counters)
     if kernel.occupancy is not None:
@@ -102,7 +104,7 @@ def _pairs(kernel: KernelAnalysis, counters: Counters) -> Iterator[CounterCompar
 
 
 def _demanded(demand: Demand, counters: Counters) -> Iterator[CounterComparison]:
-    modelled_sectors = sectors(demand)
+    modelled_sectors = requested_sectors(demand)
     for name, (field, *_) in _SECTORS.items():
         count = getattr(counters, field)
         if count is not None:

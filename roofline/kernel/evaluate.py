@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from solkit.core import Demand, Device, Facts, KernelAnalysis, Occupancy, Requests
 from solkit.roofline.kernel.dram_traffic import dram_traffic
-from solkit.roofline.kernel.model import model
+from solkit.roofline.kernel.model import model_launch_time
 from solkit.roofline.kernel.occupancy import occupancy
 
 __all__ = ["described", "occupancy_of"]
@@ -29,8 +29,8 @@ def described(facts: Facts, device: Device, compile_s: float = 0.0) -> KernelAna
     analysis = replace(analysis, occupancy=resident)
     if facts.requests is None or (resident is None and not facts.launch.library):
         return analysis
-    analysis = replace(analysis, demand=_demand(facts.requests, device))
-    return replace(analysis, model=model(analysis, device))
+    analysis = replace(analysis, demand=_launch_demand(facts.requests, device))
+    return replace(analysis, model=model_launch_time(analysis, device))
 
 
 def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
@@ -52,7 +52,7 @@ def occupancy_of(facts: Facts, device: Device) -> Occupancy | None:
     )
 
 
-def _demand(requests: Requests, device: Device) -> Demand:
+def _launch_demand(requests: Requests, device: Device) -> Demand:
     dram = dram_traffic(requests.reuse, device.l2_bytes)
     return Demand(
         **{field.name: getattr(requests, field.name) for field in fields(Requests)},

@@ -32,11 +32,11 @@ from solkit.core import Bound, Cause, Device, Gap, GapFactor, KernelAnalysis, Me
 from solkit.core.quantities import amount, count
 from solkit.roofline.kernel.causes import MATTERS, ProblemNeeds, cause_of
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.model import ahead, resident
-from solkit.roofline.kernel.naming import counted
+from solkit.roofline.kernel.model import prefetched_steps, resident
+from solkit.roofline.kernel.naming import format_count
 from solkit.roofline.kernel.savings import with_speedups
 
-__all__ = ["FACTORS", "gap", "modelled_ms"]
+__all__ = ["FACTORS", "decompose_gap", "modelled_ms"]
 
 FACTORS = (
     *("extra work", "wrong pipe", "sustained rates", "extra traffic", "instructions", "tail"),
@@ -65,7 +65,7 @@ def modelled_ms(kernels: Sequence[KernelAnalysis], bound: Bound) -> float | None
     return max(total, bound.at.hard_ms)
 
 
-def gap(
+def decompose_gap(
     bound: Bound,
     kernels: Sequence[KernelAnalysis],
     device: Device,
@@ -88,10 +88,10 @@ def gap(
     needs = ProblemNeeds(bound.flops_by_pipe, _needed_bytes(bound))
     time_ms = expected_ms if measurement is None else measurement.median_ms
     factors, added, before = [], [], bound.time_ms
-    for step in _steps(bound, followed, device, measurement):
+    for step in _decomposition_steps(bound, followed, device, measurement):
         after = max(step.time_ms, 1e-9)
         cause = cause_of(step.name, after / before, step.kernels, needs, step.grown)
-        factors.append(_factor(step.name, after / before, step.evidence, cause))
+        factors.append(_gap_factor(step.name, after / before, step.evidence, cause))
         added.append(step.added_ms)
         before = after
     factors = with_speedups(factors, added, followed)
@@ -114,7 +114,7 @@ _SKIPPED_WORK = (
 )
 
 
-def _factor(name: str, factor: float, evidence: str, cause: Cause | None) -> GapFactor:
+def _gap_factor(name: str, factor: float, evidence: str, cause: Cause | None) -> GapFactor:
     if cause is None and factor >= _LARGE:
         evidence += _GIVEN if name in ("sustained rates", "clock") else _UNKNOWN
     return GapFactor(name, factor, evidence, cause)
@@ -142,11 +142,11 @@ class _Step:
         return [k for k in self.kernels if self.added_ms.get(k.position, most) >= _MUCH * most]
 
 
-def _steps(
+def _decomposition_steps(
     bound: Bound, kernels: Sequence[LaunchView], device: Device, measurement: Measurement | None
 ) -> Iterator[_Step]:
     total_ms, reached = bound.time_ms, [0.0] * len(kernels)
-    for name, of, evidence in _levels(bound, device):
+    for name, of, evidence in _launch_levels(bound, device):
         before = reached
         reached = [
             max(time_ms, of(kernel) * kernel.count)
@@ -170,7 +170,7 @@ def _steps(
 _Level = tuple[str, Callable[[LaunchView], float], Callable[[Sequence[LaunchView]], str]]
 
 
-def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
+def _launch_levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
     """Return the steps up to the launch: names, times of one launch in ms, and evidence."""
     contraction = max(
         (pipe for pipe in bound.flops_by_pipe if pipe.startswith("tensor.")),
@@ -180,19 +180,19 @@ def _levels(bound: Bound, device: Device) -> tuple[_Level, ...]:
     return (
         (
             "extra work",
-            lambda k: _work_ms(k, bound, device, contraction),
+            lambda k: _work_at_ceiling_ms(k, bound, device, contraction),
             lambda kernels: _operations(bound, kernels),
         ),
         (
             "wrong pipe",
-            lambda k: k.used_ms(bound.flops_by_pipe),
+            lambda k: k.needed_ceiling_ms(bound.flops_by_pipe),
             lambda kernels: _pipes_used(bound, kernels),
         ),
         ("sustained rates", lambda k: k.pipes_ms, _sustained),
         ("extra traffic", lambda k: k.traffic_ms, lambda kernels: _bytes_moved(bound, kernels)),
-        ("instructions", lambda k: k.issue_ms, _issued),
-        ("tail", lambda k: k.longest(even=False), _filling),
-        ("latency", lambda k: k.running("dispatch"), _waiting),
+        ("instructions", lambda k: k.issue_ms, _issued_evidence),
+        ("tail", lambda k: k.longest(even=False), _occupancy_evidence),
+        ("latency", lambda k: k.running("dispatch"), _latency_evidence),
         ("dispatch", lambda k: k.running(), _beginning),
     )
 
@@ -220,17 +220,19 @@ def _needed_ms(bound: Bound, kernels: Sequence[LaunchView]) -> float:
     return _needed_bytes(bound) * taken_ms / moved if moved else 0.0
 
 
-def _work_ms(kernel: LaunchView, bound: Bound, device: Device, contraction: str | None) -> float:
+def _work_at_ceiling_ms(
+    kernel: LaunchView, bound: Bound, device: Device, contraction: str | None
+) -> float:
     """Return the busiest of the bound's pipes at its ceiling."""
     done: dict[str, float] = {}
     for pipe, operations in kernel.demand.operations.items():
-        chosen = _chosen(pipe, kernel, bound, contraction)
+        chosen = _bound_pipe(pipe, kernel, bound, contraction)
         if chosen in device.ceilings:
             done[chosen] = done.get(chosen, 0.0) + operations
     return max((1e3 * n / device.ceilings[p].value for p, n in done.items()), default=0.0)
 
 
-def _chosen(pipe: str, kernel: LaunchView, bound: Bound, contraction: str | None) -> str:
+def _bound_pipe(pipe: str, kernel: LaunchView, bound: Bound, contraction: str | None) -> str:
     """Return the pipe on which the bound has a kernel's operations."""
     if contraction and _is_product(pipe, kernel):
         return contraction
@@ -272,7 +274,7 @@ def _clock_factor(kernels: Sequence[LaunchView], device: Device, seen_mhz: float
 
 
 def _operations(bound: Bound, kernels: Sequence[LaunchView]) -> str:
-    performed, needed = _by_pipe(kernels), dict(bound.flops_by_pipe)
+    performed, needed = _operations_by_pipe(kernels), dict(bound.flops_by_pipe)
     for half in (pipe for pipe in _HALVES if pipe not in performed):  # computed in fp32 instead
         needed["fp32"] = needed.get("fp32", 0) + needed.pop(half, 0)
     parts = [
@@ -282,7 +284,7 @@ def _operations(bound: Bound, kernels: Sequence[LaunchView]) -> str:
     return ("; ".join(parts) or "No floating-point operations") + "."
 
 
-def _by_pipe(kernels: Sequence[LaunchView]) -> dict[str, int]:
+def _operations_by_pipe(kernels: Sequence[LaunchView]) -> dict[str, int]:
     total: dict[str, int] = {}
     for kernel in kernels:
         for pipe, done in kernel.demand.operations.items():
@@ -291,7 +293,7 @@ def _by_pipe(kernels: Sequence[LaunchView]) -> dict[str, int]:
 
 
 def _pipes_used(bound: Bound, kernels: Sequence[LaunchView]) -> str:
-    used, chosen = ", ".join(_by_pipe(kernels)), ", ".join(bound.flops_by_pipe)
+    used, chosen = ", ".join(_operations_by_pipe(kernels)), ", ".join(bound.flops_by_pipe)
     return f"The bound uses {chosen or 'no pipe'}; the kernel uses {used or 'none'}."
 
 
@@ -341,14 +343,14 @@ _TOLD_KINDS = 3
 _ONLY_LIBRARY = "Only PyTorch's operators run, whose code is not seen."
 
 
-def _own(kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
+def _own_kernels(kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
     return [kernel for kernel in kernels if not kernel.library]
 
 
-def _issued(kernels: Sequence[LaunchView]) -> str:
-    if not _own(kernels):
+def _issued_evidence(kernels: Sequence[LaunchView]) -> str:
+    if not _own_kernels(kernels):
         return _ONLY_LIBRARY
-    first = _own(kernels)[0]
+    first = _own_kernels(kernels)[0]
     if not first.issue_ms:
         return "The number of instructions is not known."
     evidence = f"{first.name}: {first.term('issue').evidence}"
@@ -369,25 +371,26 @@ def _sustained(kernels: Sequence[LaunchView]) -> str:
     return f"Sustained rates instead of the ceilings: {', '.join(shares)}."
 
 
-def _filling(kernels: Sequence[LaunchView]) -> str:
-    if not _own(kernels):
+def _occupancy_evidence(kernels: Sequence[LaunchView]) -> str:
+    if not _own_kernels(kernels):
         return _ONLY_LIBRARY
-    worst = max(_own(kernels), key=lambda kernel: kernel.uneven)
-    evidence = f"{worst.name}: {counted(worst.blocks, 'block')} on {worst.device.sm_count} SMs"
+    worst = max(_own_kernels(kernels), key=lambda kernel: kernel.busiest_sm_ratio)
+    evidence = f"{worst.name}: {format_count(worst.blocks, 'block')} on {worst.device.sm_count} SMs"
     if worst.demand.imbalance > MATTERS:
         evidence += f", the longest takes {worst.demand.imbalance:.3g} times the mean"
     return evidence + "."
 
 
-def _waiting(kernels: Sequence[LaunchView]) -> str:
-    if not _own(kernels):
+def _latency_evidence(kernels: Sequence[LaunchView]) -> str:
+    if not _own_kernels(kernels):
         return _ONLY_LIBRARY
-    worst = max(_own(kernels), key=lambda k: k.running("dispatch") - k.longest(even=False))
+    worst = max(_own_kernels(kernels), key=lambda k: k.running("dispatch") - k.longest(even=False))
     blocks = resident(worst.kernel, worst.device)
     return (
         f"{worst.name}: {blocks:.3g} block{'s' * (blocks != 1)} of "
-        f"{counted(worst.kernel.launch.num_warps, 'warp')} on an SM, each with the loads of "
-        f"{_steps_ahead(ahead(worst.kernel))} under way; {worst.term('latency').evidence}."
+        f"{format_count(worst.kernel.launch.num_warps, 'warp')} on an SM, each with the loads of "
+        f"{_steps_ahead(prefetched_steps(worst.kernel))} under way; "
+        f"{worst.term('latency').evidence}."
     )
 
 
@@ -396,16 +399,18 @@ def _steps_ahead(steps: float) -> str:
 
 
 def _beginning(kernels: Sequence[LaunchView]) -> str:
-    if not _own(kernels):
+    if not _own_kernels(kernels):
         return _ONLY_LIBRARY
-    worst = max(_own(kernels), key=lambda kernel: kernel.running() - kernel.running("dispatch"))
+    worst = max(
+        _own_kernels(kernels), key=lambda kernel: kernel.running() - kernel.running("dispatch")
+    )
     return f"{worst.name}: {worst.term('dispatch').evidence}."
 
 
 def _launches(kernels: Sequence[LaunchView], measurement: Measurement | None) -> str:
     count = sum(kernel.count for kernel in kernels)
     evidence = f"{count} launch{'es' if count > 1 else ''}"
-    others = count - sum(kernel.count for kernel in _own(kernels))
+    others = count - sum(kernel.count for kernel in _own_kernels(kernels))
     if others:
         evidence += f", {others} of them PyTorch's operators"
     if measurement is None or measurement.kernel_sum_ms is None:
@@ -418,4 +423,4 @@ def _unexplained(factor: float) -> GapFactor:
     evidence = "The measured time over all of the above."
     if factor < 1:
         evidence = "The kernel is faster than modelled."
-    return _factor("unexplained", factor, evidence, None)
+    return _gap_factor("unexplained", factor, evidence, None)

@@ -9,7 +9,13 @@ from functools import cached_property
 
 from solkit.core import Demand, Device, KernelAnalysis, Term
 from solkit.roofline.kernel.dram_traffic import crossing_bytes
-from solkit.roofline.kernel.model import ahead, executed, rate, resident, together
+from solkit.roofline.kernel.model import (
+    executed,
+    prefetched_steps,
+    resident,
+    sustained_rate,
+    together,
+)
 
 __all__ = ["LaunchView"]
 
@@ -66,7 +72,7 @@ class LaunchView:
         return math.prod(self.kernel.launch.grid)
 
     @property
-    def uneven(self) -> float:
+    def busiest_sm_ratio(self) -> float:
         """The busiest SM's work over the mean."""
         return self.demand.unevenness
 
@@ -117,7 +123,7 @@ class LaunchView:
     def longest(self, even: bool) -> float:
         """Return the longest of the resources' terms, in ms; `even`: as if all SMs had the mean."""
         own = (term.time_ms for term in self.terms if term.name not in _NO_RESOURCES)
-        return max(self.evenly.values() if even else own, default=0.0)
+        return max(self.balanced_times_ms.values() if even else own, default=0.0)
 
     def term(self, name: str) -> Term:
         """Return the term of that name."""
@@ -129,7 +135,7 @@ class LaunchView:
             return self.longest(even=False)
         terms = [term for term in self.terms if term.name not in ("launch", *without)]
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
-        return together(terms, blocks, warps, ahead(self.kernel))
+        return together(terms, blocks, warps, prefetched_steps(self.kernel))
 
     @property
     def time_ms(self) -> float:
@@ -141,34 +147,41 @@ class LaunchView:
         """Return `running`, in ms, if the causes of some of the gap's factors took no time."""
         if self.library:
             return 0.0 if "extra traffic" in factors else self.running()
-        even = self.uneven if "tail" in factors else 1.0
+        even = self.busiest_sm_ratio if "tail" in factors else 1.0
         terms = [
             replace(term, time_ms=term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else even))
             for term in self.terms
             if term.name != "launch" and not factors & _factors_of(term.name)
         ]
         blocks, warps = resident(self.kernel, self.device), self.kernel.launch.num_warps
-        return together(terms, blocks, warps, ahead(self.kernel))
+        return together(terms, blocks, warps, prefetched_steps(self.kernel))
 
     @cached_property
-    def evenly(self) -> Mapping[str, float]:
+    def balanced_times_ms(self) -> Mapping[str, float]:
         """Time of each resource, in ms, as if all SMs had the mean."""
         return {
-            term.name: term.time_ms / (1.0 if term.name in _SHARED_BY_ALL else self.uneven)
+            term.name: term.time_ms
+            / (1.0 if term.name in _SHARED_BY_ALL else self.busiest_sm_ratio)
             for term in self.terms
             if term.name not in _NO_RESOURCES
         }
 
     @property
     def pipes(self) -> Mapping[str, float]:
-        """`evenly` of the arithmetic pipes."""
-        return {name: ms for name, ms in self.evenly.items() if _is_pipe(name)}
+        """`balanced_times_ms` of the arithmetic pipes."""
+        return {
+            name: ms for name, ms in self.balanced_times_ms.items() if _is_arithmetic_pipe(name)
+        }
 
     @property
     def memories(self) -> Mapping[str, float]:
-        """`evenly` of DRAM, the caches, shared memory, and whatever else is not a pipe."""
-        names = (name for name in self.evenly if name != "issue" and not _is_pipe(name))
-        return {name: self.evenly[name] for name in names}
+        """`balanced_times_ms` of DRAM, the caches, shared memory, and what else is not a pipe."""
+        names = (
+            name
+            for name in self.balanced_times_ms
+            if name != "issue" and not _is_arithmetic_pipe(name)
+        )
+        return {name: self.balanced_times_ms[name] for name in names}
 
     @property
     def pipe(self) -> str:
@@ -190,7 +203,7 @@ class LaunchView:
         """The busiest pipe, at the ceilings instead of the sustained rates."""
         return max((ms * self.sustained(name) for name, ms in self.pipes.items()), default=0.0)
 
-    def used_ms(self, needed: Mapping[str, float]) -> float:
+    def needed_ceiling_ms(self, needed: Mapping[str, float]) -> float:
         """`ceiling_ms`; with needless doubles all instructions, as they multiply most of them.
 
         Args:
@@ -215,7 +228,7 @@ class LaunchView:
     @property
     def issue_ms(self) -> float:
         """Instructions, at one a clock and scheduler; 0 if they are not known."""
-        return self.evenly.get("issue", 0.0)
+        return self.balanced_times_ms.get("issue", 0.0)
 
     def without_conflicts_ms(self) -> float:
         """`traffic_ms` without bank conflicts."""
@@ -238,10 +251,10 @@ class LaunchView:
         if name == "dram" and self.memories.get("dram"):  # reads and writes have rates of their own
             taken_ms = self.memories["dram"]
             return 1e3 * self.dram_bytes / self.device.ceilings["dram"].value / taken_ms
-        return min(rate(name, self.device) / self.device.ceilings[name].value, 1.0)
+        return min(sustained_rate(name, self.device) / self.device.ceilings[name].value, 1.0)
 
 
-def _is_pipe(name: str) -> bool:
+def _is_arithmetic_pipe(name: str) -> bool:
     return name.startswith("tensor.") or name in _SCALAR_PIPES
 
 
@@ -251,4 +264,6 @@ def _factors_of(term: str) -> frozenset[str]:
         return frozenset({"instructions"})
     if term in _NO_RESOURCES:
         return frozenset({term})
-    return frozenset({"extra work", "wrong pipe"} if _is_pipe(term) else {"extra traffic"})
+    return frozenset(
+        {"extra work", "wrong pipe"} if _is_arithmetic_pipe(term) else {"extra traffic"}
+    )

@@ -8,9 +8,9 @@ from solkit.core import Cause
 from solkit.core.quantities import amount
 from solkit.ops import Family, operator
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.naming import named
+from solkit.roofline.kernel.naming import describe_cause
 
-__all__ = ["CAUSES", "in_traffic", "on_launches", "on_pipe"]
+__all__ = ["CAUSES", "explain_scalar_product", "in_traffic", "on_launches"]
 
 CAUSES = (
     *("library copy", "library fill", "library launches", "library operator", "library product"),
@@ -40,20 +40,20 @@ def in_traffic(kernels: Sequence[LaunchView], factor: float) -> Cause | None:
     library = [kernel for kernel in kernels if kernel.library]
     if not library or _traffic_ms(library) < 0.5 * _traffic_ms(kernels) * (1 - 1 / factor):
         return None
-    others = [kernel for kernel in library if _kind(kernel.name) != "product"]
+    others = [kernel for kernel in library if _operator_kind(kernel.name) != "product"]
     listed = others if _traffic_ms(others) > _TELLING * _traffic_ms(library) else library
     by_name: dict[str, list[LaunchView]] = {}
     for kernel in listed:
         by_name.setdefault(kernel.name, []).append(kernel)
     name, worst = max(by_name.items(), key=lambda item: _traffic_ms(item[1]))
     calls = _launches(worst)
-    return named(
-        f"library {_kind(name)}",
+    return describe_cause(
+        f"library {_operator_kind(name)}",
         worst[0],
-        place=_places(worst),
+        place=_calling_lines(worst),
         times=f", in {calls} calls" if calls > 1 else "",
         moved=amount(_moved_bytes(worst), "B"),
-        percent=100 * _share(worst, kernels),
+        percent=100 * _time_share(worst, kernels),
     )
 
 
@@ -64,17 +64,19 @@ def on_launches(kernels: Sequence[LaunchView]) -> Cause | None:
         return None
     most = max(library, key=lambda kernel: kernel.count)
     theirs, every = _launches(library), _launches(kernels)
-    return named("library launches", most, place=_places([most]), count=theirs, every=every)
+    return describe_cause(
+        "library launches", most, place=_calling_lines([most]), count=theirs, every=every
+    )
 
 
-def on_pipe(kernel: LaunchView) -> Cause | None:
+def explain_scalar_product(kernel: LaunchView) -> Cause | None:
     """Return a product in fp32, which PyTorch leaves to the scalar pipe by default."""
-    if kernel.pipe != "fp32" or _kind(kernel.name) != "product":
+    if kernel.pipe != "fp32" or _operator_kind(kernel.name) != "product":
         return None
-    return named("library product in fp32", kernel, place=_places([kernel]))
+    return describe_cause("library product in fp32", kernel, place=_calling_lines([kernel]))
 
 
-def _kind(name: str) -> str:
+def _operator_kind(name: str) -> str:
     """Return the kind of an operator, as causes call it."""
     return _KINDS.get(operator(name).family, "operator")
 
@@ -92,13 +94,13 @@ def _moved_bytes(kernels: Sequence[LaunchView]) -> float:
     return sum(n * (demand.dram_read_bytes + demand.dram_write_bytes) for demand, n in demands)
 
 
-def _share(some: Sequence[LaunchView], kernels: Sequence[LaunchView]) -> float:
+def _time_share(some: Sequence[LaunchView], kernels: Sequence[LaunchView]) -> float:
     """Return the share in the time of all."""
     part, whole = (sum(k.running() * k.count for k in ks) for ks in (some, kernels))
     return part / whole if whole else 0.0
 
 
-def _places(kernels: Sequence[LaunchView]) -> str:
+def _calling_lines(kernels: Sequence[LaunchView]) -> str:
     """Return the lines that call them, the first three."""
     lines = list(dict.fromkeys(kernel.kernel.launch.line or kernel.name for kernel in kernels))
     more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""

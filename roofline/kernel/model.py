@@ -50,7 +50,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from solkit.core import Demand, Device, KernelAnalysis, KernelModel, Occupancy, Term, quantities
 
 __all__ = [
-    *("LAUNCH_US", "ahead", "dram_rate", "executed", "model", "rate", "resident", "spilled"),
+    *(
+        "LAUNCH_US",
+        "prefetched_steps",
+        "dram_rate",
+        "executed",
+        "model_launch_time",
+        "sustained_rate",
+        "resident",
+        "spill_traffic",
+    ),
     *("spills_share", "together", "unrolling"),
 ]
 
@@ -122,7 +131,7 @@ overlaps with the end of the one before: calibration's writes of 256 KiB took 1.
 1.09 on an H200, of which 0.1 are the write."""
 
 
-def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
+def model_launch_time(kernel: KernelAnalysis, device: Device) -> KernelModel:
     """Return the modelled time of a launch, over all blocks.
 
     Args:
@@ -139,9 +148,9 @@ def model(kernel: KernelAnalysis, device: Device) -> KernelModel:
         return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
     if kernel.demand is None or kernel.occupancy is None:
         raise ValueError(f"{kernel.launch.name} has not been analysed")
-    terms = list(_terms(kernel, kernel.demand, kernel.occupancy, device))
+    terms = list(_resource_terms(kernel, kernel.demand, kernel.occupancy, device))
     blocks = resident(kernel, device)
-    time_ms = together(terms, blocks, kernel.launch.num_warps, ahead(kernel))
+    time_ms = together(terms, blocks, kernel.launch.num_warps, prefetched_steps(kernel))
     return KernelModel(time_ms, tuple(sorted(terms, key=lambda term: -term.time_ms)))
 
 
@@ -167,7 +176,7 @@ def together(terms: Sequence[Term], blocks: float, warps: int, steps_ahead: floa
     kinds: dict[str, float] = {}
     for term in terms:
         if term.name not in _NO_RESOURCES:
-            kind = _kind(term.name)
+            kind = _term_kind(term.name)
             if steps_ahead > 1 and kind == "tensor":
                 kind = "memory"
             kinds[kind] = max(kinds.get(kind, 0.0), term.time_ms)
@@ -188,14 +197,14 @@ _KINDS = {"dram": "memory", "l2": "memory", "l1": "memory"} | dict.fromkeys(
 pipes busy."""
 
 
-def _kind(name: str) -> str:
+def _term_kind(name: str) -> str:
     return "tensor" if name.startswith("tensor.") else _KINDS.get(name, name)
 
 
 _MOST_UNROLLED = 8.0
 
 
-def ahead(kernel: KernelAnalysis) -> float:
+def prefetched_steps(kernel: KernelAnalysis) -> float:
     """Return the steps of its loop that a block requests before it needs the first.
 
     The pipeline's stages less one if all loads that matter are asynchronous copies: one plain load
@@ -231,45 +240,48 @@ def unrolling(kernel: KernelAnalysis) -> float:
     return min(max(standing / executed, 1.0), _MOST_UNROLLED) if executed else 1.0
 
 
-def _terms(
+def _resource_terms(
     kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, device: Device
 ) -> Iterator[Term]:
     blocks = math.prod(kernel.launch.grid)
-    stacks, in_l1 = spilled(kernel, device)
-    yield _dram(demand, device)
+    stacks, in_l1 = spill_traffic(kernel, device)
+    yield _dram_term(demand, device)
     if "l2" in device.ceilings:
-        yield _l2(demand, 0.0 if in_l1 else stacks, device)
-    yield _l1(demand, stacks if in_l1 else 0.0, device)
+        yield _l2_term(demand, 0.0 if in_l1 else stacks, device)
+    yield _l1_term(demand, stacks if in_l1 else 0.0, device)
     if demand.shared:
-        yield _shared(demand, device)
+        yield _shared_memory_term(demand, device)
     for pipe, amount in demand.operations.items():
         if pipe in device.ceilings:
-            yield _pipe(pipe, amount, blocks, kernel, device)
-    yield from _issue(kernel, demand, blocks, device)
-    yield from _atomics(demand, device)
-    yield _latency(kernel, demand, occupancy, blocks, device)
-    yield from _fetch(kernel, device)
+            yield _pipe_term(pipe, amount, blocks, kernel, device)
+    yield from _issue_terms(kernel, demand, blocks, device)
+    yield from _atomics_term(demand, device)
+    yield _latency_term(kernel, demand, occupancy, blocks, device)
+    yield from _instruction_fetch_term(kernel, device)
     yield _dispatch(kernel, blocks, device)
-    yield _launch(device)
+    yield _launch_overhead_term(device)
 
 
 def _library_terms(demand: Demand, device: Device) -> Iterator[Term]:
     """Yield the launch comes last."""
-    yield _dram(demand, device)
+    yield _dram_term(demand, device)
     for name, amount in demand.operations.items():
         if name in device.ceilings:
-            per_s, unit = rate(name, device), device.ceilings[name].unit.removesuffix("/s")
+            per_s, unit = (
+                sustained_rate(name, device),
+                device.ceilings[name].unit.removesuffix("/s"),
+            )
             evidence = f"{quantities.amount(amount, unit)} at {quantities.amount(per_s, unit)}/s"
             yield Term(name, 1e3 * amount / per_s, evidence)
-    yield _launch(device)
+    yield _launch_overhead_term(device)
 
 
-def _launch(device: Device) -> Term:
+def _launch_overhead_term(device: Device) -> Term:
     launch_us = device.launch_us if device.launch_us is not None else LAUNCH_US
     return Term("launch", (launch_us + _ALONE_US) / 1e3, "an empty kernel")
 
 
-def rate(name: str, device: Device) -> float:
+def sustained_rate(name: str, device: Device) -> float:
     """Return a resource's sustained rate per second."""
     if name in device.calibrated:
         return device.calibrated[name].value
@@ -284,20 +296,20 @@ def dram_rate(read_bytes: float, write_bytes: float, device: Device) -> float:
     """
     measured, moved = device.calibrated, read_bytes + write_bytes
     if "dram.copy" not in measured or not moved:
-        return rate("dram", device)
+        return sustained_rate("dram", device)
     read, copy, write = (1 / measured[f"dram.{mix}"].value for mix in ("read", "copy", "write"))
     at = 2 * write_bytes / moved
     return 1 / (read + (copy - read) * at if at <= 1 else copy + (write - copy) * (at - 1))
 
 
-def _dram(demand: Demand, device: Device) -> Term:
+def _dram_term(demand: Demand, device: Device) -> Term:
     read, written = demand.dram_read_bytes, demand.dram_write_bytes
-    return _traffic("dram", read + written, dram_rate(read, written, device))
+    return _traffic_term("dram", read + written, dram_rate(read, written, device))
 
 
-def _l2(demand: Demand, stacks: float, device: Device) -> Term:
+def _l2_term(demand: Demand, stacks: float, device: Device) -> Term:
     """Time reads and writes, each at its rate; the busiest SM has no more than its share of it."""
-    reads = rate("l2", device)
+    reads = sustained_rate("l2", device)
     measured = device.calibrated.get("l2.write")
     writes = measured.value if measured else reads * _L2_WRITE_SHARE
     read, written = demand.l2_read_bytes + stacks, demand.l2_write_bytes
@@ -309,12 +321,12 @@ def _l2(demand: Demand, stacks: float, device: Device) -> Term:
     return Term("l2", time_ms, evidence)
 
 
-def _traffic(name: str, amount: float, per_s: float) -> Term:
+def _traffic_term(name: str, amount: float, per_s: float) -> Term:
     evidence = f"{quantities.amount(amount, 'B')} at {quantities.amount(per_s, 'B/s')}"
     return Term(name, 1e3 * amount / per_s, evidence)
 
 
-def _l1(demand: Demand, stacks: float, device: Device) -> Term:
+def _l1_term(demand: Demand, stacks: float, device: Device) -> Term:
     """Source of the rate: Nsight Compute, "Hardware Model": L1TEX looks up one line per cycle."""
     per_ms = device.sm_count * device.clock_mhz * 1e3
     lines = demand.l1_wavefronts + stacks / 128
@@ -322,7 +334,7 @@ def _l1(demand: Demand, stacks: float, device: Device) -> Term:
     return Term("l1", lines / per_ms * demand.unevenness, evidence)
 
 
-def _shared(demand: Demand, device: Device) -> Term:
+def _shared_memory_term(demand: Demand, device: Device) -> Term:
     """Rate from CUDA C++ Programming Guide, shared memory: each bank 32 bits per clock."""
     wavefronts = sum(access.wavefronts for access in demand.shared)
     least = sum(access.least_wavefronts for access in demand.shared)
@@ -334,7 +346,7 @@ def _shared(demand: Demand, device: Device) -> Term:
     return Term("shared", wavefronts / per_ms * demand.unevenness, evidence)
 
 
-def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
+def spill_traffic(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
     """Return bytes of spilled registers that a launch moves, and whether L1 holds them all.
 
     Without machine code, each word is assumed to be stored and loaded once an iteration.
@@ -356,11 +368,11 @@ def spilled(kernel: KernelAnalysis, device: Device) -> tuple[float, bool]:
     return moved, resident <= device.limits.shared_bytes
 
 
-def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:
-    per_s = rate(name, device)
+def _pipe_term(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: Device) -> Term:
+    per_s = sustained_rate(name, device)
     how = ""
     grouped = name.startswith("tensor.") and name != "tensor.fp64"  # wgmma has no doubles
-    if grouped and device.compute_capability[0] == 9 and not _wgmma(kernel):
+    if grouped and device.compute_capability[0] == 9 and not _uses_wgmma(kernel):
         per_s, how = per_s * _MMA_SYNC_SHARE, ", by mma.sync"
     uneven = kernel.demand.unevenness if kernel.demand else 1.0
     unit = device.ceilings[name].unit.removesuffix("/s")
@@ -373,14 +385,16 @@ def _pipe(name: str, amount: int, blocks: int, kernel: KernelAnalysis, device: D
     return Term(name, 1e3 * amount / per_s * uneven, evidence)
 
 
-def _wgmma(kernel: KernelAnalysis) -> bool:
+def _uses_wgmma(kernel: KernelAnalysis) -> bool:
     """Tell whether a warp group multiplies together; assumed if the machine code was not read."""
     if kernel.facts.instructions is None:
         return True
     return any(entry.opcode[1:].startswith("GMMA") for entry in kernel.facts.instructions.counts)
 
 
-def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) -> Iterator[Term]:
+def _issue_terms(
+    kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device
+) -> Iterator[Term]:
     """Yield the schedulers, the pipe of integers or the exchange unit, whichever takes longest.
 
     Of PTX (0.6 to 1.3 times as many instructions) if neither machine code nor an estimate is there.
@@ -390,7 +404,7 @@ def _issue(kernel: KernelAnalysis, demand: Demand, blocks: int, device: Device) 
     if not per_warp or "issue" not in device.ceilings:
         return
     warps = blocks * kernel.launch.num_warps
-    per_s = rate("issue", device) / 32
+    per_s = sustained_rate("issue", device) / 32
     slots = {
         "": per_warp,
         "the pipe of integers": sum(n * by_kind.get(kind, 0.0) for kind, n in _ALU_CYCLES.items()),
@@ -411,18 +425,18 @@ def executed(kernel: KernelAnalysis) -> Mapping[str, float]:
     mix = kernel.facts.instructions
     executed_by_kind: dict[str, float] = {}
     for entry in mix.counts if mix else ():
-        times = entry.count * (_rounds(kernel) if entry.depth else 1.0)
+        times = entry.count * (_loop_rounds(kernel) if entry.depth else 1.0)
         executed_by_kind[entry.kind] = executed_by_kind.get(entry.kind, 0.0) + times
     return executed_by_kind
 
 
-def _rounds(kernel: KernelAnalysis) -> float:
+def _loop_rounds(kernel: KernelAnalysis) -> float:
     """Count how often a block runs the machine code inside loops."""
     iterations = kernel.demand.iterations if kernel.demand else 0.0
     return iterations / unrolling(kernel) if iterations else 1.0
 
 
-def _atomics(demand: Demand, device: Device) -> Iterator[Term]:
+def _atomics_term(demand: Demand, device: Device) -> Iterator[Term]:
     """Atomics that meet in a sector of L2 go one by one."""
     met = sum(a.contention.busiest_sector for a in demand.accesses if a.contention is not None)
     if met:
@@ -430,7 +444,7 @@ def _atomics(demand: Demand, device: Device) -> Iterator[Term]:
         yield Term("atomics", _ATOMIC_CYCLES * met / device.clock_mhz / 1e3, evidence)
 
 
-def _latency(
+def _latency_term(
     kernel: KernelAnalysis, demand: Demand, occupancy: Occupancy, blocks: int, device: Device
 ) -> Term:
     waves = math.ceil(blocks / (occupancy.blocks_per_sm * device.sm_count))
@@ -463,19 +477,19 @@ def _cycles_alone(
     read = max(demand.l2_read_bytes, 1)
     cold = min(demand.dram_read_bytes / read, 1.0)
     trip = _L2_LATENCY_CYCLES + cold * (_DRAM_LATENCY_CYCLES - _L2_LATENCY_CYCLES)
-    cycles, trips, local = _alone(kernel, demand)
-    in_l1 = spilled(kernel, device)[1]
+    cycles, trips, local = _single_warp_latency(kernel, demand)
+    in_l1 = spill_traffic(kernel, device)[1]
     return trips * trip, cycles, local * (_L1_LATENCY_CYCLES if in_l1 else _L2_LATENCY_CYCLES)
 
 
-def _alone(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:
+def _single_warp_latency(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]:
     """Return what one warp alone takes: cycles, and trips to global and to local memory."""
     mix = kernel.facts.instructions
-    waits = 1 + demand.steps / ahead(kernel)
+    waits = 1 + demand.steps / prefetched_steps(kernel)
     if mix is None or not mix.paces:
         instructions = sum(executed(kernel).values()) or demand.instructions
         return demand.chain_cycles + _ALONE_CYCLES * instructions, waits, 0.0
-    rounds, totals = _rounds(kernel), [0.0, 0.0, 0.0]
+    rounds, totals = _loop_rounds(kernel), [0.0, 0.0, 0.0]
     for pace in mix.paces:
         for place, spent in enumerate((pace.cycles, pace.trips, pace.local_trips)):
             totals[place] += spent * (rounds if pace.depth else 1.0)
@@ -485,7 +499,7 @@ def _alone(kernel: KernelAnalysis, demand: Demand) -> tuple[float, float, float]
     return cycles, trips, local
 
 
-def _fetch(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
+def _instruction_fetch_term(kernel: KernelAnalysis, device: Device) -> Iterator[Term]:
     mix = kernel.facts.instructions
     if mix is not None:
         evidence = f"{quantities.count(mix.total, 'instructions')} of 16 bytes, once"

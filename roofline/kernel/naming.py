@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from solkit.core import Access, Cause, Value
 from solkit.roofline.kernel.launch_view import LaunchView
 
-__all__ = ["ProblemNeeds", "counted", "named"]
+__all__ = ["ProblemNeeds", "describe_cause", "format_count"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class ProblemNeeds:
     dram_bytes: float = 0.0
 
 
-def named(name: str, kernel: LaunchView, access: Access | None = None, **figures: Value) -> Cause:
+def describe_cause(
+    name: str, kernel: LaunchView, access: Access | None = None, **figures: Value
+) -> Cause:
     """Return a cause in a kernel, at an access's line if known, with the kernel's language."""
     place = (access.line if access is not None else "") or kernel.name
     language = "CUDA C++" if kernel.is_cuda else "Triton"
@@ -32,6 +34,6 @@ def named(name: str, kernel: LaunchView, access: Access | None = None, **figures
     return Cause(name, {**described, **figures})
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """``"1 block"``, ``"2 blocks"``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"

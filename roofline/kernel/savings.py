@@ -44,26 +44,28 @@ def with_speedups(
     estimated = []
     for factor, added in zip(factors, added_ms, strict=True):
         if factor.cause is not None:
-            named = _named(factor.cause, kernels)
+            named = _named_launches(factor.cause, kernels)
             behind = [other.name for other in factors if other.cause == factor.cause]
-            speedup = _of_part(factor.factor, added, named)
+            speedup = _factor_of_part(factor.factor, added, named)
             if factor.cause.name.startswith("bank conflicts"):
                 speedup = min(speedup, _without_conflicts(named))
-            if added and not _saves(factor.cause, behind, named, kernels):
+            if added and not _shortens_launches(factor.cause, behind, named, kernels):
                 speedup = 1.0
             factor = replace(factor, speedup=speedup)
         estimated.append(factor)
     return estimated
 
 
-def _named(cause: Cause, kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
+def _named_launches(cause: Cause, kernels: Sequence[LaunchView]) -> Sequence[LaunchView]:
     """Return the launches of the functions that a cause names."""
     names = {str(cause.figures.get(key, "")) for key in ("kernel", "reader")}
     names |= set(str(cause.figures.get("kernels", "")).split(", "))
     return [kernel for kernel in kernels if kernel.name in names]
 
 
-def _of_part(factor: float, added_ms: Mapping[int, float], named: Sequence[LaunchView]) -> float:
+def _factor_of_part(
+    factor: float, added_ms: Mapping[int, float], named: Sequence[LaunchView]
+) -> float:
     """Return a factor that only some launches lose."""
     whole = sum(added_ms.values())
     part = sum(added_ms[kernel.position] for kernel in named) / whole if whole else 1.0
@@ -78,7 +80,7 @@ def _without_conflicts(named: Sequence[LaunchView]) -> float:
     )
 
 
-def _saves(
+def _shortens_launches(
     cause: Cause,
     behind: Collection[str],
     named: Sequence[LaunchView],

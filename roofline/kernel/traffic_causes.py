@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from solkit.core import Access, Cause, Value
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.model import spilled
-from solkit.roofline.kernel.naming import ProblemNeeds, counted, named
+from solkit.roofline.kernel.model import spill_traffic
+from solkit.roofline.kernel.naming import ProblemNeeds, describe_cause, format_count
 
 __all__ = [
     "CAUSES",
     "between_launches",
     "contended",
+    "explain_spills",
     "in_a_launch",
     "in_memory",
     "narrowest",
-    "spills",
 ]
 
 CAUSES = (
@@ -86,7 +86,7 @@ def between_launches(kernels: Sequence[LaunchView], needs: ProblemNeeds) -> Caus
     return largest[1] if largest and largest[0] > _TELLING * max(excess, 0.0) else None
 
 
-def _uses(kernel: LaunchView, kind: str) -> list[_Use]:
+def _largest_accesses(kernel: LaunchView, kind: str) -> list[_Use]:
     """Return the largest access of each argument, of one kind."""
     largest: dict[str, Access] = {}
     for access in kernel.demand.accesses:
@@ -101,9 +101,11 @@ def _uses(kernel: LaunchView, kind: str) -> list[_Use]:
 
 def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
     for at, writer in enumerate(kernels):
-        for written in _uses(writer, "store"):
-            readers = [use for other in kernels[at + 1 :] for use in _uses(other, "load")]
-            read = next((use for use in readers if _alike(written, use)), None)
+        for written in _largest_accesses(writer, "store"):
+            readers = [
+                use for other in kernels[at + 1 :] for use in _largest_accesses(other, "load")
+            ]
+            read = next((use for use in readers if _have_same_cause(written, use)), None)
             if read is None or written.moved + read.moved > (1 + _TELLING) * excess:
                 continue
             figures: dict[str, Value] = {
@@ -112,22 +114,22 @@ def _handed_over(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple
                 "reader": read.kernel.name,
                 "read_as": read.access.argument,
             }
-            cause = named("hand-over", writer, written.access, **figures)
+            cause = describe_cause("hand-over", writer, written.access, **figures)
             yield written.moved + read.moved, cause
 
 
-def _alike(one: _Use, other: _Use) -> bool:
+def _have_same_cause(one: _Use, other: _Use) -> bool:
     return abs(one.moved - other.moved) <= _ALIKE * one.moved
 
 
 def _read_again(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[float, Cause]]:
     for at, kernel in enumerate(kernels):
-        for use in _uses(kernel, "load"):
+        for use in _largest_accesses(kernel, "load"):
             again = [
                 other
                 for later in kernels[at + 1 :]
-                for other in _uses(later, "load")
-                if other.access.argument == use.access.argument and _alike(use, other)
+                for other in _largest_accesses(later, "load")
+                if other.access.argument == use.access.argument and _have_same_cause(use, other)
             ]
             extra = sum(other.moved for other in again)
             if not again or extra > (1 + _TELLING) * excess:
@@ -139,7 +141,7 @@ def _read_again(kernels: Sequence[LaunchView], excess: float) -> Iterator[tuple[
                 "kernels": ", ".join(names),
                 "megabytes": use.moved / 1e6,
             }
-            yield extra, named("read by several launches", kernel, use.access, **figures)
+            yield extra, describe_cause("read by several launches", kernel, use.access, **figures)
 
 
 # --------------------------------------------------------------------------------- in one launch
@@ -157,37 +159,37 @@ def in_a_launch(kernel: LaunchView) -> Cause | None:
 
 def in_memory(kernel: LaunchView, memory: str) -> Cause | None:
     """Name what fills one memory of a launch: ``"dram"``, ``"l2"`` or ``"l1"``."""
-    moved = _moved(kernel, memory)
+    moved = _moved_bytes(kernel, memory)
     if _spilled_bytes(kernel, memory) > max(moved - _spilled_bytes(kernel, memory), 0.0):
-        return spills(kernel)
+        return explain_spills(kernel)
     attributed = [access for access in kernel.demand.accesses if access.argument]
     if not attributed:  # its location and so its sectors
         return None
-    wasteful = sorted(attributed, key=lambda access: -_wasted(access, memory))
-    if _wasted(wasteful[0], memory) > _TELLING * moved:
+    wasteful = sorted(attributed, key=lambda access: -_wasted_bytes(access, memory))
+    if _wasted_bytes(wasteful[0], memory) > _TELLING * moved:
         cause = _of_waste(wasteful[0], kernel, memory)
         if cause is not None:
             alike = [
                 access
                 for access in wasteful
-                if _wasted(access, memory) > _ALSO * _wasted(wasteful[0], memory)
+                if _wasted_bytes(access, memory) > _ALSO * _wasted_bytes(wasteful[0], memory)
                 and (waste := _of_waste(access, kernel, memory))
                 and waste.name == cause.name
             ]
-            return Cause(cause.name, {**cause.figures, **_also(cause, alike)})
+            return Cause(cause.name, {**cause.figures, **_further_lines_sentence(cause, alike)})
     if memory == "dram":
-        return _lost(kernel)
+        return _explain_evictions(kernel)
     return _repeated(kernel, attributed, moved) if memory == "l2" else narrowest(kernel, attributed)
 
 
-def _also(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
+def _further_lines_sentence(cause: Cause, alike: Sequence[Access]) -> dict[str, Value]:
     """Return a sentence on further lines of the same cause; empty if there are none."""
     lines = dict.fromkeys(access.line for access in alike if access.line)
     others = [line for line in lines if line != cause.figures["place"]]
     return {"also": f"The same holds for {', '.join(others)}. " if others else ""}
 
 
-def _moved(kernel: LaunchView, memory: str) -> float:
+def _moved_bytes(kernel: LaunchView, memory: str) -> float:
     """Count bytes through a memory, as its time counts them."""
     demand = kernel.demand
     spilled_bytes = _spilled_bytes(kernel, memory)
@@ -199,11 +201,11 @@ def _moved(kernel: LaunchView, memory: str) -> float:
 
 
 def _spilled_bytes(kernel: LaunchView, memory: str) -> float:
-    stacks, in_l1 = spilled(kernel.kernel, kernel.device)
+    stacks, in_l1 = spill_traffic(kernel.kernel, kernel.device)
     return stacks if memory == ("l1" if in_l1 else "l2") else 0.0
 
 
-def _wasted(access: Access, memory: str) -> float:
+def _wasted_bytes(access: Access, memory: str) -> float:
     """Count bytes of sectors that nobody requested; L1 gathers those that a block's loads share."""
     sectors = access.sectors if memory == "l1" or access.kind != "load" else access.block_sectors
     return _SECTOR * sectors - access.requested_bytes
@@ -226,7 +228,9 @@ def _of_waste(access: Access, kernel: LaunchView, memory: str) -> Cause | None:
         return narrowest(kernel, [access])
     if access.efficiency >= _COALESCED:
         return None
-    return named("scattered requests" if gathered else "uncoalesced", kernel, access, **figures)
+    return describe_cause(
+        "scattered requests" if gathered else "uncoalesced", kernel, access, **figures
+    )
 
 
 def narrowest(kernel: LaunchView, attributed: Sequence[Access]) -> Cause | None:
@@ -239,12 +243,12 @@ def narrowest(kernel: LaunchView, attributed: Sequence[Access]) -> Cause | None:
     if most is None or most.vector_bytes >= _WIDEST or most.path == "tma":
         return None
     figures: dict[str, Value] = {
-        "wide": counted(most.vector_bytes, "byte"),
+        "wide": format_count(most.vector_bytes, "byte"),
         "vector_bytes": most.vector_bytes,
         "requests": most.requests,
     }
     name = "few elements a lane" if _in_one_request(kernel, most) else "narrow requests"
-    return named(name, kernel, most, kind=most.kind, **figures)
+    return describe_cause(name, kernel, most, kind=most.kind, **figures)
 
 
 def _is_apart(access: Access) -> bool:
@@ -262,7 +266,7 @@ def _in_one_request(kernel: LaunchView, access: Access) -> bool:
     return any(abs(per_warp - expected) <= _NEARLY * expected for expected in times)
 
 
-def _lost(kernel: LaunchView) -> Cause | None:
+def _explain_evictions(kernel: LaunchView) -> Cause | None:
     """Explain reads from DRAM of what L2 held before: of the argument with most such bytes."""
     again = kernel.read_again_bytes()
     first = kernel.demand.dram_read_bytes - sum(again.values())
@@ -274,11 +278,11 @@ def _lost(kernel: LaunchView) -> Cause | None:
     by_blocks = of_blocks.requested_bytes - of_blocks.unique_bytes
     by_passes = _of_passes(kernel, loads)
     if max(by_blocks, by_passes) <= (_AGAIN - 1) * of_blocks.unique_bytes:
-        return named("lost from L2", kernel, loads[-1], argument=argument)
+        return describe_cause("lost from L2", kernel, loads[-1], argument=argument)
     if by_passes > by_blocks:
-        return _passes(kernel, loads)
+        return _repeated_passes(kernel, loads)
     times = of_blocks.requested_bytes / of_blocks.unique_bytes
-    return named("order of blocks", kernel, of_blocks, argument=argument, times=times)
+    return describe_cause("order of blocks", kernel, of_blocks, argument=argument, times=times)
 
 
 def _repeated(kernel: LaunchView, attributed: Sequence[Access], moved: float) -> Cause | None:
@@ -289,20 +293,22 @@ def _repeated(kernel: LaunchView, attributed: Sequence[Access], moved: float) ->
         return None
     if again.requested_bytes - again.unique_bytes > _TELLING * moved:
         times = again.requested_bytes / again.unique_bytes
-        return named("repeated reads", kernel, again, argument=again.argument, times=times)
+        return describe_cause("repeated reads", kernel, again, argument=again.argument, times=times)
     by_argument: dict[str, list[Access]] = {}
     for access in loads:
         by_argument.setdefault(access.argument, []).append(access)
     passes = max(by_argument.values(), key=lambda accesses: _of_passes(kernel, accesses))
-    return _passes(kernel, passes) if _of_passes(kernel, passes) > _TELLING * moved else None
+    return (
+        _repeated_passes(kernel, passes) if _of_passes(kernel, passes) > _TELLING * moved else None
+    )
 
 
-def _passes(kernel: LaunchView, loads: Sequence[Access]) -> Cause:
+def _repeated_passes(kernel: LaunchView, loads: Sequence[Access]) -> Cause:
     """Several loads of one argument that read the same bytes, one after the other."""
     argument = loads[0].argument
     distinct = kernel.distinct_bytes(argument, "load")
     times = sum(access.unique_bytes for access in loads) / max(distinct, 1.0)
-    return named("several passes", kernel, loads[-1], argument=argument, times=times)
+    return describe_cause("several passes", kernel, loads[-1], argument=argument, times=times)
 
 
 def _of_passes(kernel: LaunchView, loads: Sequence[Access]) -> float:
@@ -311,13 +317,13 @@ def _of_passes(kernel: LaunchView, loads: Sequence[Access]) -> float:
     return max(read - kernel.distinct_bytes(loads[0].argument, "load"), 0.0)
 
 
-def spills(kernel: LaunchView) -> Cause:
+def explain_spills(kernel: LaunchView) -> Cause:
     """Explain registers, or an array, in local memory."""
     guesses = kernel.demand.guesses
     array = any("array in local memory" in guess for guess in guesses)
     words = kernel.kernel.facts.spills or 0
     what = "keeps an array in local memory" if array else f"spills {words} words per thread"
-    return named("spills", kernel, words=words, what=what)
+    return describe_cause("spills", kernel, words=words, what=what)
 
 
 def _in_shared_memory(kernel: LaunchView) -> Cause | None:
@@ -327,7 +333,7 @@ def _in_shared_memory(kernel: LaunchView) -> Cause | None:
     if worst is None:
         return None
     share = 100 * worst.wavefronts / sum(access.wavefronts for access in kernel.demand.shared)
-    cause = named("busy shared memory", kernel, kind=worst.kind, percent=share)
+    cause = describe_cause("busy shared memory", kernel, kind=worst.kind, percent=share)
     return Cause(cause.name, {**cause.figures, "place": worst.line or kernel.name})
 
 
@@ -345,15 +351,17 @@ def _conflicts(kernel: LaunchView) -> Cause:
     pipes = (pipe.removeprefix("tensor.") for pipe in kernel.demand.operations)
     turned = [pipe for pipe in pipes if pipe in ("tf32", "fp8", "int8")]
     if turned and worst.kind == "store" and kernel.demand.tensor_shared_bytes:
-        return named("bank conflicts of a turned operand", kernel, None, **figures, dtype=turned[0])
+        return describe_cause(
+            "bank conflicts of a turned operand", kernel, None, **figures, dtype=turned[0]
+        )
     if kernel.is_cuda:
-        return named("bank conflicts of one's own layout", kernel, None, **figures)
-    return named("bank conflicts", kernel, None, **figures)
+        return describe_cause("bank conflicts of one's own layout", kernel, None, **figures)
+    return describe_cause("bank conflicts", kernel, None, **figures)
 
 
 def contended(kernel: LaunchView) -> Cause | None:
     """Atomics that wait for one another for much of the time, at one a clock and address."""
-    met = [(access, *_met(access)) for access in kernel.demand.accesses]
+    met = [(access, *_atomic_contention(access)) for access in kernel.demand.accesses]
     access, operations, addresses = max(met, key=lambda meeting: meeting[1], default=(None, 0, 1))
     waiting_ms = operations / (1e3 * kernel.device.clock_mhz)
     if access is None or not operations:
@@ -361,10 +369,10 @@ def contended(kernel: LaunchView) -> Cause | None:
     if kernel.memory != "atomics" and waiting_ms < _MUCH * kernel.running():
         return None
     figures: dict[str, Value] = {"operations": operations, "addresses": addresses}
-    return named("contended atomics", kernel, access, **figures)
+    return describe_cause("contended atomics", kernel, access, **figures)
 
 
-def _met(access: Access) -> tuple[int, int]:
+def _atomic_contention(access: Access) -> tuple[int, int]:
     """Atomics at the busiest address, and addresses; no fewer than the mean meet at one."""
     met = access.contention
     if met is None or not met.operations:

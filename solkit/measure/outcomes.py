@@ -42,7 +42,7 @@ from solkit.datasets.facts import facts_key, facts_to_json, made_with
 from solkit.datasets.kernels import Kernel
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Samples
 from solkit.roofline.bound import at_observed_clock
-from solkit.roofline.kernel.gap import gap
+from solkit.roofline.kernel.gap import decompose_gap
 from solkit.roofline.score import score, time_verdict
 
 __all__ = [
@@ -239,7 +239,7 @@ def scored(result: Result, outcome: Outcome, device: Device) -> Result:
         result,
         bound=bound,
         score=score(bound, timed.median_ms, timed.reference_ms),
-        gap=gap(bound, result.analysis.kernels, device, timed),
+        gap=decompose_gap(bound, result.analysis.kernels, device, timed),
     )
 
 

@@ -23,7 +23,7 @@ from rich.text import Text
 from solkit.core import Device, PartBound, Report, Result
 from solkit.report import explain, fusion, schema, units, widgets
 from solkit.report.tables import columns
-from solkit.roofline.hard_bound import slack
+from solkit.roofline.hard_bound import slack_reasons
 
 __all__ = ["BoundReportJson", "PartJson", "ShapeJson", "dumps", "render"]
 
@@ -91,7 +91,7 @@ def _section(result: Result, width: int, assumed: tuple[str, ...]) -> Iterator[R
 
 def _explanation(result: Result, device: Device, file: str) -> Iterator[RenderableType]:
     label = widgets.label_cells(result.bound)
-    reasons = slack(result.work, result.bound, device)
+    reasons = slack_reasons(result.work, result.bound, device)
     yield widgets.labelled((("hard lower", Text(reason)) for reason in reasons), label)
     yield Text()
     yield explain.contributors(result.bound, file)
@@ -153,7 +153,7 @@ def _shape(result: Result, device: Device) -> ShapeJson:
     return ShapeJson(
         shape=dict(result.shape),
         work=schema.work_model(result.work, result.bound),
-        bound=schema.bound_model(result.bound, slack(result.work, result.bound, device)),
+        bound=schema.bound_model(result.bound, slack_reasons(result.work, result.bound, device)),
         fusion=schema.fusion_model(levels) if levels else None,
         unfused=[_part(part) for part in levels.unfused] if levels else [],
         grouped=[_part(part) for part in levels.grouped] if levels else [],

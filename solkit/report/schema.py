@@ -54,7 +54,7 @@ from solkit.report.launch_schema import (
     launch_model,
 )
 from solkit.report.sources import sources_of
-from solkit.roofline.hard_bound import slack
+from solkit.roofline.hard_bound import slack_reasons
 
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
@@ -447,7 +447,7 @@ def _result(result: Result, device: Device) -> ResultJson:
         protocol=ProtocolJson.model_validate(protocol) if protocol else None,
         errors=list(result.errors),
         work=work_model(result.work, result.bound),
-        bound=bound_model(result.bound, slack(result.work, result.bound, device)),
+        bound=bound_model(result.bound, slack_reasons(result.work, result.bound, device)),
         analysis=AnalysisJson.model_validate(result.analysis),
         launches=[launch_model(kernel) for kernel in result.analysis.kernels],
         measurement=_measurement(result.measurement) if result.measurement else None,

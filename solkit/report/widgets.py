@@ -25,7 +25,7 @@ from solkit.core import (
 )
 from solkit.report import fusion, units
 from solkit.report.advice import launch_limited
-from solkit.roofline.hard_bound import slack
+from solkit.roofline.hard_bound import slack_reasons
 from solkit.roofline.latency_floor import EXCHANGE_CYCLES
 
 __all__ = [
@@ -172,7 +172,7 @@ def beaten_rows(result: Result, device: Device) -> Iterator[Row]:
     """Yield the reason why a candidate may be faster than the reference's roofline, if it is."""
     beaten = result.verdict is Verdict.BEATS_ALGORITHM and result.measurement
     if beaten:
-        reasons = slack(result.work, result.bound, device, beaten.median_ms)
+        reasons = slack_reasons(result.work, result.bound, device, beaten.median_ms)
         yield from (("beaten by", Text(reason)) for reason in reasons)
 
 

@@ -37,7 +37,7 @@ def gpu(monkeypatch):
 
 
 def test_without_a_gpu_it_says_so(collect, tmp_path, monkeypatch):
-    monkeypatch.setattr("solkit.roofline.nvml._session", lambda: contextlib.nullcontext(None))
+    monkeypatch.setattr("solkit.roofline.nvml._nvml_session", lambda: contextlib.nullcontext(None))
     given = ["scale.py", "--gpu-seconds", 60, "--log", "run.jsonl"]
     assert "no GPU 0 in this machine" in collect(*given, code=2).output
     assert not (tmp_path / "run.jsonl").exists()

@@ -7,7 +7,7 @@ import pytest
 from solkit.core import OpWork, Work
 from solkit.roofline import devices
 from solkit.roofline.bound import bound
-from solkit.roofline.hard_bound import slack
+from solkit.roofline.hard_bound import slack_reasons
 
 H100 = devices.find("h100-sxm")
 MIB = 1 << 20
@@ -23,7 +23,7 @@ def make(ops=(), read=0, write=0, hard_read=None, hard=None, **changes):
 
 
 def reasons(work, time_ms=None):
-    return slack(work, bound(work, H100), H100, time_ms)
+    return slack_reasons(work, bound(work, H100), H100, time_ms)
 
 
 def test_output_that_l2_keeps():

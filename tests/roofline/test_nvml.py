@@ -82,7 +82,7 @@ def machine(monkeypatch):
     def become(name):
         replay = Replay(json.loads((DATA / f"nvml_{name}.json").read_text()))
         replays.append(replay)
-        monkeypatch.setattr(nvml, "_library", lambda: replay)
+        monkeypatch.setattr(nvml, "_nvml_bindings", lambda: replay)
         return replay
 
     yield become

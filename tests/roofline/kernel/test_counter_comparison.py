@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from solkit.core import Access, Counters, Demand, Facts, KernelAnalysis, Launch, Occupancy
-from solkit.roofline.kernel.counter_comparison import compared, sectors
+from solkit.roofline.kernel.counter_comparison import compared, requested_sectors
 
 
 def access(kind, path, n):
@@ -42,7 +42,7 @@ def told(**counters):
 
 
 def test_sectors_by_kind():
-    assert sectors(DEMAND) == {
+    assert requested_sectors(DEMAND) == {
         "loads": 1024, "async copies": 512, "stores": 2048, "atomics": 7, "TMA loads": 64,
         "TMA stores": 11,
     }  # fmt: skip

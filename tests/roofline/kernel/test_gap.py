@@ -21,9 +21,9 @@ from solkit.roofline import devices
 from solkit.roofline.bound import bound
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.kernel.causes import CAUSES, cause_of
-from solkit.roofline.kernel.gap import FACTORS, gap, modelled_ms
+from solkit.roofline.kernel.gap import FACTORS, decompose_gap, modelled_ms
 from solkit.roofline.kernel.launch_view import LaunchView
-from solkit.roofline.kernel.model import model
+from solkit.roofline.kernel.model import model_launch_time
 
 HERE = Path(__file__).parents[1]
 EXAMPLES = HERE.parents[1] / "examples"
@@ -74,7 +74,7 @@ def _compiles_cuda():
 
 
 def taken_apart(path, shape=None):
-    found = gap(*studied(path, shape))
+    found = decompose_gap(*studied(path, shape))
     assert found is not None
     return found
 
@@ -125,14 +125,14 @@ def test_wavefronts_of_a_reduction_across_warps():
 def test_bank_conflicts_of_cuda_are_the_users_layout():
     limit, (kernel,), device = studied(HERE / "defects" / "bank_conflicts.py")
     plain = with_facts(kernel, launch=replace(kernel.launch, signature={}))  # as CUDA C++ has it
-    first = advice(gap(limit, (plain,), device))[0]
+    first = advice(decompose_gap(limit, (plain,), device))[0]
     assert "Pad the tile's rows by one word" in first
     assert "num_warps" not in first
 
 
 def test_small_blocks_cost_what_their_beginning_outlasts():
     limit, (kernel,), device = studied(HERE / "defects" / "many_small_blocks.py")
-    factors = {factor.name: factor for factor in gap(limit, (kernel,), device).factors}
+    factors = {factor.name: factor for factor in decompose_gap(limit, (kernel,), device).factors}
     begun_ms = 2**19 * 1.19 / 1.98e6
     before = math.prod(f.factor for f in factors.values() if f.name in FACTORS[:7])
     assert before * limit.time_ms < 0.5 * begun_ms
@@ -157,11 +157,11 @@ def test_nothing_is_advised_where_nothing_is_wrong(name, shape):
 
 def test_of_accesses_at_unknown_places_nothing_is_advised():
     limit, (kernel,), device = studied(HERE / "defects" / "uncoalesced.py")
-    known = gap(limit, (kernel,), device)
+    known = decompose_gap(limit, (kernel,), device)
     assert any("not coalesced" in each for each in advice(known))
     accesses = tuple(replace(access, argument="") for access in kernel.demand.accesses)
     unknown = replace(kernel, demand=replace(kernel.demand, accesses=accesses))
-    causes = [factor.cause for factor in gap(limit, (unknown,), device).factors]
+    causes = [factor.cause for factor in decompose_gap(limit, (unknown,), device).factors]
     assert causes[FACTORS.index("extra traffic")] is None
 
 
@@ -171,10 +171,10 @@ def test_the_kernel_that_takes_longest_is_advised_first():
     small = replace(kernel.demand, accesses=elsewhere, dram_read_bytes=1 << 10)
     small = replace(small, l1_wavefronts=1 << 10, l2_read_bytes=1 << 10, dram_write_bytes=0)
     other = with_facts(replace(kernel, demand=small), launch=replace(kernel.launch, name="small"))
-    other = replace(other, model=model(other, device))
+    other = replace(other, model=model_launch_time(other, device))
     for order in ((kernel, other), (other, kernel)):
-        first = advice(gap(limit, order, device))[0]
-        assert first == advice(gap(limit, (kernel,), device))[0]
+        first = advice(decompose_gap(limit, order, device))[0]
+        assert first == advice(decompose_gap(limit, (kernel,), device))[0]
 
 
 def test_tensor_cores_with_one_block_on_an_sm_and_a_last_wave():
@@ -193,7 +193,7 @@ def test_there_is_advice_on_every_cause():
 
 def test_factors_multiply_to_the_gap():
     terms, kernels, device = studied(EXAMPLES / "causal_attention.py")
-    found = gap(terms, kernels, device)
+    found = decompose_gap(terms, kernels, device)
     assert found.time_ms == modelled_ms(kernels, terms)
     assert not found.measured
     product = math.prod(factor.factor for factor in found.factors)
@@ -204,20 +204,23 @@ def test_factors_multiply_to_the_gap():
 
 def test_what_takes_less_than_the_hard_bound_is_not_all_of_the_work():
     terms, (kernel,), device = studied(EXAMPLES / "softmax.py")
-    assert all("hard bound" not in each.evidence for each in gap(terms, (kernel,), device).factors)
+    assert all(
+        "hard bound" not in each.evidence
+        for each in decompose_gap(terms, (kernel,), device).factors
+    )
     grid = (kernel.launch.grid[0] // 100, 1, 1)
     names = ("l1_wavefronts", "l2_read_bytes", "l2_write_bytes", "dram_read_bytes")
     names += ("dram_write_bytes",)
     less = {name: getattr(kernel.demand, name) // 100 for name in names}
     part = with_facts(kernel, launch=replace(kernel.launch, grid=grid))
     part = replace(part, demand=replace(kernel.demand, operations={}, shared=(), **less))
-    part = replace(part, model=model(part, device))
-    found = gap(terms, (part,), device)
+    part = replace(part, model=model_launch_time(part, device))
+    found = decompose_gap(terms, (part,), device)
     assert found.time_ms == terms.at.hard_ms > part.model.time_ms
     assert found.factors[-1].name == "unexplained"
     assert "do only part of the work" in found.factors[-1].evidence
     loose = replace(terms, at=replace(terms.at, hard_ms=part.model.time_ms / 2))
-    found = gap(loose, (part,), device)
+    found = decompose_gap(loose, (part,), device)
     assert found.time_ms == part.model.time_ms < terms.time_ms
     assert found.factors[-1].evidence.startswith("By the model the launches do less")
 
@@ -230,7 +233,7 @@ def measurement(median_ms, **changes):
 def test_a_measured_gap_says_what_is_left_unexplained():
     terms, kernels, device = studied(EXAMPLES / "softmax.py")
     expected = modelled_ms(kernels, terms)
-    found = gap(terms, kernels, device, measurement(2 * expected))
+    found = decompose_gap(terms, kernels, device, measurement(2 * expected))
     assert found.measured
     assert found.time_ms == 2 * expected
     assert found.factors[-1].name == "unexplained"
@@ -241,7 +244,7 @@ def test_a_measured_gap_says_what_is_left_unexplained():
 def test_time_with_no_kernel_running_is_the_launches():
     terms, kernels, device = studied(EXAMPLES / "softmax.py")
     busy = modelled_ms(kernels, terms)
-    found = gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
+    found = decompose_gap(terms, kernels, device, measurement(3 * busy, kernel_sum_ms=busy))
     launch = next(factor for factor in found.factors if factor.name == "launch")
     assert launch.factor == pytest.approx(3.0, rel=0.05)
     assert "no kernel running" in launch.evidence
@@ -253,8 +256,8 @@ def test_a_launch_that_was_not_followed_has_no_gap():
     unknown = KernelAnalysis(
         Facts(Launch("kernel", (1, 1, 1), 4, 3)), Occupancy(1.0, "warps", 16, 0.1, 0.1)
     )
-    assert gap(terms, (unknown,), device) is None
-    assert gap(terms, (), device) is None
+    assert decompose_gap(terms, (unknown,), device) is None
+    assert decompose_gap(terms, (), device) is None
     assert modelled_ms((), terms) is None
 
 

@@ -21,11 +21,11 @@ from solkit.core import (
 )
 from solkit.roofline import devices
 from solkit.roofline.kernel.model import (
-    ahead,
     dram_rate,
-    model,
+    model_launch_time,
+    prefetched_steps,
     resident,
-    spilled,
+    spill_traffic,
     unrolling,
 )
 
@@ -64,7 +64,7 @@ def with_facts(kernel, **facts):
 
 
 def terms(kernel):
-    return {term.name: term.time_ms for term in model(kernel, DEVICE).terms}
+    return {term.name: term.time_ms for term in model_launch_time(kernel, DEVICE).terms}
 
 
 def test_traffic_takes_bytes_over_a_sustained_rate():
@@ -75,7 +75,7 @@ def test_traffic_takes_bytes_over_a_sustained_rate():
     measured = replace(
         DEVICE, calibrated={"dram": replace(DEVICE.ceilings["dram"], value=dram / 2)}
     )
-    slow = model(kernel(dram_read_bytes=10**9), measured)
+    slow = model_launch_time(kernel(dram_read_bytes=10**9), measured)
     assert next(t.time_ms for t in slow.terms if t.name == "dram") == pytest.approx(2e12 / dram)
 
 
@@ -153,7 +153,7 @@ def test_writes_to_l2_take_longer_than_reads():
     found = terms(kernel(l2_read_bytes=10**9, l2_write_bytes=10**9, unevenness=1.5))
     assert found["l2"] == pytest.approx(1.5 * (1e9 / reads + 1e9 / (0.52 * reads)) * 1e3)
     measured = {"l2.write": replace(DEVICE.ceilings["l2"], value=2e12)}
-    each = model(kernel(l2_write_bytes=10**9), replace(DEVICE, calibrated=measured))
+    each = model_launch_time(kernel(l2_write_bytes=10**9), replace(DEVICE, calibrated=measured))
     assert next(t.time_ms for t in each.terms if t.name == "l2") == pytest.approx(0.5)
 
 
@@ -184,11 +184,11 @@ def test_the_busiest_of_an_sms_pipes_limits_its_instructions():
 
 
 def test_copies_that_run_by_themselves_are_asked_for_ahead():
-    assert ahead(kernel(stages=4, accesses=(load("async"),))) == 3
-    assert ahead(kernel(stages=4)) == 1
-    assert ahead(kernel(stages=4, accesses=(load("async"), load("global")))) == 1
+    assert prefetched_steps(kernel(stages=4, accesses=(load("async"),))) == 3
+    assert prefetched_steps(kernel(stages=4)) == 1
+    assert prefetched_steps(kernel(stages=4, accesses=(load("async"), load("global")))) == 1
     with_a_scalar = kernel(stages=4, accesses=(load("async"), load("global", 1024)))
-    assert ahead(with_a_scalar) == 3
+    assert prefetched_steps(with_a_scalar) == 3
 
 
 def unrolled(**asked):
@@ -201,9 +201,9 @@ def unrolled(**asked):
 
 def test_an_unrolled_loop_asks_for_several_steps_together():
     assert unrolling(unrolled()) == 5
-    assert ahead(unrolled()) == 4
-    assert ahead(unrolled(steps=2.0)) == 2
-    assert ahead(unrolled(operations={"tensor.fp16": 10})) == 1
+    assert prefetched_steps(unrolled()) == 4
+    assert prefetched_steps(unrolled(steps=2.0)) == 2
+    assert prefetched_steps(unrolled(operations={"tensor.fp16": 10})) == 1
     # of the 5 that stand there, each iteration runs one; an SM takes one load a clock
     assert terms(unrolled())["issue"] == pytest.approx(
         4 * 64 * 132 * 4 * 32 / DEVICE.ceilings["issue"].value * 1e3
@@ -223,7 +223,9 @@ def test_blocks_begin_one_by_one():
     # a million blocks begin 1.19 cycles apart, of one warp or of four
     work = kernel(2**20, per_sm=32, dram_read_bytes=10**8)
     for warps in (1, 4):
-        found = model(with_facts(work, launch=replace(work.launch, num_warps=warps)), DEVICE)
+        found = model_launch_time(
+            with_facts(work, launch=replace(work.launch, num_warps=warps)), DEVICE
+        )
         each = {term.name: term.time_ms for term in found.terms}
         assert each["dispatch"] == pytest.approx(2**20 * 1.19 / CLOCK_HZ * 1e3)
         assert found.limiter == "dispatch"
@@ -240,7 +242,7 @@ def test_few_blocks_that_loop_begin_at_once():
 
 def expected(work, exposed):
     """The time of a launch without machine code, if that part of a resource shows."""
-    each = {term.name: term.time_ms for term in model(work, DEVICE).terms}
+    each = {term.name: term.time_ms for term in model_launch_time(work, DEVICE).terms}
     memory = max(each.get(name, 0.0) for name in ("dram", "l2", "l1"))
     scalar = max(each.get(name, 0.0) for name in ("fp32", "sfu", "issue", "shared"))
     parts = [memory, scalar, each.get("tensor.fp16", 0.0)]
@@ -251,26 +253,26 @@ def expected(work, exposed):
 def test_what_does_not_hide_is_added():
     # 4 blocks of 4 warps on an SM: 4 warps on each of its schedulers
     work = kernel(per_sm=4, dram_read_bytes=10**9, l2_read_bytes=10**9, operations={"fp32": 10**12})
-    assert model(work, DEVICE).limiter == "fp32"
-    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 4)))
+    assert model_launch_time(work, DEVICE).limiter == "fp32"
+    assert model_launch_time(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 4)))
 
 
 def test_no_more_blocks_hide_work_than_there_are():
     work = kernel(blocks=264, per_sm=10, dram_read_bytes=10**9, operations={"fp32": 10**12})
     assert resident(work, DEVICE) == 2
-    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 2)))
+    assert model_launch_time(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / (1 + 2)))
 
 
 def test_products_of_plain_loads_are_hidden_by_other_blocks_alone():
     told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12, "sfu": 10**9}}
     work = kernel(per_sm=2, **told)
-    assert model(work, DEVICE).limiter == "tensor.fp16"
-    assert model(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / 2))
+    assert model_launch_time(work, DEVICE).limiter == "tensor.fp16"
+    assert model_launch_time(work, DEVICE).time_ms == pytest.approx(expected(work, 1 / 2))
 
 
 def test_streams_of_copies_and_tensor_cores_run_side_by_side():
     told = {"dram_read_bytes": 10**9, "operations": {"tensor.fp16": 10**12}}
-    found = model(kernel(per_sm=2, stages=3, accesses=(load("async"),), **told), DEVICE)
+    found = model_launch_time(kernel(per_sm=2, stages=3, accesses=(load("async"),), **told), DEVICE)
     each = {term.name: term.time_ms for term in found.terms}
     busy = max(each["dram"], each["tensor.fp16"])
     assert found.time_ms == pytest.approx(LAUNCH_MS + math.hypot(busy, each["latency"]))
@@ -278,7 +280,7 @@ def test_streams_of_copies_and_tensor_cores_run_side_by_side():
 
 def test_few_warps_that_wait_take_their_own_time():
     work = kernel(blocks=132, per_sm=1, steps=1e4, l2_read_bytes=10**6)
-    found = model(work, DEVICE)
+    found = model_launch_time(work, DEVICE)
     assert found.limiter == "latency"
     assert found.time_ms == pytest.approx(LAUNCH_MS + 262 * (1 + 1e4) / CLOCK_HZ * 1e3, rel=1e-3)
 
@@ -295,16 +297,16 @@ def test_spills_go_through_l1_where_the_stacks_fit():
     )
     # 4 warps of 132 blocks; 32 lanes; 10 words in each of 100 iterations, 5 times 16 bytes once
     moved = 132 * 4 * 32 * (10 * 4 * 100 + 5 * 16)
-    assert spilled(work, DEVICE) == (moved, True)
+    assert spill_traffic(work, DEVICE) == (moved, True)
     assert terms(work)["l1"] == pytest.approx(moved / 128 / SMS / CLOCK_HZ * 1e3)
     # 16 blocks of 4 warps with a KiB a lane: 2 MiB on an SM
     many = replace(work, occupancy=replace(work.occupancy, blocks_per_sm=16))
     deep = with_facts(many, spills=256)
-    assert spilled(deep, DEVICE) == (moved, False)
+    assert spill_traffic(deep, DEVICE) == (moved, False)
     l2 = DEVICE.ceilings["l2"].value * 0.92
     assert terms(deep)["l2"] == pytest.approx(moved / l2 * 1e3)
 
 
 def test_a_launch_that_was_not_followed_cannot_be_modelled():
     with pytest.raises(ValueError, match="kernel has not been analysed"):
-        model(replace(kernel(), demand=None), DEVICE)
+        model_launch_time(replace(kernel(), demand=None), DEVICE)
