@@ -41,7 +41,7 @@ from solkit.core import (
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.roofline.devices import find
-from solkit.surrogate.evaluation.runs import EvaluationRequest, forecasts
+from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecasts
 from solkit.surrogate.plan import Forecast
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import Forecasts

@@ -31,14 +31,13 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
-from solkit.surrogate import stacking
+from solkit.surrogate.ensemble import Reading, whole
 from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.evaluate import judged
 from solkit.surrogate.evaluation.paired import paired
 from solkit.surrogate.evaluation.pools import KINDS, pools_of
 from solkit.surrogate.evaluation.regret_metrics import FIRST, spearman
 from solkit.surrogate.evaluation.splits import FOLDS, folds_of
-from solkit.surrogate.stacking import Reading
 from solkit.surrogate.table import Table, table_of
 from solkit.surrogate.trees import (
     DEFAULTS,
@@ -75,7 +74,7 @@ def train(asked: argparse.Namespace) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
     if asked.what == "whole":
-        stacking.whole(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
+        whole(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
         print(f"{asked.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
         return
     told = language.left_out(

@@ -145,11 +145,13 @@ class _Counted:
         for kind, least in (("load", here.read_bytes), ("store", here.write_bytes)):
             moved = here.blocks * self.all(kind, _bytes_once)
             sectors = here.blocks * self.all(kind, _sectors)
+            runs = self.all(kind, lambda e: _bytes_once(e) * _run_bytes(e))
+            by_data = self.all(kind, lambda e: _bytes_once(e) * np.isnan(e.run))
             columns |= {
                 f"{kind}_traffic": _log2(moved / max(least, 1)),
                 f"{kind}_sectors": _log2(sectors / np.maximum(moved, 1)),
-                f"{kind}_run": _log2(here.blocks * self.all(kind, _weighted_run) / moved),
-                f"{kind}_lost": here.blocks * self.all(kind, _lost) / moved,
+                f"{kind}_run": _log2(here.blocks * runs / moved),
+                f"{kind}_lost": here.blocks * by_data / moved,
                 f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
             }
         atomics = here.blocks * self.all("atomic", lambda e: e.elements)
@@ -190,7 +192,7 @@ class _Counted:
             "guessed": _log2(self.guessed),
             "depth": float(max((e.loops for e in self.block.events), default=0)),
             "branches": float(self.block.branches),
-            "reductions": _log2(self.all("reduce", _one)),
+            "reductions": _log2(self.all("reduce", lambda _: 1.0)),
             "reduced_per_thread": _log2(self.all("reduce", lambda e: e.elements) / threads),
             "scanned_per_thread": _log2(self.all("scan", lambda e: e.elements) / threads),
         }
@@ -300,19 +302,6 @@ def _bytes(event: Event) -> Number:
 def _run_bytes(event: Event) -> Number:
     """Return bytes that lie together, up to a warp's widest access."""
     return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
-
-
-def _weighted_run(event: Event) -> Number:
-    return _bytes_once(event) * _run_bytes(event)
-
-
-def _lost(event: Event) -> Number:
-    """Return bytes whose place data decide."""
-    return _bytes_once(event) * np.isnan(event.run)
-
-
-def _one(_: Event) -> Number:
-    return 1.0
 
 
 def _sectors(event: Event) -> Number:

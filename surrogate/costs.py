@@ -103,8 +103,11 @@ class CostModel:
         for what in fields:
             seconds = getattr(spent, what)
             rows = np.flatnonzero(~np.isnan(seconds))
-            if _enough(table, rows):
-                names, (grown,) = ensemble(_about(table[rows], seconds[rows]), SETTINGS, seed)
+            families = np.unique(table.about["family"][rows])
+            if len(rows) >= _LEAST_ROWS and len(families) >= _LEAST_FAMILIES:
+                one = np.ones(len(rows))  # seconds stand in place of times, relative to one
+                about = replace(table[rows], time_ms=seconds[rows], modelled_ms=one, sol_ms=one)
+                names, (grown,) = ensemble(about, SETTINGS, seed)
                 parts[what] = CostTrees(names, grown, float(np.median(seconds[rows])))
         return CostModel(parts)
 
@@ -115,20 +118,9 @@ class CostModel:
         return Costs(**(dict.fromkeys(FIELDS, nothing) | forecasts))
 
 
-def _about(table: Table, seconds: Array) -> Table:
-    """Return the rows with seconds in place of times, relative to one."""
-    one = np.ones(len(table))
-    return replace(table, time_ms=seconds, modelled_ms=one, sol_ms=one)
-
-
 def asked_of(depth: Depth) -> tuple[str, ...]:
     """Return what is worth forecasting at a depth: what is compiled has cost its seconds."""
     return ("gpu_s",) if depth is Depth.COMPILED else FIELDS
-
-
-def _enough(table: Table, rows: Array) -> bool:
-    families = np.unique(table.about["family"][rows])
-    return len(rows) >= _LEAST_ROWS and len(families) >= _LEAST_FAMILIES
 
 
 def figures(

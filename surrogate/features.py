@@ -157,8 +157,12 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
     """
     launches = _launches(candidates.kernels, candidates.sources)
     columns = captured(problem, device, launches, _by_name(candidates.params))
-    deep = (analysed(problem, device, kernels, _main(kernels)) for kernels in candidates.kernels)
-    return columns | _stacked([*deep])
+    deep = [
+        analysed(problem, device, kernels, next(iter(_ranked(kernels)), None))
+        for kernels in candidates.kernels
+    ]
+    names = dict.fromkeys(name for row in deep for name in row)
+    return columns | {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
 
 
 def captured(
@@ -351,10 +355,6 @@ def _ranked(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
     return sorted(own, key=weight, reverse=True)
 
 
-def _main(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis | None:
-    return next(iter(_ranked(kernels)), None)
-
-
 # ----------------------------------------------------------------------------------------- tiles
 
 
@@ -411,7 +411,11 @@ def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call
     values = {name: column[rows] for name, column in launches.constants.items()}
     flags = {name: column[rows] for name, column in launches.flags.items()}
     values = {name: column for name, column in values.items() if not np.isnan(column).all()}
-    values |= {name: _flag(column) for name, column in flags.items() if _any(column)}
+    values |= {
+        name: _flag(column)
+        for name, column in flags.items()
+        if any(value is not None for value in column)
+    }
     widths, shapes = {}, {}
     for name, column in launches.types.items():
         types = column[rows]
@@ -421,10 +425,6 @@ def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call
         if pointer.startswith("tensordesc<"):
             shapes[name] = tuple(np.array([_shape_of(type_text) for type_text in types], float).T)
     return Call(code, sizes | values, widths, shapes, tuple(launches.grid[rows].T))
-
-
-def _any(column: Array) -> bool:
-    return any(value is not None for value in column)
 
 
 def _flag(column: Array) -> Array:
@@ -489,11 +489,6 @@ def _by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
         else:
             columns[name] = np.array(values, object)
     return columns
-
-
-def _stacked(feature_sets: Sequence[Features]) -> Columns:
-    names = dict.fromkeys(name for row in feature_sets for name in row)
-    return {name: np.array([row.get(name, math.nan) for row in feature_sets]) for name in names}
 
 
 def _log2(values: Array) -> Array:

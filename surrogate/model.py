@@ -34,7 +34,7 @@ from solkit.surrogate import shipped
 from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
 from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
-from solkit.surrogate.ensemble import Stack
+from solkit.surrogate.ensemble import Stack, Stacked
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,
@@ -60,9 +60,9 @@ from solkit.surrogate.trees import (
 from solkit.surrogate.uncertainty import CandidateBudget, OODDetector, VarianceComponents
 
 if TYPE_CHECKING:
-    from solkit.surrogate.language.regressor import LanguageRegressor
+    pass
 
-__all__ = ["SCHEMA", "Contribution", "Stacked", "Surrogate", "together"]
+__all__ = ["SCHEMA", "Contribution", "Surrogate"]
 
 SCHEMA = "solkit.surrogate/2"
 _TRANSFORMERS = 5, 1  # the least release, as in pyproject.toml
@@ -86,38 +86,6 @@ class Contribution:
     feature: str
     value: float | None
     factor: float
-
-
-@dataclass(frozen=True)
-class Stacked:
-    """Contribution of the language regressor to a depth's trees.
-
-    Attributes:
-        language: the regressor.
-        stack: what ``"trees"`` and ``"language"`` count.
-        calibration: of what both say together.
-    """
-
-    language: LanguageRegressor
-    stack: Stack
-    calibration: Calibration
-
-    def belief(self, trees: Belief, language: Array) -> Belief:
-        """Return what is expected of rows.
-
-        Args:
-            trees: what they expect.
-            language: log2(time / base) by the language regressor, (rows,).
-        """
-        return together(self.stack, trees, language)
-
-
-def together(stack: Stack, trees: Belief, language: Array) -> Belief:
-    """Combine what trees and language regressor expect: see `Stacked.belief`."""
-    mean = stack.mean({"trees": trees.mean, "language": language})
-    return replace(
-        trees, member_mean=mean / trees.trust
-    )  # its own mean is drawn by the trust again
 
 
 @dataclass(frozen=True)
@@ -201,7 +169,7 @@ class Surrogate:
     def _calibrated(self, depth: Depth) -> Trees:
         """Return the trees, calibrated for what is asked beside them."""
         trees, stacked = self.trees(depth), self.stacked(depth)
-        return trees if stacked is None else trees.recalibrated(stacked.calibration)
+        return trees if stacked is None else replace(trees, calibration=stacked.calibration)
 
     def forecast_captured(
         self,
@@ -254,7 +222,9 @@ class Surrogate:
         trees, values, belief = self._believed(table, depth)
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
         measured = ObservedResiduals.of(table, trees.members[0].leaves(values))
-        memory = ResidualGP.of(trees.scatter, measured, residual, trees.size(values, belief), stale)
+        memory = ResidualGP.of(
+            trees.calibration.scatter, measured, residual, trees.size(values, belief), stale
+        )
         if depth in self.memories:
             memory = self.memories[depth].and_(memory)
         return replace(self, memories={**self.memories, depth: memory})
@@ -264,7 +234,7 @@ class Surrogate:
 
         With 90 %, one within 2 % of the best is among them.
         """
-        reach = self._calibrated(depth).reach
+        reach = self._calibrated(depth).calibration.reach
         return reach.number(np.log2(forecasts.time_ms), forecasts.size)
 
     def costs(self, table: Table, depth: Depth) -> Costs:
@@ -320,7 +290,7 @@ class Surrogate:
         """
         try:
             with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
-                _put(file, "card.json", _json(self.card))
+                shipped.write_part(file, "card.json", _json(self.card))
                 for depth in self.depths:
                     _write(file, depth, self.trees(depth))
                     _write_costs(file, depth, self.cost_model(depth))
@@ -374,11 +344,11 @@ def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
         **_calibration_json(trees.calibration),
         "known": sorted(trees.kernels),
     }
-    _put(file, f"{depth.value}/about.json", _json(about))
+    shipped.write_part(file, f"{depth.value}/about.json", _json(about))
     for place, member in enumerate(trees.members):
-        _put(file, f"{depth.value}/{place}.ubj", _packed(member))
-    _put(file, f"{depth.value}/sizes.ubj", _packed(trees.interval.sizes))
-    _put(file, f"{depth.value}/single.ubj", _packed(trees.single))
+        shipped.write_part(file, f"{depth.value}/{place}.ubj", _packed(member))
+    shipped.write_part(file, f"{depth.value}/sizes.ubj", _packed(trees.calibration.interval.sizes))
+    shipped.write_part(file, f"{depth.value}/single.ubj", _packed(trees.single))
 
 
 def _calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -421,14 +391,12 @@ def _read(path: Path, depth: Depth) -> Trees:
         def grown(name: object) -> Grown:
             return _unpacked(file.read(f"{depth.value}/{name}.ubj"))
 
-        members = tuple(map(grown, range(about["members"])))
-        calibration = _calibration(about, grown("sizes"))
         return Trees(
             tuple(about["names"]),
-            members,
+            tuple(map(grown, range(about["members"]))),
             grown("single"),
-            **vars(calibration),
-            kernels=frozenset(about.get("known", ())),
+            _calibration(about, grown("sizes")),
+            frozenset(about.get("known", ())),
         )
 
 
@@ -436,12 +404,14 @@ def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None)
     if stacked is None:
         return
     about = {"weights": stacked.stack.weights, **_calibration_json(stacked.calibration)}
-    _put(file, f"{depth.value}/stacked.json", _json(about))
-    _put(file, f"{depth.value}/stacked_sizes.ubj", _packed(stacked.calibration.interval.sizes))
+    shipped.write_part(file, f"{depth.value}/stacked.json", _json(about))
+    shipped.write_part(
+        file, f"{depth.value}/stacked_sizes.ubj", _packed(stacked.calibration.interval.sizes)
+    )
     with tempfile.TemporaryDirectory() as folder:
         stacked.language.save(folder)
         for path in sorted(Path(folder).iterdir()):
-            _put(file, f"{depth.value}/language/{path.name}", path.read_bytes())
+            shipped.write_part(file, f"{depth.value}/language/{path.name}", path.read_bytes())
 
 
 def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
@@ -462,8 +432,8 @@ def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
 def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:
     for what, part in costs.parts.items():
         about = {"names": part.names, "typical_s": part.typical_s}
-        _put(file, f"{depth.value}/{what}.json", _json(about))
-        _put(file, f"{depth.value}/{what}.ubj", _packed(part.grown))
+        shipped.write_part(file, f"{depth.value}/{what}.json", _json(about))
+        shipped.write_part(file, f"{depth.value}/{what}.ubj", _packed(part.grown))
 
 
 def _spent(path: Path, depth: Depth) -> CostModel:
@@ -506,10 +476,3 @@ def _packed(grown: Grown) -> bytes:
 
 def _json(value: object) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True).encode()
-
-
-def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:
-    """Write a file without the time of day, so that equal models are equal files."""
-    entry = zipfile.ZipInfo(name)
-    entry.compress_type = zipfile.ZIP_LZMA
-    file.writestr(entry, content)

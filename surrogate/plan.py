@@ -120,9 +120,8 @@ def actions(
     first = able[: _measured(able, kept, budget, enough)]
     undecided = [place for place in able if place not in first and place not in kept]
     explored = max(budget - len({*first, *kept}), 0)
-    hopeful = sorted(undecided, key=lambda place: _or(float(low_ms[place]), float(score[place])))[
-        :explored
-    ]
+    hope = np.where(np.isnan(low_ms), score, low_ms)
+    hopeful = sorted(undecided, key=hope.__getitem__)[:explored]
     decisions = [(Action.SKIP, "")] * number
     best = float(np.nanmin(time_ms)) if not np.isnan(time_ms).all() else np.nan
     for place in undecided:
@@ -166,10 +165,6 @@ def _apart(time_ms: Array, low_ms: Array) -> Array:
     factors = np.empty(len(order))
     factors[order] = 1 + _TWIN * place
     return factors
-
-
-def _or(value: float, otherwise: float) -> float:
-    return otherwise if np.isnan(value) else value
 
 
 def _expected(time_ms: float, best_ms: float) -> str:

@@ -474,7 +474,8 @@ class _Cascade:
         ]
         if not self.request.settings.everything:
             here = [at for at in here if not candidates[at].overload or candidates[at].is_own]
-            here.sort(key=lambda at: _score(float(forecasts.time_ms[at])))
+            times_ms = np.where(np.isnan(forecasts.time_ms), np.inf, forecasts.time_ms)
+            here.sort(key=times_ms.__getitem__)
             ordered = [candidates[at] for at in here]
             most = self._affordable(ordered, before, _MOST[depth])
             if depth is Depth.LOWERED:  # large tiles take long to lower as well
@@ -608,7 +609,3 @@ def _one(
 
 def _known(value: float) -> float | None:
     return value if np.isfinite(value) else None
-
-
-def _score(time_ms: float) -> float:
-    return np.inf if np.isnan(time_ms) else time_ms

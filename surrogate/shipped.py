@@ -15,7 +15,7 @@ from pathlib import Path
 from solkit.datasets import shipped as sets
 from solkit.errors import InputError, UnsupportedError
 
-__all__ = ["CARD", "LANGUAGE_FILE", "MODEL_FILE", "language_of", "ship", "trees"]
+__all__ = ["CARD", "LANGUAGE_FILE", "MODEL_FILE", "language_of", "ship", "trees", "write_part"]
 
 MODEL_FILE = "surrogate.solkit"
 LANGUAGE_FILE = "language.solkit"
@@ -105,11 +105,16 @@ def _parts(path: Path) -> dict[str, bytes]:
 
 
 def _write(path: Path, parts: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
+    with zipfile.ZipFile(path, "w") as file:
         for name, data in parts.items():
-            entry = zipfile.ZipInfo(name)  # without the time of day: equal models, equal files
-            entry.compress_type = zipfile.ZIP_LZMA
-            file.writestr(entry, data)
+            write_part(file, name, data)
+
+
+def write_part(file: zipfile.ZipFile, name: str, data: bytes) -> None:
+    """Write a part without the time of day, so that equal models are equal files."""
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = zipfile.ZIP_LZMA
+    file.writestr(entry, data)
 
 
 def _card(path: Path) -> object:

@@ -109,6 +109,11 @@ class Table:
             rough = rough * 2.0 ** roughly(self.column(ROUGH_GAP))
         return np.where(np.isnan(self.modelled_ms), rough, self.modelled_ms)
 
+    def row_keys(self, names: Sequence[str]) -> Array:
+        """Return what each row has in some columns of `about`, as one text, (rows,)."""
+        columns = (self.about[name] for name in names)
+        return np.array(["\n".join(map(str, values)) for values in zip(*columns, strict=True)])
+
     def column(self, name: str) -> Array:
         """Return one feature, (rows,)."""
         return np.asarray(self.values[:, self.names.index(name)])
@@ -281,7 +286,7 @@ class _Told:
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_lowered_key(row, source, gpu))
-        return _described(compiled, gpu) if compiled else []
+        return [described(facts, gpu) for facts in facts_from_json(compiled)] if compiled else []
 
     def _recorded(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
         own = tuple(_recorded(row))
@@ -303,13 +308,9 @@ def _entries(store: Store, recorded: _Told) -> Iterator[Entry]:
                 params,
                 row,
                 median(times),
-                _repeat(times),
+                math.log2(times[-1] / median(times[:-1])) if len(times) > 1 else math.nan,
                 source,
             )
-
-
-def _described(text: str, gpu: Device) -> list[KernelAnalysis]:
-    return [described(facts, gpu) for facts in facts_from_json(text)]
 
 
 def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
@@ -381,10 +382,6 @@ def _configurations(store: Store) -> polars.DataFrame:
         )
     )
     return medians.sort(_KEY).collect()
-
-
-def _repeat(times: Sequence[float]) -> float:
-    return math.log2(times[-1] / median(times[:-1])) if len(times) > 1 else math.nan
 
 
 def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:

@@ -200,14 +200,18 @@ class Calibration:
     """Worth of forecasts, learned from those of rows that were left out.
 
     Attributes:
-        interval, doubt, reach, scatter, fallback: as of `Trees`.
+        interval: around what the models expect.
+        doubt: where they abstain.
+        reach: how far below the best forecast the best candidate may hide.
+        scatter: how residuals of rows that have something in common resemble each other.
+        fallback: interval around the kernel model where the models abstain, in log2.
     """
 
     interval: Interval
     doubt: OODDetector
     reach: CandidateBudget
     scatter: VarianceComponents
-    fallback: tuple[float, float]
+    fallback: tuple[float, float] = (-np.inf, np.inf)
 
     @staticmethod
     def of(
@@ -231,7 +235,10 @@ class Calibration:
         residual = targets - belief.mean
         interval, size = fit_interval(belief.beside(values), residual, folds, fit)
         doubt, abstains = fit_doubt(values, size, folds)
-        fallback = _around(targets[abstains]) if abstains.any() else (-np.inf, np.inf)
+        tails = (
+            np.quantile(targets[abstains], (0.05, 0.95)) if abstains.any() else (-np.inf, np.inf)
+        )
+        fallback = float(tails[0]), float(tails[1])
         forecast = np.log2(table.base_ms) + belief.mean
         reach, scatter = reach_of(table, forecast, size), scatter_of(table, residual, size)
         return Calibration(interval, doubt, reach, scatter, fallback)
@@ -245,11 +252,7 @@ class Trees:
         names: of the features, in the order of the columns.
         members: the models.
         single: one small model that imitates them, several times as fast.
-        interval: around what they expect.
-        doubt: where it abstains.
-        reach: how far below the best forecast the best candidate may hide.
-        scatter: how residuals of rows that have something in common resemble each other.
-        fallback: interval around the kernel model where the ensemble abstains, in log2.
+        calibration: what its forecasts are worth.
         kernels: ids of those that it learned from, shortened (`_short`); it never abstains on
             them.
         left_out_ms: each row of the table as models forecast it that did not know its family,
@@ -259,11 +262,7 @@ class Trees:
     names: tuple[str, ...]
     members: tuple[Grown, ...]
     single: Grown
-    interval: Interval
-    doubt: OODDetector
-    reach: CandidateBudget
-    scatter: VarianceComponents
-    fallback: tuple[float, float] = (-np.inf, np.inf)
+    calibration: Calibration
     kernels: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
 
@@ -296,19 +295,10 @@ class Trees:
             names,
             members,
             single,
-            **vars(calibration),
-            kernels=frozenset(_short(table)),
-            left_out_ms=left_out_ms,
+            calibration,
+            frozenset(_short(table)),
+            left_out_ms,
         )
-
-    def recalibrated(self, calibration: Calibration) -> Trees:
-        """Return the same models with other intervals and doubts."""
-        return replace(self, **vars(calibration))
-
-    @property
-    def calibration(self) -> Calibration:
-        """Calibration that goes with what the models expect."""
-        return Calibration(self.interval, self.doubt, self.reach, self.scatter, self.fallback)
 
     def forecast(self, table: Table) -> Forecasts:
         """Forecast times and intervals of a table's rows, whose own times are not read."""
@@ -331,7 +321,7 @@ class Trees:
 
     def size(self, values: Array, belief: Belief) -> Array:
         """Return the size of a typical error, in log2, (rows,)."""
-        return self.interval.size(belief.beside(values))
+        return self.calibration.interval.size(belief.beside(values))
 
     def forecasts_of(
         self,
@@ -353,12 +343,13 @@ class Trees:
             familiar: whether the kernel is known, (rows,): it abstains on none of these.
         """
         size, mean = self.size(values, belief) * narrower, belief.mean + shift
-        low, high = mean + self.interval.low * size, mean + self.interval.high * size
-        abstains = self.doubt.abstains(values, size) & ~np.asarray(familiar)
+        interval, fallback = self.calibration.interval, self.calibration.fallback
+        low, high = mean + interval.low * size, mean + interval.high * size
+        abstains = self.calibration.doubt.abstains(values, size) & ~np.asarray(familiar)
         trusted = ~(abstains & belief.modelled)
         mean = np.where(trusted, mean, 0.0)
-        low = np.where(trusted, low, self.fallback[0])
-        high = np.where(trusted, high, self.fallback[1])
+        low = np.where(trusted, low, fallback[0])
+        high = np.where(trusted, high, fallback[1])
         return Forecasts(
             base_ms * 2.0**mean, base_ms * 2.0**low, base_ms * 2.0**high, size, abstains
         )
@@ -402,11 +393,6 @@ def useful(table: Table, settings: Settings) -> list[str]:
         if present.any() and (not present.all() or column.min() < column.max()):
             useful_names.append(name)
     return useful_names
-
-
-def _around(residuals: Array) -> tuple[float, float]:
-    low, high = np.quantile(residuals, (0.05, 0.95))
-    return float(low), float(high)
 
 
 def _grow(

@@ -5,7 +5,6 @@ All of it is learned from forecasts of rows of families that a model did not kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,9 +139,7 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
 
 def cells_of(table: Table) -> list[Array]:
     """Return the rows of each kernel at each shape on each GPU."""
-    names = np.array(
-        ["\n".join(parts) for parts in zip(*(table.about[name] for name in _CELL), strict=True)]
-    )
+    names = table.row_keys(_CELL)
     order = np.argsort(names, kind="stable")
     starts = np.flatnonzero(names[order][1:] != names[order][:-1]) + 1
     return list(np.split(order, starts))
@@ -179,7 +176,8 @@ def scatter_of(table: Table, residual: Array, size: Array) -> VarianceComponents
         size: expected errors, in log2, (rows,).
     """
     scaled = np.clip(residual / size, -4, 4)
-    within = [_within(scaled, _keys(table, names)) for names in _NESTED]
+    groups = (np.unique(table.row_keys(names), return_inverse=True)[1] for names in _NESTED)
+    within = [_within(scaled, group) for group in groups]
     total = float(np.mean(scaled**2))
     family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
     return VarianceComponents(
@@ -192,12 +190,6 @@ _NESTED = (
     ("family", "kernel_id", "device"),
     ("family", "kernel_id", "problem_id", "device"),
 )
-
-
-def _keys(table: Table, names: Sequence[str]) -> Array:
-    columns = [table.about[name] for name in names]
-    texts = np.array(["\n".join(parts) for parts in zip(*columns, strict=True)])
-    return np.asarray(np.unique(texts, return_inverse=True)[1])
 
 
 def _within(values: Array, groups: Array) -> float:

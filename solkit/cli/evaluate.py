@@ -189,7 +189,7 @@ def _left_out(
     table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
 ) -> dict[str, dict[str, Forecasts]]:
     from solkit.core import progress
-    from solkit.surrogate.evaluation.runs import EvaluationRequest, forecasts
+    from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecasts
     from solkit.surrogate.trees import Settings
 
     request = EvaluationRequest(splits, baselines, update, Settings(members=members), seed)
@@ -210,9 +210,9 @@ def _language(
 
     from solkit.cli.data import opened
     from solkit.core import Depth
+    from solkit.surrogate.ensemble import Reading
     from solkit.surrogate.evaluation import language
     from solkit.surrogate.language.training import facts_of
-    from solkit.surrogate.stacking import Reading
     from solkit.surrogate.table import table_of
     from solkit.surrogate.trees import Forecasts
 

@@ -105,7 +105,7 @@ def _with_language(
     model: Surrogate, stores: list[Store], depths: list[Depth], seed: int, work: Path | None
 ) -> Surrogate:
     from solkit.core import Depth
-    from solkit.surrogate.stacking import Reading, stacked
+    from solkit.surrogate.ensemble import Reading, stacked
     from solkit.surrogate.table import table_of
 
     compiled = table_of(stores, Depth.COMPILED)

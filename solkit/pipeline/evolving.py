@@ -292,7 +292,7 @@ class _Run:
 
         shares, model = None, self.world.surrogate
         if model is not None and (depth := Depth(self.how.depth)) in model.depths:
-            shares = Shares.of(model.trees(depth).scatter)
+            shares = Shares.of(model.trees(depth).calibration.scatter)
         variant = self.original.variant
         breeding = EvolutionSearch(
             self.world,

@@ -166,9 +166,9 @@ def better(plan: Plan, own: Params, model: Surrogate) -> Hint | None:
     assert mine[0].forecast.time_ms is not None
     assert best.forecast.time_ms is not None
     trees = model.trees(best.depth)
-    width = trees.interval.high - trees.interval.low
+    width = trees.calibration.interval.high - trees.calibration.interval.low
     sizes = [_log2_width(ranked) / width for ranked in (mine[0], best)]
-    sd = math.sqrt(trees.scatter.rest) * math.hypot(*sizes)
+    sd = math.sqrt(trees.calibration.scatter.rest) * math.hypot(*sizes)
     least = 2.0 ** (sd * NormalDist().inv_cdf(1 - _FALSE / len(others)))
     speedup = mine[0].forecast.time_ms / best.forecast.time_ms
     if speedup <= least:

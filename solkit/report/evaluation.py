@@ -11,9 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from solkit.surrogate.evaluation.evaluate import Evaluation
+from solkit.surrogate.evaluation.evaluate import UPDATED, Evaluation
 from solkit.surrogate.evaluation.regret_metrics import APART, FIRST, Figures
-from solkit.surrogate.evaluation.runs import UPDATED
 
 __all__ = ["SCHEMA", "About", "Evaluations", "dumps", "render"]
 

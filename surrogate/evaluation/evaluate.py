@@ -1,13 +1,29 @@
-"""Evaluate a forecaster on a split: figures on rows that it has not learned from."""
+"""Evaluate forecasters on splits: figures on rows that they have not learned from.
+
+Several go on all cores: a task is one fold of one forecaster, on one core, so that the figures do
+not depend on how many cores there are. What models say of families that they did not know is found
+out once: intervals of all folds rest on it (`solkit.surrogate.evaluation.forecasters.OnTrees`). So
+a fold's intervals may rest on models that knew rows of the fold, though never the family in
+question.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.forecasters import Forecaster, for_fold
+from solkit.analysis.pool import cores
+from solkit.processes.pools import pool
+from solkit.surrogate.evaluation.forecasters import (
+    Forecaster,
+    OnTrees,
+    for_fold,
+    forecasters_for,
+)
 from solkit.surrogate.evaluation.out_of_distribution import (
     Abstaining,
     Coverage,
@@ -23,10 +39,19 @@ from solkit.surrogate.evaluation.regret_metrics import (
     time_error,
 )
 from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import Forecasts
+from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, out_of_family
 
-__all__ = ["Evaluation", "evaluate", "judged", "left_out"]
+__all__ = [
+    "UPDATED",
+    "Evaluation",
+    "EvaluationRequest",
+    "evaluate",
+    "forecasts",
+    "judged",
+    "left_out",
+]
 
 
 @dataclass(frozen=True)
@@ -96,3 +121,132 @@ def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
         pairs_of(table, pools["problem"], forecasts.time_ms),
         len(rows),
     )
+
+
+UPDATED = "after_update"
+"""The surrogate after some rows of each family that is left out were measured."""
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """Extent of an evaluation.
+
+    Attributes:
+        splits: of `SPLITS`.
+        baselines: whether what the surrogate must beat is evaluated, too.
+        points: measured rows of each left-out family that the surrogate learns on the job; 0 for
+            none.
+        settings: of the surrogate's trees.
+        seed: of the trees.
+        processes: tasks at a time; 0 for one a core.
+    """
+
+    splits: Sequence[str]
+    baselines: bool = True
+    points: int = 0
+    settings: Settings = DEFAULTS
+    seed: int = 0
+    processes: int = 0
+
+
+def forecasts(
+    table: Table, request: EvaluationRequest, tell: Callable[[str], None] = lambda _: None
+) -> dict[str, dict[str, Forecasts]]:
+    """Forecast rows that were left out, by forecaster and split: NaN for rows of no fold.
+
+    Args:
+        table: configurations with their times.
+        request: what to evaluate.
+        tell: receives what is done.
+
+    Raises:
+        InputError: there is no such split.
+    """
+    parts = {split: len(list(folds_of(table, split))) for split in request.splits}
+    nothing = np.full(len(table), np.nan)
+    by_label: dict[str, dict[str, Forecasts]] = defaultdict(dict)
+    tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
+    with pool(request.processes or cores(), _hold, (table,)) as workers:
+        belief = workers.submit(_out_of_family, request.settings, request.seed)
+
+        def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
+            for label, forecaster in forecasters.items():
+                learns_on = isinstance(forecaster, OnTrees) and forecaster.points > 0
+                for series in (label, UPDATED) if learns_on else (label,):
+                    by_label[series][split] = Forecasts.of(nothing)
+                tasks.extend(
+                    (label, split, workers.submit(_fold, forecaster, split, place))
+                    for place in range(parts[split])
+                )
+
+        for split in request.splits:
+            start(split, {k: v for k, v in _all(split, request).items() if not _waits(v)})
+        left_out = belief.result()
+        for split in request.splits:
+            start(split, {k: v for k, v in _all(split, request, left_out).items() if _waits(v)})
+        for number, (label, split, task) in enumerate(tasks, 1):
+            if (done := task.result()) is not None:
+                rows, of_fold = done
+                for name, part in of_fold.items():
+                    by_label[name or label][split] = by_label[name or label][split].with_(
+                        rows, part
+                    )
+            tell(f"{number} of {len(tasks)} folds")
+    return {
+        label: {
+            split: by_label[label][split] for split in request.splits if split in by_label[label]
+        }
+        for label in sorted(by_label, key=lambda label: (label != "", label != UPDATED))
+    }
+
+
+def _all(
+    split: str, request: EvaluationRequest, left_out: Belief | None = None
+) -> dict[str, Forecaster]:
+    forecasters = forecasters_for(
+        split, request.baselines, request.seed, request.settings, left_out
+    )
+    if split in ("families", "kinds"):
+        forecasters[""] = OnTrees(request.settings, request.seed, left_out, request.points)
+    return forecasters
+
+
+def _waits(forecaster: Forecaster) -> bool:
+    """Tell whether it rests on what models say of families that they did not know."""
+    return isinstance(forecaster, OnTrees)
+
+
+# ------------------------------------------------------------------------------------- workers
+
+_table: Table | None = None
+"""Table that this worker evaluates on."""
+
+
+def _hold(table: Table) -> None:
+    global _table
+    _table = table
+
+
+def _held() -> Table:
+    assert _table is not None
+    return _table
+
+
+def _out_of_family(settings: Settings, seed: int) -> Belief:
+    return out_of_family(_held(), settings, seed)
+
+
+def _fold(
+    forecaster: Forecaster, split: str, place: int
+) -> tuple[Array, dict[str, Forecasts]] | None:
+    """Return the rows of a fold and their forecasts, also after an update; ``None`` if empty."""
+    table = _held()
+    fold = list(folds_of(table, split))[place]
+    if not len(fold.train) or not len(fold.test):
+        return None
+    learns, train, test = for_fold(forecaster, fold), table[fold.train], table[fold.test]
+    if isinstance(learns, OnTrees) and learns.points:
+        grown = learns.grown(train)  # once for both
+        both = {"": grown.forecast(test), UPDATED: learns.informed(grown, test)}
+        return fold.test, both
+    return fold.test, {"": learns(train, test)}

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from solkit.surrogate import stacking
-from solkit.surrogate.ensemble import Stack
+from solkit.surrogate import ensemble
+from solkit.surrogate.ensemble import Reading, Stack
 from solkit.surrogate.evaluation.splits import folds_of
 from solkit.surrogate.features import Array
-from solkit.surrogate.stacking import Reading
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, Forecasts, target, weights
 
@@ -34,7 +33,7 @@ def left_out(
     folder: str | os.PathLike[str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Array:
-    """Return `solkit.surrogate.stacking.left_out` of a split.
+    """Return `solkit.surrogate.ensemble.left_out` of a split.
 
     Args:
         table: configurations with their times, and the texts of their kernels.
@@ -51,8 +50,8 @@ def left_out(
     place = None if folder is None else Path(folder)
     parts = dict(enumerate(folds_of(table, split)))
     chosen = {n: parts[n] for n in (parts if folds is None else folds)}
-    means = stacking.left_out(table, chosen, how, split, facts=facts, folder=place, tell=tell)
-    return np.where(np.isnan(means), stacking.kept(table, parts, split, place), means)
+    means = ensemble.left_out(table, chosen, how, split, facts=facts, folder=place, tell=tell)
+    return np.where(np.isnan(means), ensemble.kept(table, parts, split, place), means)
 
 
 def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
@@ -61,7 +60,7 @@ def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
     Raises:
         InputError: it is of another run.
     """
-    return stacking.kept(table, dict(enumerate(folds_of(table, split))), split, folder)
+    return ensemble.kept(table, dict(enumerate(folds_of(table, split))), split, folder)
 
 
 def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Array:

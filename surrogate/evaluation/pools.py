@@ -11,7 +11,7 @@ Two kinds:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,14 +56,11 @@ def pools_of(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[Po
     order = np.argsort(names, kind="stable")
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     for those in np.split(rows[order], starts[1:]):
-        group = _name(table, kind, those[0])
+        group = " ".join(str(table.about[name][those[0]]) for name in KINDS[kind])
         for drawn in _draws(those, group, seed):
-            if _matters(table.time_ms[drawn]):
+            times_ms = table.time_ms[drawn]
+            if np.quantile(times_ms, 0.75) > _SPREAD * np.min(times_ms):
                 yield Pool(group, drawn)
-
-
-def _name(table: Table, kind: str, row: int) -> str:
-    return " ".join(str(table.about[name][row]) for name in KINDS[kind])
 
 
 def _draws(rows: Array, group: str, seed: int) -> Iterator[Array]:
@@ -76,7 +73,3 @@ def _draws(rows: Array, group: str, seed: int) -> Iterator[Array]:
     random = np.random.default_rng(key)
     for _ in range(_DRAWS):
         yield random.choice(rows, _MOST, replace=False)
-
-
-def _matters(times_ms: Sequence[float] | Array) -> bool:
-    return bool(np.quantile(times_ms, 0.75) > _SPREAD * np.min(times_ms))

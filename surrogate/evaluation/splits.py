@@ -81,7 +81,7 @@ def folds_of(table: Table, split: str) -> Iterator[Fold]:
     if split == "kinds":
         yield from _by_kind(table)
         return
-    places = _places(_keys(table, _LEFT_OUT[split]))
+    places = _places(table.row_keys(_LEFT_OUT[split]))
     for fold in range(FOLDS):
         test = places == fold
         if split not in _BY_DEVICE:
@@ -108,7 +108,7 @@ def _by_kind(table: Table) -> Iterator[Fold]:
 
 def configurations_of(table: Table) -> Array:
     """Return the configuration of each row, whatever the GPU, (rows,)."""
-    return _keys(table, ("kernel_id", "problem_id", "params"))
+    return table.row_keys(("kernel_id", "problem_id", "params"))
 
 
 def kinds_of(table: Table) -> Array:
@@ -132,11 +132,6 @@ def relatives() -> Mapping[str, frozenset[str]]:
 
 def _fold(train: Array, test: Array) -> Fold:
     return Fold(np.flatnonzero(train), np.flatnonzero(test))
-
-
-def _keys(table: Table, names: tuple[str, ...]) -> Array:
-    columns = (table.about[name] for name in names)
-    return np.array(["\n".join(map(str, parts)) for parts in zip(*columns, strict=True)])
 
 
 def _places(keys: Array) -> Array:

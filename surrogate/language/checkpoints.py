@@ -31,7 +31,7 @@ def keep(
     """
     draft = file.with_suffix(".tmp")
     states = {name: part.state_dict() for name, part in parts.items()}
-    torch.save({**run, **states, "step": step, "network": _learned(network)}, draft)
+    torch.save({**run, **states, "step": step, "network": network.learned_states()}, draft)
     draft.replace(file)
 
 
@@ -65,11 +65,3 @@ def resumed(
     for name, part in parts.items():
         part.load_state_dict(kept[name])
     return int(kept["step"])
-
-
-def _learned(network: LanguageModel) -> dict[str, Any]:
-    states = network.state_dict()
-    if not network.config.backbone_path:
-        return dict(states)
-    learns = {name for name, parameter in network.named_parameters() if parameter.requires_grad}
-    return {name: state for name, state in states.items() if name in learns}

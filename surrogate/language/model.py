@@ -117,6 +117,14 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
     def _init_weights(self, module: nn.Module) -> None:
         """Do nothing: parts initialise themselves."""
 
+    def learned_states(self) -> dict[str, Tensor]:
+        """Return the state of the parts that learn; of a backbone trained here, of all parts."""
+        states: dict[str, Tensor] = self.state_dict()
+        if not self.config.backbone_path:
+            return states
+        learns = {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+        return {name: state for name, state in states.items() if name in learns}
+
     def states(self, texts: Texts) -> Tensor:
         """Return what the backbone makes of each token, (texts, tokens, width).
 

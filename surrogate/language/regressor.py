@@ -1,33 +1,181 @@
-"""The language regressor as it is used: it learns, forecasts, is saved and read again."""
+"""The language regressor as it is used: it learns, forecasts, is saved and read again.
+
+A folder holds what `transformers` writes of a model and a tokenizer (``config.json``,
+``tokenizer.json``), ``model.safetensors`` in fp16, and ``solkit.json``: the scale of the features
+and what was learned from. Of a backbone from elsewhere only what was learned is written, and its
+path.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.features import Array
-from solkit.surrogate.language import parts as files
 from solkit.surrogate.language import training
-from solkit.surrogate.language.backbones import Adapt, Backbone, opened
+from solkit.surrogate.language.backbones import Adapt, Backbone, adapted, opened
 from solkit.surrogate.language.corpus import Corpus, texts_of
-from solkit.surrogate.language.model import small_backbone
-from solkit.surrogate.language.network import Reading, Texts
-from solkit.surrogate.language.parts import Parts
+from solkit.surrogate.language.model import LanguageConfig, LanguageModel, small_backbone
+from solkit.surrogate.language.network import ALIGNED, Reading, Sizes, Texts
+from solkit.surrogate.language.numbers import FACTS, VALUE_SIZE, Scale
 from solkit.surrogate.language.reading import read_all
-from solkit.surrogate.language.tokens import train_tokenizer
+from solkit.surrogate.language.tokens import train_tokenizer, transformers
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.table import Table
 
-__all__ = ["LanguageRegressor", "Shape", "Told"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["SCHEMA", "LanguageRegressor", "Parts", "Shape", "Told"]
+
+SCHEMA = "solkit.language/1"
+_ABOUT, _WEIGHTS = "solkit.json", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A network, and what its inputs are made with.
+
+    Attributes:
+        network: the model.
+        tokenizer: of kernel text.
+        scale: of the features.
+        most: tokens of a text that are read.
+    """
+
+    network: LanguageModel
+    tokenizer: PreTrainedTokenizerBase
+    scale: Scale
+    most: int
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the network."""
+        return next(self.network.parameters()).device
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Range of log2(time / base) that it can tell."""
+        sizes = self.network.decoder.sizes
+        return sizes.low, sizes.high
+
+
+def build_parts(
+    backbone: Backbone,
+    scale: Scale,
+    *,
+    sizes: Mapping[str, Any] | None = None,
+    most: int = 1024,
+    adapt: Adapt = Adapt.FULL,
+    path: str = "",
+    device: str = "cpu",
+) -> Parts:
+    """Build parts around a backbone, of which the decoder has learned nothing.
+
+    Args:
+        backbone: reads text.
+        scale: of the features.
+        sizes: of the decoder, where they differ from `Sizes`.
+        most: tokens of a text that are read; fewer if the backbone has fewer positions.
+        adapt: what of the backbone learns.
+        path: where the backbone is from; empty if it is trained here.
+        device: where the network computes.
+    """
+    dimensions = Sizes(
+        text=int(backbone.config.hidden_size),
+        features=len(scale.names),
+        value=VALUE_SIZE,
+        facts=len(FACTS),
+        **(sizes or {}),
+    )
+    config = LanguageModel.configured(backbone.config, dimensions, adapt.value, path)
+    module = adapted(backbone.module, adapt) if path else backbone.module
+    network = LanguageModel(config, module).to(device)  # type: ignore[arg-type]
+    return Parts(network, backbone.tokenizer, scale, min(most, _positions(backbone)))
+
+
+def _positions(backbone: Backbone) -> int:
+    """Return tokens that a backbone has positions for, in whole steps of padding."""
+    places = (
+        getattr(backbone.config, "max_position_embeddings", None),
+        getattr(backbone.tokenizer, "model_max_length", None),  # some have two positions more
+    )
+    least = min((place for place in places if place and place > 0), default=sys.maxsize)
+    return max(least - least % ALIGNED, ALIGNED)
+
+
+def write_parts(parts: Parts, folder: Path, card: Mapping[str, Any]) -> None:
+    """Write parts to a folder.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    scale, network = parts.scale, parts.network
+    about = {
+        "schema": SCHEMA,
+        "card": card,
+        "most": parts.most,
+        "features": list(scale.names),
+        "levels": [[float(f"{v:.5g}") for v in row] for row in scale.levels],
+        "mean": [float(f"{v:.5g}") for v in scale.mean],
+        "spread": [float(f"{v:.5g}") for v in scale.spread],
+    }
+    weights = {
+        name: state.to("cpu", torch.float16).contiguous()
+        for name, state in network.learned_states().items()
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _ABOUT).write_text(json.dumps(about, sort_keys=True))
+        network.config.save_pretrained(folder)
+        parts.tokenizer.save_pretrained(folder)
+        save_file(weights, folder / _WEIGHTS)
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}") from error
+
+
+def read_parts(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]]:
+    """Return the parts that `write_parts` wrote, and the card.
+
+    Raises:
+        InputError: the folder is missing, or holds nothing of this format.
+        UnsupportedError: a package is missing.
+    """
+    package = transformers()
+    try:
+        about = json.loads((folder / _ABOUT).read_text())
+        if about.get("schema") != SCHEMA:
+            raise InputError(f"{folder} holds {about.get('schema')!r}, not {SCHEMA!r}")
+        config = LanguageConfig.from_pretrained(folder)
+        module = None
+        if config.backbone_path:
+            module = adapted(opened(config.backbone_path).module, Adapt(config.adapt))
+        network = LanguageModel(config, module)
+        weights = {k: weight.float() for k, weight in load_file(folder / _WEIGHTS).items()}
+        missing, unknown = network.load_state_dict(weights, strict=False)
+        if unknown or (missing and not config.backbone_path):
+            raise ValueError(f"weights do not fit: {[*missing, *unknown][:3]}")
+        tokenizer = package.PreTrainedTokenizerFast.from_pretrained(folder)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{folder} holds no language regressor: {error}") from error
+    levels, mean, spread = (np.array(about[name]) for name in ("levels", "mean", "spread"))
+    scale = Scale(tuple(about["features"]), levels, mean, spread)
+    network.to(device).train(False)  # type: ignore[arg-type]
+    return Parts(network, tokenizer, scale, about["most"]), about["card"]
+
 
 _READINGS = 512  # texts whose readings are kept
 _ROWS = 1024  # that are asked at once
@@ -165,7 +313,7 @@ class LanguageRegressor:
             else:
                 chosen = opened(self._backbone, local_files_only=self._local_files_only)
                 adapt = self._adapt
-            self._parts = files.built(
+            self._parts = build_parts(
                 chosen,
                 scale,
                 sizes=self._shape.decoder,
@@ -236,13 +384,13 @@ class LanguageRegressor:
     # ------------------------------------------------------------------------------------ files
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write it to a folder: see `solkit.surrogate.language.parts`.
+        """Write it to a folder: see the module.
 
         Raises:
             InputError: the folder cannot be written.
             UnsupportedError: it has learned nothing yet.
         """
-        files.write(self._learned(), Path(folder), self.card)
+        write_parts(self._learned(), Path(folder), self.card)
 
     @staticmethod
     def load(folder: str | os.PathLike[str], device: str = "cpu") -> LanguageRegressor:
@@ -253,5 +401,5 @@ class LanguageRegressor:
             UnsupportedError: a package is missing.
         """
         regressor = LanguageRegressor(device=device)
-        regressor._parts, regressor.card = files.read(Path(folder), device)
+        regressor._parts, regressor.card = read_parts(Path(folder), device)
         return regressor

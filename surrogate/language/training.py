@@ -21,7 +21,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
 from solkit.surrogate.language.checkpoints import keep, resumed
 from solkit.surrogate.language.corpus import Corpus, Room
-from solkit.surrogate.language.frozen import FrozenStates
 from solkit.surrogate.language.graphs import Graphed
 from solkit.surrogate.language.network import (
     Batch,
@@ -45,12 +44,14 @@ from solkit.surrogate.language.network import (
 )
 from solkit.surrogate.language.numbers import FACTS, Scale
 from solkit.surrogate.language.packed import is_packable, packing
-from solkit.surrogate.language.parts import Parts
-from solkit.surrogate.language.precision import attention, precision
+from solkit.surrogate.language.reading import FrozenStates, attention, precision
 from solkit.surrogate.language.text import Writer
 from solkit.surrogate.language.tokens import Encoded, encode_all
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, drawn, target, useful, weights
+
+if TYPE_CHECKING:
+    from solkit.surrogate.language.regressor import Parts
 
 __all__ = ["Learning", "Pretraining", "facts_of", "fit", "pretrain", "scale_of"]
 
@@ -309,7 +310,8 @@ class _Learner:
         self.base = self._tensor(np.log2(table.base_ms))
         weight = weights(table, DEFAULTS.focus, DEFAULTS.crowd)
         self.weight = self._tensor(weight / weight.mean())
-        self.problem = _numbered(table, ("problem_id", "device"))
+        keys = table.row_keys(("problem_id", "device"))
+        self.problem = np.unique(keys, return_inverse=True)[1].reshape(-1)
         self.problems = torch.as_tensor(self.problem, device=self.device)
         order = np.argsort(self.problem, kind="stable")
         starts = np.flatnonzero(np.diff(self.problem[order])) + 1
@@ -426,7 +428,7 @@ class _Learner:
                 loss.backward()  # type: ignore[no-untyped-call]
             _clean(self.network.parameters())
             return loss.detach()
-        whole = _filled_up(rows, _ROOM_ROWS)
+        whole = np.resize(rows, _up(len(rows), _ROOM_ROWS))
         variants = self._texts(rows, step)
         room = replace(self._room, texts=_up(len(variants), _ROOM_TEXTS))
         batch = _packed(self.corpus.batch(whole, variants, room))
@@ -574,14 +576,3 @@ def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
 
 def _up(number: int, step: int) -> int:
     return -(-number // step) * step
-
-
-def _filled_up(rows: Array, step: int) -> Array:
-    """Append rows, so that the number is a multiple of `step`."""
-    return np.resize(rows, _up(len(rows), step))
-
-
-def _numbered(table: Table, names: Sequence[str]) -> Array:
-    """Return a number for each combination of some columns, (rows,)."""
-    keys = ["\n".join(parts) for parts in zip(*(table.about[n].astype(str) for n in names))]
-    return np.unique(keys, return_inverse=True)[1].reshape(-1)

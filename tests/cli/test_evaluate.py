@@ -97,7 +97,7 @@ def test_figures_are_drawn(tmp_path):
 
 
 def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
-    from solkit.surrogate.stacking import Reading
+    from solkit.surrogate.ensemble import Reading
     from solkit.surrogate.trees import target
 
     class Knows:

@@ -145,9 +145,8 @@ def test_the_language_regressor_counts_unless_it_is_left_out(folder, tmp_path):
     pytest.importorskip("transformers")
     from dataclasses import replace
 
-    from solkit.surrogate.ensemble import Stack
+    from solkit.surrogate.ensemble import Stack, Stacked
     from solkit.surrogate.language.regressor import LanguageRegressor, Shape
-    from solkit.surrogate.model import Stacked
 
     tiny = Shape(vocabulary=300, width=32, layers=1, decoder={"width": 16, "layers": 1, "heads": 2})
     known = table(40)

@@ -15,8 +15,8 @@ from synthetic import table
 
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.ensemble import Stack
-from solkit.surrogate.model import SCHEMA, Stacked, Surrogate, together
+from solkit.surrogate.ensemble import Stack, Stacked, together
+from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.trees import Calibration, Settings, target
 from solkit.surrogate.uncertainty import VarianceComponents
 

@@ -25,8 +25,8 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.surrogate import ranking
 from solkit.surrogate.costs import CostModel, CostTrees
-from solkit.surrogate.ensemble import Stack
-from solkit.surrogate.model import Stacked, Surrogate
+from solkit.surrogate.ensemble import Stack, Stacked
+from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
 from solkit.surrogate.trees import Forecasts

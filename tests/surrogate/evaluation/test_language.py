@@ -7,10 +7,10 @@ import pytest
 import synthetic
 
 from solkit.errors import InputError
+from solkit.surrogate.ensemble import Reading
 from solkit.surrogate.evaluation import language
 from solkit.surrogate.evaluation.language import left_out, stacked
 from solkit.surrogate.evaluation.splits import folds_of
-from solkit.surrogate.stacking import Reading
 from solkit.surrogate.trees import Forecasts, target
 
 MADE = synthetic.table(400)

@@ -10,9 +10,8 @@ pytest.importorskip("xgboost")
 from synthetic import QUICK, on_both, table
 
 from solkit.errors import InputError
-from solkit.surrogate.evaluation.evaluate import left_out
+from solkit.surrogate.evaluation.evaluate import UPDATED, EvaluationRequest, forecasts, left_out
 from solkit.surrogate.evaluation.forecasters import OnTrees, kernel_model
-from solkit.surrogate.evaluation.runs import UPDATED, EvaluationRequest, forecasts
 from solkit.surrogate.trees import out_of_family
 
 MADE = table(300)

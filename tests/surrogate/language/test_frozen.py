@@ -9,7 +9,7 @@ from few_kernels import SHAPE, saved_backbone, table
 
 from solkit.surrogate.language import model, reading
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.frozen import FrozenStates
+from solkit.surrogate.language.reading import FrozenStates
 from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.tokens import Encoded
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from few_kernels import SHAPE, saved_backbone, table, tiny
 
+from solkit.surrogate.ensemble import Reading, left_out
 from solkit.surrogate.language import model, reading, regressor
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.training import Learning, _Learner
-from solkit.surrogate.stacking import Reading, left_out
 
 QUICK = Learning(passes=3, rows=32, piece=4, rate=4e-3, variants=2, most=256)
 KINDS = ["default", "bert frozen", "llama frozen", "bert lora", "llama lora", "llama full"]

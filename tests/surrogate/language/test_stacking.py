@@ -10,9 +10,9 @@ from few_kernels import SHAPE, table
 
 from solkit.core import Depth
 from solkit.errors import InputError
+from solkit.surrogate.ensemble import Reading, stacked, whole
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.model import SCHEMA, Surrogate
-from solkit.surrogate.stacking import Reading, stacked, whole
 from solkit.surrogate.trees import Settings
 
 DEPTH = Depth.COMPILED
