@@ -24,17 +24,17 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
-from solkit.surrogate.evaluation.evaluate import judged
-from solkit.surrogate.evaluation.splits import SPLITS, folds_of
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
+from solkit.surrogate.evaluation.splits import SPLITS, split_into_folds
 from solkit.surrogate.features import GROUPS
-from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import (
     DEFAULTS,
     Belief,
     Forecasts,
     Settings,
     columns_of,
-    ensemble,
+    grow_ensemble,
     is_modelled,
 )
 
@@ -117,20 +117,20 @@ def left_out(table: Table, split: str, variant: Variant) -> Forecasts:
     """Forecasts of the rows that were left out."""
     table = variant.based(table)
     time_ms = np.full(len(table), np.nan)
-    for fold in folds_of(table, split):
+    for fold in split_into_folds(table, split):
         if len(fold.train) and len(fold.test):
             asked, known = table[fold.test], table[fold.train]
             known = known[np.flatnonzero(known_of(known, variant.share))]
-            names, members = ensemble(known, variant.settings)
+            names, members = grow_ensemble(known, variant.settings)
             values = columns_of(asked, names)
             parts = np.array([each.predict(values) for each in members])
-            mean = variant.told(Belief.of(parts, is_modelled(asked)))
+            mean = variant.told(Belief.from_members(parts, is_modelled(asked)))
             time_ms[fold.test] = asked.base_ms * 2.0**mean
-    return Forecasts.of(time_ms)
+    return Forecasts.from_times(time_ms)
 
 
 def line(name: str, table: Table, told: Forecasts, as_table: bool) -> str:
-    found = judged(table, told)
+    found = evaluate_forecasts(table, told)
     cells = [name]
     for kind in ("problem", "kernel"):
         each = found.pools[kind]
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--curve", action="store_true", help="the learning curve instead")
     parser.add_argument("--table", action="store_true", help="as Markdown")
     asked = parser.parse_args()
-    table = table_of([shipped(name) for name in LEARNED_FROM], Depth(asked.depth))
+    table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth(asked.depth))
     _asked = table, asked.split
     for each in figures(table, CURVE if asked.curve else VARIANTS, asked.table):
         print(each, flush=True)

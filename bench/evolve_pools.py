@@ -41,9 +41,9 @@ from solkit.core import (
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
 from solkit.roofline.devices import find
-from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecasts
+from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecast_splits
 from solkit.surrogate.plan import Forecast
-from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import Forecasts
 from solkit.tuner.evolution import Point
 from solkit.tuner.evolution.evolution_search import EvolutionSearch, Found, Ranking
@@ -176,7 +176,7 @@ def forecast(table: Table, path: str | None) -> Forecasts:
         kept = np.load(path)
         return Forecasts(*(kept[name] for name in ("time", "low", "high", "size", "abstains")))
     asked = EvaluationRequest(["families"], baselines=False)
-    found = forecasts(table, asked, lambda told: print(told, file=sys.stderr))[""]["families"]
+    found = forecast_splits(table, asked, lambda told: print(told, file=sys.stderr))[""]["families"]
     if path is not None:
         parts = (found.time_ms, found.low_ms, found.high_ms, found.size, found.abstains)
         np.savez_compressed(path, **dict(zip(("time", "low", "high", "size", "abstains"), parts)))
@@ -190,7 +190,7 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=0, help="seed of the draw of problems")
     parser.add_argument("--forecasts", default=None, help="keep forecasts here, or take them")
     asked = parser.parse_args()
-    table = table_of([shipped(name) for name in LEARNED_FROM], Depth.COMPILED)
+    table = table_of_stores([shipped(name) for name in LEARNED_FROM], Depth.COMPILED)
     told = forecast(table, asked.forecasts)
     found: dict[Order, list[float]] = {order: [] for order in Order}
     for pool in pools(table, told, asked.problems, asked.draw):

@@ -31,22 +31,22 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.shipped import LEARNED_FROM
 from solkit.datasets.store import shipped
-from solkit.surrogate.ensemble import Reading, whole
+from solkit.surrogate.ensemble import RegressorSettings, train_on_all_rows
 from solkit.surrogate.evaluation import language
-from solkit.surrogate.evaluation.evaluate import judged
-from solkit.surrogate.evaluation.paired import paired
-from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
+from solkit.surrogate.evaluation.paired import paired_bootstrap
+from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import FIRST, spearman
-from solkit.surrogate.evaluation.splits import FOLDS, folds_of
-from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.evaluation.splits import FOLDS, split_into_folds
+from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import (
     DEFAULTS,
     Belief,
     Forecasts,
     columns_of,
-    ensemble,
+    grow_ensemble,
     is_modelled,
-    target,
+    log2_target,
 )
 
 CONFIGURATIONS = 1000
@@ -56,7 +56,7 @@ def tables(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stores = [shipped(name) for name in LEARNED_FROM]
     for depth in Depth:
-        table_of(stores, depth).save(folder / f"{depth.value}.npz")
+        table_of_stores(stores, depth).save(folder / f"{depth.value}.npz")
         print(f"{depth.value} done", flush=True)
 
 
@@ -64,24 +64,24 @@ def tables(folder: Path) -> None:
 
 
 def train(asked: argparse.Namespace) -> None:
-    from solkit.surrogate.language.training import facts_of
+    from solkit.surrogate.language.training import compiled_facts
 
     table, compiled = load(asked), asked.tables / "compiled.npz"
-    facts = facts_of(table, Table.load(compiled)) if compiled.exists() else None
+    facts = compiled_facts(table, Table.load(compiled)) if compiled.exists() else None
     began = time.monotonic()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.0f} s  {text}", file=sys.stderr, flush=True)
 
     if asked.what == "whole":
-        whole(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
+        train_on_all_rows(table, reading(asked), facts=facts, folder=folder(asked), tell=say)
         print(f"{asked.name}: all rows, {time.monotonic() - began:.0f} s", flush=True)
         return
-    told = language.left_out(
+    told = language.forecast_left_out(
         table, asked.split, reading(asked), facts=facts, folds=asked.folds,
         folder=folder(asked), tell=say,
     )  # fmt: skip
-    error = np.abs(told - target(table))
+    error = np.abs(told - log2_target(table))
     ratio = float(np.expm1(np.nanmedian(error) * np.log(2)))
     print(f"{asked.name}: error {ratio:.3f}, {time.monotonic() - began:.0f} s", flush=True)
 
@@ -96,7 +96,7 @@ def load(asked: argparse.Namespace) -> Table:
     return table
 
 
-def reading(asked: argparse.Namespace) -> Reading:
+def reading(asked: argparse.Namespace) -> RegressorSettings:
     from solkit.surrogate.language.regressor import Shape
     from solkit.surrogate.language.training import Learning, Pretraining
 
@@ -113,7 +113,7 @@ def reading(asked: argparse.Namespace) -> Reading:
     )  # fmt: skip
     wants = asked.pretraining and not asked.backbone and not asked.numbers_only
     before = Pretraining(steps=asked.pretraining, most=asked.most) if wants else None
-    return Reading(
+    return RegressorSettings(
         shape, learning, before, backbone=asked.backbone, adapt=asked.adapt, seed=asked.seed
     )
 
@@ -153,12 +153,14 @@ def speed(asked: argparse.Namespace) -> None:
 
 def judge(asked: argparse.Namespace) -> None:
     table = load(asked)
-    alone = language.folds_kept(table, asked.split, folder(asked))
+    alone = language.load_finished_folds(table, asked.split, folder(asked))
     rows = np.flatnonzero(~np.isnan(alone))
     if not len(rows):
         sys.exit(f"nothing to judge: {folder(asked)} holds no folds of {asked.split}")
     grown = trees(asked, table, alone)
-    both = language.stacked(table, asked.split, Forecasts.of(table.base_ms * 2.0**grown), alone)
+    both = language.stack_forecasts(
+        table, asked.split, Forecasts.from_times(table.base_ms * 2.0**grown), alone
+    )
     told = {"trees": grown, "language": alone, "stacked": both}
     times = {name: table.base_ms * 2.0**each for name, each in told.items()}
     print(f"{len(rows):,} rows of {len(set(table.about['family'][rows]))} families, {asked.split}, "
@@ -168,9 +170,9 @@ def judge(asked: argparse.Namespace) -> None:
     pooled = spearman(table.sol_ms[rows], table.time_ms[rows])
     print(f"speed of light alone: Spearman of time {pooled:.3f}")
     for kind in KINDS:
-        pools = list(pools_of(table, kind, rows))
+        pools = list(draw_pools(table, kind, rows))
         for name in ("language", "stacked"):
-            found = paired(table, pools, times[name], times["trees"])
+            found = paired_bootstrap(table, pools, times[name], times["trees"])
             gain, lost = found.spearman, found.regret
             print(f"{name} against trees, {kind} pools: Spearman {gain.value:+.3f} "
                   f"({gain.low:+.3f} to {gain.high:+.3f}), regret of the top 3 times "
@@ -181,21 +183,21 @@ def trees(asked: argparse.Namespace, table: Table, language: np.ndarray) -> np.n
     """What the trees say of the same folds, relative to the base; kept beside the forecasts."""
     path = asked.out / f"trees-{asked.split}-{asked.depth}.npy"
     found = np.load(path) if path.exists() else np.full(len(table), np.nan)
-    for fold in folds_of(table, asked.split):
+    for fold in split_into_folds(table, asked.split):
         if np.isnan(language[fold.test]).all() or not np.isnan(found[fold.test]).any():
             continue
         unseen = table[fold.test]
-        names, members = ensemble(table[fold.train], replace(DEFAULTS, threads=0))
+        names, members = grow_ensemble(table[fold.train], replace(DEFAULTS, threads=0))
         values = columns_of(unseen, names)
         parts = np.array([each.predict(values) for each in members])
-        found[fold.test] = Belief.of(parts, is_modelled(unseen)).mean
+        found[fold.test] = Belief.from_members(parts, is_modelled(unseen)).mean
         np.save(path, found)
     return np.where(np.isnan(language), np.nan, found)
 
 
 def figures(table: Table, time_ms: np.ndarray, rows: np.ndarray) -> str:
-    found = judged(
-        table, Forecasts.of(np.where(np.isin(np.arange(len(table)), rows), time_ms, np.nan))
+    found = evaluate_forecasts(
+        table, Forecasts.from_times(np.where(np.isin(np.arange(len(table)), rows), time_ms, np.nan))
     )
     pools = "  ".join(
         f"{kind} {each.spearman_median:.3f}/{each.spearman_p10:.2f} "

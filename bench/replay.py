@@ -297,13 +297,19 @@ def forecasts(depth):
     """Of every row with facts, by kernel, problem and GPU: the trees' forecast, family left out."""
     from solkit.core import Depth
     from solkit.datasets.store import shipped
-    from solkit.surrogate.table import table_of
-    from solkit.surrogate.trees import DEFAULTS, Calibration, columns_of, out_of_family, useful
+    from solkit.surrogate.table import table_of_stores
+    from solkit.surrogate.trees import (
+        DEFAULTS,
+        Calibration,
+        columns_of,
+        expect_out_of_family,
+        useful_features,
+    )
 
-    table = table_of([shipped("h100"), shipped("h200")], Depth(depth))
-    values = columns_of(table, useful(table, DEFAULTS))
-    told = out_of_family(table)
-    size = Calibration.of(table, values, told).interval.size(told.beside(values))
+    table = table_of_stores([shipped("h100"), shipped("h200")], Depth(depth))
+    values = columns_of(table, useful_features(table, DEFAULTS))
+    told = expect_out_of_family(table)
+    size = Calibration.from_left_out(table, values, told).interval.size(told.beside(values))
     log_ms = np.log2(table.base_ms) + told.mean
     found = defaultdict(lambda: ({}, {}))
     for row in range(len(table)):

@@ -60,7 +60,7 @@ class ObservedResiduals:
     leaves: Array
 
     @staticmethod
-    def of(table: Table, leaves: Array) -> ObservedResiduals:
+    def from_table(table: Table, leaves: Array) -> ObservedResiduals:
         """Return the residuals' keys and leaves for the rows of a table."""
         names = (*_SHARED, "device", "triton_version")
         return ObservedResiduals({name: table.about[name].astype(str) for name in names}, leaves)
@@ -102,12 +102,12 @@ class ResidualGP:
     _surprises: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        process = GaussianProcess(self._likeness(self.points, self.size), self.noise)
+        process = GaussianProcess(self._point_covariances(self.points, self.size), self.noise)
         object.__setattr__(self, "_process", process)
-        object.__setattr__(self, "_surprises", process.surprises(self.residual))
+        object.__setattr__(self, "_surprises", process.leave_one_out_errors(self.residual))
 
     @staticmethod
-    def of(
+    def from_residuals(
         scatter: VarianceComponents,
         points: ObservedResiduals,
         residual_log2: Array,
@@ -143,7 +143,7 @@ class ResidualGP:
         joined = (np.concatenate(pair)[last] for pair in pairs)
         return ResidualGP(self.scatter, (self.points + other.points)[last], *joined)
 
-    def recall(self, rows: ObservedResiduals, size: Array) -> tuple[Array, Array]:
+    def predict_residuals(self, rows: ObservedResiduals, size: Array) -> tuple[Array, Array]:
         """Return what the points say about rows.
 
         Args:
@@ -157,36 +157,36 @@ class ResidualGP:
         scatter = self.scatter
         own = scatter.family + scatter.kernel + scatter.cell + scatter.rest
         prior = _EVERYWHERE + _ALIKE + own * np.square(size)
-        cross = self._likeness(rows, size).T
+        cross = self._point_covariances(rows, size).T
         mean, variance = self._process.posterior(self.residual, cross, prior)
-        narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._wider(rows)
+        narrower = np.sqrt(np.maximum(variance / prior, 0.0)) * self._surprise_factors(rows)
         return mean, np.maximum(narrower, _LEAST_NARROWING)
 
-    def _wider(self, rows: ObservedResiduals) -> Array:
+    def _surprise_factors(self, rows: ObservedResiduals) -> Array:
         """Return how much larger errors are than expected, by a family's points, (rows,)."""
         like = rows.about["family"][:, None] == self.points.about["family"][None, :]
         doubt = _DOUBTED + like @ self._surprises
         return np.asarray(np.sqrt(doubt / (_DOUBTED + like.sum(axis=1))))
 
-    def _likeness(self, rows: ObservedResiduals, size: Array) -> Array:
+    def _point_covariances(self, rows: ObservedResiduals, size: Array) -> Array:
         """Return the covariance of rows with the points, (rows, points)."""
 
-        def same(name: str) -> Array:
+        def have_same(name: str) -> Array:
             return np.asarray(rows.about[name][:, None] == self.points.about[name][None, :])
 
-        setting = same("device") & same("triton_version")
-        family = same("family")
-        kernel = family & same("kernel_id")
-        cell = kernel & same("problem_id")
+        setting = have_same("device") & have_same("triton_version")
+        family = have_same("family")
+        kernel = family & have_same("kernel_id")
+        cell = kernel & have_same("problem_id")
         shared = self.scatter.family * family + self.scatter.kernel * kernel
         shared = shared + self.scatter.cell * cell
         here = np.where(setting, 1.0, _ELSEWHERE)
-        near = self.scatter.rest * _in_same_leaf(rows.leaves, self.points.leaves)
+        near = self.scatter.rest * _shared_leaf_fractions(rows.leaves, self.points.leaves)
         even = _EVERYWHERE * setting + _ALIKE * here * family
         return np.asarray(even + np.outer(size, self.size) * (here * shared + near))
 
 
-def _in_same_leaf(left: Array, right: Array) -> Array:
+def _shared_leaf_fractions(left: Array, right: Array) -> Array:
     shared: Array = np.zeros((len(left), len(right)), np.float32)
     for one, other in zip(left.T, right.T, strict=True):
         shared += one[:, None] == other[None, :]

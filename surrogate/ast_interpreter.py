@@ -33,19 +33,19 @@ __all__ = [
     "Event",
     "Number",
     "Value",
-    "are_scalars",
-    "are_texts",
-    "broadcast",
-    "compared",
-    "computed",
-    "follow",
+    "all_are_scalars",
+    "any_is_text",
+    "apply_comparison",
+    "apply_operator",
+    "broadcast_sizes",
+    "constant_value",
+    "contiguous_elements",
+    "interpret_block",
     "is_text",
-    "literal",
-    "run_of",
-    "steps_of",
-    "transposed",
-    "truth",
-    "width_of",
+    "neighbour_steps",
+    "transpose_value",
+    "truth_of_condition",
+    "width_after_cast",
 ]
 
 Array = NDArray[Any]
@@ -112,7 +112,7 @@ UNKNOWN = Value()
 """Nothing is known."""
 
 
-def literal(value: object) -> Value:
+def constant_value(value: object) -> Value:
     """Return what is known of a constant."""
     if isinstance(value, (bool, int, float)):
         return Value(float(value))
@@ -126,17 +126,17 @@ def is_text(number: Number) -> bool:
     )
 
 
-def are_texts(values: Sequence[Value]) -> bool:
+def any_is_text(values: Sequence[Value]) -> bool:
     """Tell whether any is a word."""
     return any(is_text(value.number) for value in values)
 
 
-def are_scalars(values: Sequence[Value]) -> bool:
+def all_are_scalars(values: Sequence[Value]) -> bool:
     """Tell whether none is a tensor."""
     return all(not value.sizes for value in values)
 
 
-def computed(op: ast.operator, lhs: Number, rhs: Number) -> Number:
+def apply_operator(op: ast.operator, lhs: Number, rhs: Number) -> Number:
     """Apply an arithmetic operator to two numbers; NaN if nobody knows."""
     if is_text(lhs) or is_text(rhs):
         return np.nan
@@ -147,7 +147,7 @@ def computed(op: ast.operator, lhs: Number, rhs: Number) -> Number:
     return float(result) if np.ndim(result) == 0 else result
 
 
-def compared(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
+def apply_comparison(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Number:
     """Return 1 where a comparison holds, 0 where it does not; NaN if nobody knows."""
     if is_text(lhs) != is_text(rhs):
         return np.nan
@@ -158,7 +158,7 @@ def compared(compare: Callable[[Any, Any], Any], lhs: Number, rhs: Number) -> Nu
     return float(result) if np.ndim(result) == 0 else result
 
 
-def truth(number: Number) -> Any:
+def truth_of_condition(number: Number) -> Any:
     """Return 1 where a condition holds, 0 where it does not; ``None`` if it is not known."""
     if is_text(number):
         return np.asarray(np.asarray(number, object) != "", float)
@@ -166,7 +166,7 @@ def truth(number: Number) -> Any:
     return None if np.any(np.isnan(flags)) else (flags != 0).astype(float)
 
 
-def broadcast(lhs: Value, rhs: Value) -> Value:
+def broadcast_sizes(lhs: Value, rhs: Value) -> Value:
     """Return a tensor of the sizes that two have together; nothing is known of its elements."""
     rank = max(len(lhs.sizes), len(rhs.sizes))
     one, other = ((1.0,) * (rank - len(value.sizes)) + value.sizes for value in (lhs, rhs))
@@ -175,7 +175,7 @@ def broadcast(lhs: Value, rhs: Value) -> Value:
     return Value(sizes=sizes, steps=(np.nan,) * rank, width=width)
 
 
-def steps_of(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
+def neighbour_steps(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Number, ...]:
     """Return how far apart neighbours of a result are in each of `rank` dimensions."""
     one, other = ((0.0,) * (rank - len(v.steps)) + v.steps for v in (lhs, rhs))
     if isinstance(op, (ast.Add, ast.Sub, ast.BitOr)):
@@ -194,7 +194,7 @@ def steps_of(op: ast.operator, lhs: Value, rhs: Value, rank: int) -> tuple[Numbe
     return (np.nan,) * rank
 
 
-def run_of(pointer: Value) -> Number:
+def contiguous_elements(pointer: Value) -> Number:
     """Return elements that lie next to each other; NaN if data decide where."""
     run: Number = 1.0
     lost: Number = False
@@ -204,12 +204,12 @@ def run_of(pointer: Value) -> Number:
     return np.where(lost & (run == 1), np.nan, run)
 
 
-def transposed(value: Value) -> Value:
+def transpose_value(value: Value) -> Value:
     """Transpose a value: its dimensions in the other order."""
     return replace(value, sizes=value.sizes[::-1], steps=value.steps[::-1])
 
 
-def width_of(first: Value) -> Number:
+def width_after_cast(first: Value) -> Number:
     """Return float32's width, unless memory says otherwise: types have no values here."""
     return first.width if first.loaded else 4.0
 
@@ -323,9 +323,9 @@ class Call:
         return Value(self.arguments.get(name, np.nan))
 
 
-def follow(call: Call) -> Block | None:
+def interpret_block(call: Call) -> Block | None:
     """Follow a function; ``None`` if its file has no such function of Triton's."""
-    functions, constants = _parsed(call.code.source)
+    functions, constants = _parse_kernel_file(call.code.source)
     node = functions.get(call.code.name)
     if node is None:
         return None
@@ -337,7 +337,7 @@ def follow(call: Call) -> Block | None:
 
 
 @functools.lru_cache(4096)
-def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
+def _parse_kernel_file(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
     """Return a file's functions for the GPU, and its constants."""
     try:
         tree = syntax_tree(source)
@@ -354,7 +354,7 @@ def _parsed(source: str) -> tuple[dict[str, ast.FunctionDef], dict[str, Value]]:
             if isinstance(value, ast.Call) and value.args:  # tl.constexpr(1.44)
                 value = value.args[0]
             if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
-                constants[target.id] = literal(value.value)
+                constants[target.id] = constant_value(value.value)
     return functions, constants
 
 
@@ -383,45 +383,47 @@ class _Follower:
             self._left -= 1
             if self._left < 0:
                 return UNKNOWN
-            returned = self._statement(node, variables)
+            returned = self._run_statement(node, variables)
             if returned is not None:
                 return returned
         return None
 
-    def _statement(self, node: ast.stmt, variables: dict[str, Value]) -> Value | None:
+    def _run_statement(self, node: ast.stmt, variables: dict[str, Value]) -> Value | None:
         if isinstance(node, ast.Assign):
             value = self.value(node.value, variables)
             for target in node.targets:
-                self._assign(target, value, variables)
+                self._assign_target(target, value, variables)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            self._assign(node.target, self.value(node.value, variables), variables)
+            self._assign_target(node.target, self.value(node.value, variables), variables)
         elif isinstance(node, ast.AugAssign):
             lhs, rhs = self.value(node.target, variables), self.value(node.value, variables)
-            self._assign(node.target, self._binary(node.op, lhs, rhs), variables)
+            self._assign_target(node.target, self._apply_binary(node.op, lhs, rhs), variables)
         elif isinstance(node, ast.Expr):
             self.value(node.value, variables)
         elif isinstance(node, ast.For):
-            self._for(node, variables)
+            self._run_for_loop(node, variables)
         elif isinstance(node, ast.While):
-            self._repeat(node.body, variables, np.nan)
+            self._repeat_body(node.body, variables, np.nan)
         elif isinstance(node, ast.If):
-            return self._if(node, variables)
+            return self._run_branches(node, variables)
         elif isinstance(node, ast.Return):
             return UNKNOWN if node.value is None else self.value(node.value, variables)
         return None
 
-    def _assign(self, target: ast.expr, value: Value, variables: dict[str, Value]) -> None:
+    def _assign_target(self, target: ast.expr, value: Value, variables: dict[str, Value]) -> None:
         if isinstance(target, ast.Name):
             variables[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = value.items
             for place, element in enumerate(target.elts):
                 has_part = parts is not None and place < len(parts)
-                self._assign(element, parts[place] if parts and has_part else value, variables)
+                self._assign_target(
+                    element, parts[place] if parts and has_part else value, variables
+                )
 
-    def _if(self, node: ast.If, variables: dict[str, Value]) -> Value | None:
+    def _run_branches(self, node: ast.If, variables: dict[str, Value]) -> Value | None:
         number = self.value(node.test, variables).number
-        share = truth(number)
+        share = truth_of_condition(number)
         if share is None:
             self.block.branches += 1
             self.run(node.body, variables)
@@ -438,7 +440,7 @@ class _Follower:
         self._times = times
         return returned
 
-    def _for(self, node: ast.For, variables: dict[str, Value]) -> None:
+    def _run_for_loop(self, node: ast.For, variables: dict[str, Value]) -> None:
         trips: Number = np.nan
         middle: Number = np.nan
         if isinstance(node.iter, ast.Call):
@@ -451,9 +453,11 @@ class _Follower:
                 middle = start + np.floor(trips / 2) * step
         if isinstance(node.target, ast.Name):
             variables[node.target.id] = Value(middle)
-        self._repeat(node.body, variables, trips)
+        self._repeat_body(node.body, variables, trips)
 
-    def _repeat(self, body: Sequence[ast.stmt], variables: dict[str, Value], trips: Number) -> None:
+    def _repeat_body(
+        self, body: Sequence[ast.stmt], variables: dict[str, Value], trips: Number
+    ) -> None:
         before = dict(variables)
         times, unknown = self._times, self._unknown
         guessed = bool(np.any(np.isnan(trips)))
@@ -461,14 +465,16 @@ class _Follower:
         self._unknown += guessed
         self._loops += 1
         self.block.trips = np.maximum(self.block.trips, self._times)
-        for name in _stored(body):  # a number that a loop changes is not known in it
+        for name in _assigned_names(body):  # a number that a loop changes is not known in it
             if name in variables and not variables[name].sizes and not variables[name].points:
                 variables[name] = replace(variables[name], number=np.nan)
         self.run(body, variables)
-        for name in sorted(_stored(body)):
+        for name in sorted(_assigned_names(body)):
             kept = variables.get(name, UNKNOWN)
             if name in before and before[name].sizes and kept.sizes:
-                self._event("carried", kept.elements, width=8.0 if kept.points else kept.width)
+                self._record_event(
+                    "carried", kept.elements, width=8.0 if kept.points else kept.width
+                )
         self._times, self._unknown = times, unknown
         self._loops -= 1
 
@@ -479,51 +485,51 @@ class _Follower:
         if self._left < 0:
             return UNKNOWN
         if isinstance(node, ast.Constant):
-            return literal(node.value)
+            return constant_value(node.value)
         if isinstance(node, ast.Name):
             return variables.get(node.id, self._constants.get(node.id, UNKNOWN))
         if isinstance(node, (ast.Tuple, ast.List)):
             return Value(items=tuple(self.value(element, variables) for element in node.elts))
         if isinstance(node, ast.Attribute):
             operand = self.value(node.value, variables)
-            return transposed(operand) if node.attr == "T" and operand.sizes else UNKNOWN
-        return self._operation(node, variables)
+            return transpose_value(operand) if node.attr == "T" and operand.sizes else UNKNOWN
+        return self._evaluate_operation(node, variables)
 
-    def _operation(self, node: ast.expr, variables: dict[str, Value]) -> Value:
+    def _evaluate_operation(self, node: ast.expr, variables: dict[str, Value]) -> Value:
         """Return the value of a node with operands; unknown for other kinds of nodes."""
         if isinstance(node, ast.BinOp):
             lhs, rhs = self.value(node.left, variables), self.value(node.right, variables)
-            return self._binary(node.op, lhs, rhs)
+            return self._apply_binary(node.op, lhs, rhs)
         if isinstance(node, ast.Call):
-            return self._call(node, variables)
+            return self._evaluate_call(node, variables)
         if isinstance(node, ast.Compare):
-            return self._compare(node, variables)
+            return self._evaluate_comparison(node, variables)
         if isinstance(node, ast.Subscript):
-            return self._subscript(node, variables)
+            return self._evaluate_subscript(node, variables)
         if isinstance(node, ast.UnaryOp):
-            return self._unary(node, variables)
+            return self._evaluate_unary(node, variables)
         if isinstance(node, ast.BoolOp):
-            return self._bool(node, variables)
+            return self._evaluate_bool_op(node, variables)
         if isinstance(node, ast.IfExp):
-            return self._either(node, variables)
+            return self._evaluate_conditional(node, variables)
         return UNKNOWN
 
-    def _binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:
+    def _apply_binary(self, op: ast.operator, lhs: Value, rhs: Value) -> Value:
         if not lhs.sizes and not rhs.sizes:
             if lhs.points or rhs.points:
                 return lhs if lhs.points else rhs
-            return Value(computed(op, lhs.number, rhs.number))
-        result = broadcast(lhs, rhs)
-        steps = steps_of(op, lhs, rhs, len(result.sizes))
+            return Value(apply_operator(op, lhs.number, rhs.number))
+        result = broadcast_sizes(lhs, rhs)
+        steps = neighbour_steps(op, lhs, rhs, len(result.sizes))
         points = lhs.points or rhs.points
         if points:
             width = lhs.width if lhs.points else rhs.width
         else:
             width = result.width
-            self._event("fast", result.elements, width=width)
-        return self._made(replace(result, steps=steps, width=width, points=points))
+            self._record_event("fast", result.elements, width=width)
+        return self._note_tensor_size(replace(result, steps=steps, width=width, points=points))
 
-    def _unary(self, node: ast.UnaryOp, variables: dict[str, Value]) -> Value:
+    def _evaluate_unary(self, node: ast.UnaryOp, variables: dict[str, Value]) -> Value:
         operand = self.value(node.operand, variables)
         if operand.sizes:
             return replace(operand, loaded=False)
@@ -536,26 +542,26 @@ class _Follower:
             return Value(np.where(np.isnan(number), np.nan, number == 0))
         return UNKNOWN
 
-    def _compare(self, node: ast.Compare, variables: dict[str, Value]) -> Value:
+    def _evaluate_comparison(self, node: ast.Compare, variables: dict[str, Value]) -> Value:
         lhs = self.value(node.left, variables)
         rights = [self.value(comparator, variables) for comparator in node.comparators]
         for rhs in rights:
             if lhs.sizes or rhs.sizes:
-                return replace(broadcast(lhs, rhs), width=1.0)
+                return replace(broadcast_sizes(lhs, rhs), width=1.0)
         compare = COMPARED.get(type(node.ops[0]))
         if compare is None or len(rights) > 1:
             return UNKNOWN
-        return Value(compared(compare, lhs.number, rights[0].number))
+        return Value(apply_comparison(compare, lhs.number, rights[0].number))
 
-    def _bool(self, node: ast.BoolOp, variables: dict[str, Value]) -> Value:
-        shares = [truth(self.value(value, variables).number) for value in node.values]
+    def _evaluate_bool_op(self, node: ast.BoolOp, variables: dict[str, Value]) -> Value:
+        shares = [truth_of_condition(self.value(value, variables).number) for value in node.values]
         if any(share is None for share in shares):
             return UNKNOWN
         fold = np.minimum if isinstance(node.op, ast.And) else np.maximum
         return Value(functools.reduce(fold, shares))
 
-    def _either(self, node: ast.IfExp, variables: dict[str, Value]) -> Value:
-        share = truth(self.value(node.test, variables).number)
+    def _evaluate_conditional(self, node: ast.IfExp, variables: dict[str, Value]) -> Value:
+        share = truth_of_condition(self.value(node.test, variables).number)
         yes, no = self.value(node.body, variables), self.value(node.orelse, variables)
         if yes.sizes or no.sizes or share is None:
             return yes if yes.sizes or share is None or np.all(share > 0) else no
@@ -563,7 +569,7 @@ class _Follower:
             return yes if np.all(share > 0) else no
         return Value(np.where(share > 0, yes.number, no.number))
 
-    def _subscript(self, node: ast.Subscript, variables: dict[str, Value]) -> Value:
+    def _evaluate_subscript(self, node: ast.Subscript, variables: dict[str, Value]) -> Value:
         base = self.value(node.value, variables)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if base.items is not None:
@@ -584,12 +590,12 @@ class _Follower:
 
     # ------------------------------------------------------------------------------------ calls
 
-    def _call(self, node: ast.Call, variables: dict[str, Value]) -> Value:
+    def _evaluate_call(self, node: ast.Call, variables: dict[str, Value]) -> Value:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(
             node.func, "id", ""
         )  # fmt: skip
         own: list[Value] = []
-        if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
+        if isinstance(node.func, ast.Attribute) and not _is_function_module(node.func.value):
             own = [self.value(node.func.value, variables)]
         arguments = own + [self.value(argument, variables) for argument in node.args]
         named = {
@@ -598,10 +604,10 @@ class _Follower:
             if keyword.arg
         }
         if name in self._functions and not own and self._depth < _DEEPEST:
-            return self._inlined(self._functions[name], arguments, named)
-        return self._builtin(name, arguments, named)
+            return self._call_own_function(self._functions[name], arguments, named)
+        return self._call_builtin(name, arguments, named)
 
-    def _inlined(
+    def _call_own_function(
         self, node: ast.FunctionDef, arguments: Sequence[Value], named: Mapping[str, Value]
     ) -> Value:
         names = [parameter.arg for parameter in node.args.args]
@@ -615,7 +621,7 @@ class _Follower:
         self._depth -= 1
         return UNKNOWN if returned is None else returned
 
-    def _builtin(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+    def _call_builtin(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
         first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
         if name == "program_id":
             axis = first.number
@@ -625,59 +631,67 @@ class _Follower:
             return Value(self._grid[int(axis)] if isinstance(axis, float) else np.nan)
         if name == "arange":
             size = arguments[-1].number - arguments[0].number if len(arguments) > 1 else np.nan
-            return self._made(Value(sizes=(size,), steps=(1.0,)))
+            return self._note_tensor_size(Value(sizes=(size,), steps=(1.0,)))
         if name in ("load", "store") or name.startswith("atomic"):
-            return self._accessed(name, arguments, named)
+            return self._access_memory(name, arguments, named)
         if name == "dot" or name == "dot_scaled":
-            return self._dot(name, arguments, named)
+            return self._multiply_matrices(name, arguments, named)
         if name in ("make_block_ptr", "make_tensor_descriptor"):
-            return self._tiled(name, arguments, named)
+            return self._describe_tile(name, arguments, named)
         if name == "cdiv" and len(arguments) > 1:
-            return Value(np.ceil(computed(ast.Div(), arguments[0].number, arguments[1].number)))
+            return Value(
+                np.ceil(apply_operator(ast.Div(), arguments[0].number, arguments[1].number))
+            )
         if (
             name in _EXTREMES
             and len(arguments) > 1
-            and are_scalars(arguments[:2])
-            and not are_texts(arguments)
+            and all_are_scalars(arguments[:2])
+            and not any_is_text(arguments)
         ):
             return Value(_EXTREMES[name](arguments[0].number, arguments[1].number))
-        if name == "next_power_of_2" and not are_texts(arguments):
+        if name == "next_power_of_2" and not any_is_text(arguments):
             return Value(2.0 ** np.ceil(np.log2(first.number)))
-        return self._elementwise(name, arguments, named)
+        return self._call_elementwise(name, arguments, named)
 
-    def _elementwise(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+    def _call_elementwise(
+        self, name: str, arguments: list[Value], named: Mapping[str, Value]
+    ) -> Value:
         first = arguments[0] if arguments else next(iter(named.values()), UNKNOWN)
         if name in _SHAPED:
             shape = named.get("shape", arguments[-1] if name not in ("zeros", "full") else first)
             items = arguments[1:] if shape.items is None else shape.items
             sizes = tuple(item.number for item in items)
-            return self._made(replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes)))
+            return self._note_tensor_size(
+                replace(first, items=None, sizes=sizes, steps=(0.0,) * len(sizes))
+            )
         if name in ("trans", "permute"):
-            return transposed(first)
+            return transpose_value(first)
         if name == "expand_dims":
             return replace(first, sizes=(*first.sizes, 1.0), steps=(*first.steps, 0.0))
         if name in _REDUCING and first.sizes and (len(arguments) < 2 or not arguments[1].sizes):
-            return self._reduced(first, arguments, named)
+            return self._reduce_tensor(first, arguments, named)
         if name in _SCANNING and first.sizes:
-            self._event("scan", first.elements, width=first.width)
+            self._record_event("scan", first.elements, width=first.width)
             steps = np.log2(np.maximum(first.sizes[-1], 2))
             rounds = steps * (steps + 1) / 2 if name == "sort" else steps
-            self._event("fast", _LANES * rounds * first.elements, width=first.width)
+            self._record_event("fast", _LANES * rounds * first.elements, width=first.width)
             return replace(first, loaded=False)
         if name in ("to", "cast"):
-            return replace(first, width=width_of(first))
+            return replace(first, width=width_after_cast(first))
         if name in ("advance", "multiple_of", "max_contiguous", "max_constancy", "static_assert"):
             return first
         tensors = [value for value in (*arguments, *named.values()) if value.sizes]
         if not tensors:
             return UNKNOWN
-        result = functools.reduce(broadcast, tensors)
-        self._event("slow" if name in _SLOW else "fast", result.elements, width=result.width)
+        result = functools.reduce(broadcast_sizes, tensors)
+        self._record_event("slow" if name in _SLOW else "fast", result.elements, width=result.width)
         gone = (np.nan,) * len(result.sizes)
-        return self._made(replace(result, steps=gone, points=False, loaded=False))
+        return self._note_tensor_size(replace(result, steps=gone, points=False, loaded=False))
 
-    def _reduced(self, first: Value, arguments: list[Value], named: Mapping[str, Value]) -> Value:
-        self._event("reduce", first.elements, width=first.width)
+    def _reduce_tensor(
+        self, first: Value, arguments: list[Value], named: Mapping[str, Value]
+    ) -> Value:
+        self._record_event("reduce", first.elements, width=first.width)
         axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
         if axis is None or not isinstance(axis.number, float) or np.isnan(axis.number):
             return Value()
@@ -689,7 +703,9 @@ class _Follower:
             width=first.width,
         )
 
-    def _accessed(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+    def _access_memory(
+        self, name: str, arguments: list[Value], named: Mapping[str, Value]
+    ) -> Value:
         pointer = arguments[0] if arguments else named.get("pointer", UNKNOWN)
         values = [named["value"]] if "value" in named else arguments[1:]
         if name != "load" and not pointer.sizes:
@@ -697,13 +713,19 @@ class _Follower:
             if shaped and pointer.points:
                 pointer = replace(pointer, sizes=shaped[0].sizes, steps=shaped[0].steps)
         kind = "atomic" if name.startswith("atomic") else name
-        self._event(kind, pointer.elements, width=pointer.width, run=run_of(pointer))
+        self._record_event(
+            kind, pointer.elements, width=pointer.width, run=contiguous_elements(pointer)
+        )
         if kind == "store":
             return UNKNOWN
         gone = (np.nan,) * len(pointer.sizes)
-        return self._made(Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True))
+        return self._note_tensor_size(
+            Value(sizes=pointer.sizes, steps=gone, width=pointer.width, loaded=True)
+        )
 
-    def _dot(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+    def _multiply_matrices(
+        self, name: str, arguments: list[Value], named: Mapping[str, Value]
+    ) -> Value:
         lhs = arguments[0] if arguments else named.get("input", UNKNOWN)
         place = 3 if name == "dot_scaled" else 1
         rhs = arguments[place] if len(arguments) > place else named.get("other", UNKNOWN)
@@ -712,7 +734,7 @@ class _Follower:
         rows, depth, columns = lhs.sizes[-2], lhs.sizes[-1], rhs.sizes[-1]
         batch = functools.reduce(operator.mul, lhs.sizes[:-2], 1.0)
         staged = sum(operand.elements * operand.width for operand in (lhs, rhs) if operand.loaded)
-        self._event(
+        self._record_event(
             "dot",
             batch * rows * columns * depth,
             width=np.maximum(lhs.width, rhs.width),
@@ -720,9 +742,11 @@ class _Follower:
             sizes=(rows, columns, depth),
         )
         sizes = (*lhs.sizes[:-1], columns)
-        return self._made(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
+        return self._note_tensor_size(Value(sizes=sizes, steps=(np.nan,) * len(sizes)))
 
-    def _tiled(self, name: str, arguments: list[Value], named: Mapping[str, Value]) -> Value:
+    def _describe_tile(
+        self, name: str, arguments: list[Value], named: Mapping[str, Value]
+    ) -> Value:
         """Return a block pointer or a descriptor that is made in the kernel."""
         base = arguments[0] if arguments else named.get("base", UNKNOWN)
         place = 4 if name == "make_block_ptr" else 3
@@ -737,12 +761,12 @@ class _Follower:
 
     # ------------------------------------------------------------------------------------ notes
 
-    def _made(self, value: Value) -> Value:
+    def _note_tensor_size(self, value: Value) -> Value:
         if not value.points:
             self.block.largest = np.fmax(self.block.largest, value.elements)
         return value
 
-    def _event(
+    def _record_event(
         self,
         kind: str,
         elements: Number,
@@ -766,7 +790,7 @@ class _Follower:
         )
 
 
-def _stored(body: Sequence[ast.stmt]) -> set[str]:
+def _assigned_names(body: Sequence[ast.stmt]) -> set[str]:
     return {
         node.id
         for statement in body
@@ -775,7 +799,7 @@ def _stored(body: Sequence[ast.stmt]) -> set[str]:
     }
 
 
-def _is_module(node: ast.expr) -> bool:
+def _is_function_module(node: ast.expr) -> bool:
     """Tell whether a node is in a module of functions: ``tl``, ``tl.extra.libdevice``, ..."""
     while isinstance(node, ast.Attribute):
         node = node.value

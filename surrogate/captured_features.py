@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from solkit.core import Device
-from solkit.surrogate.ast_interpreter import Array, Block, Call, Event, Number, follow
+from solkit.surrogate.ast_interpreter import Array, Block, Call, Event, Number, interpret_block
 
-__all__ = ["MOVED", "ROUGH", "Setting", "tiles", "together"]
+__all__ = ["MOVED", "ROUGH", "Setting", "combine_launches", "tile_features"]
 
 _WARP = 32
 _SECTOR = 32.0
@@ -35,7 +35,7 @@ Hopper GPU Architecture via Microbenchmarking" (2024): 478 cycles and more."""
 _LAUNCH_S = 2e-6
 """Seconds from the end of a launch to the start of the next, about."""
 ROUGH, MOVED = "tiles.rough_s", "tiles.moved_bytes"
-"""Columns that serve `together` alone: seconds, bytes."""
+"""Columns that serve `combine_launches` alone: seconds, bytes."""
 _SPARE_REGISTERS = 24.0
 _MOST_TRIPS = 1e6
 _SMALL = 2.0**-20
@@ -66,18 +66,18 @@ class Setting:
         return Setting(self.device, self.sol_s, self.read_bytes, self.write_bytes, *columns)
 
 
-def tiles(setting: Setting, call: Call) -> dict[str, Array]:
+def tile_features(setting: Setting, call: Call) -> dict[str, Array]:
     """Return columns by name, (candidates,) each; none without such a Triton function in the file.
 
     Args:
         setting: device, work and launches.
         call: of one function.
     """
-    block = follow(call)
+    block = interpret_block(call)
     if block is None:
         return {}
     with np.errstate(all="ignore"):
-        counted = _Counted.of(setting, block).columns()
+        counted = _BlockCounts.count_block(setting, block).columns()
     number = len(setting.blocks)
     return {
         f"tiles.{key}": np.broadcast_to(np.asarray(value, float), number)
@@ -85,32 +85,34 @@ def tiles(setting: Setting, call: Call) -> dict[str, Array]:
     }
 
 
-def together(
+def combine_launches(
     columns: Sequence[Mapping[str, Array]], counts: Sequence[Array], setting: Setting
 ) -> dict[str, Array]:
     """Combine what the launches of a call do, of what is known of them, (candidates,) each.
 
     Args:
-        columns: `tiles` of each launch, the main one first.
+        columns: `tile_features` of each launch, the main one first.
         counts: how often a call makes it, (candidates,) each; 0 where a candidate lacks it.
         setting: of the main launch.
     """
-    further = _add(counts) - 1
+    further = _sum_arrays(counts) - 1
     rough_s, moved = (
-        _add([np.nan_to_num(launch[name]) * n for launch, n in zip(columns, counts, strict=True)])
+        _sum_arrays(
+            [np.nan_to_num(launch[name]) * n for launch, n in zip(columns, counts, strict=True)]
+        )
         for name in (ROUGH, MOVED)
     )
     is_known = ~np.isnan(columns[0][ROUGH])
     least = max(setting.read_bytes + setting.write_bytes, 1)
     totals = {
-        "tiles.all_gap": _log2(np.fmax((rough_s + further * _LAUNCH_S) / setting.sol_s, 1)),
-        "tiles.all_traffic": _log2(moved / least),
+        "tiles.all_gap": _bounded_log2(np.fmax((rough_s + further * _LAUNCH_S) / setting.sol_s, 1)),
+        "tiles.all_traffic": _bounded_log2(moved / least),
     }
     return {name: np.where(is_known, column, np.nan) for name, column in totals.items()}
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _BlockCounts:
     """A block's events with their trips."""
 
     setting: Setting
@@ -118,139 +120,148 @@ class _Counted:
     guessed: Array
 
     @staticmethod
-    def of(setting: Setting, block: Block) -> _Counted:
+    def count_block(setting: Setting, block: Block) -> _BlockCounts:
         """Count a block; loops of unknown length take as long as to read all that must be read."""
         loads = [event for event in block.events if event.kind == "load"]
-        loop = _sum(loads, lambda e: _bytes(e) if e.unknown else 0.0)
-        rest = _sum(loads, lambda e: 0.0 if e.unknown else _bytes(e))
+        loop = _sum_of_events(loads, lambda e: _bytes_of_all_trips(e) if e.unknown else 0.0)
+        rest = _sum_of_events(loads, lambda e: 0.0 if e.unknown else _bytes_of_all_trips(e))
         loop_bytes = setting.read_bytes / np.maximum(setting.blocks, 1) - rest
         trips = np.where(loop > 0, np.clip(loop_bytes / loop, 1, _MOST_TRIPS), 1.0)
-        return _Counted(setting, block, trips)
+        return _BlockCounts(setting, block, trips)
 
     def all(self, kind: str, measure: Callable[[Event], Number]) -> Number:
         """Return the sum over events of a kind, in all trips of a block; NaN if there are none."""
         events = [event for event in self.block.events if event.kind == kind]
         if not events:
             return np.nan
-        return _sum(events, lambda e: measure(e) * e.times * self._trips(bool(e.unknown)))
+        return _sum_of_events(
+            events, lambda e: measure(e) * e.times * self._guessed_trips(bool(e.unknown))
+        )
 
     def columns(self) -> dict[str, Number]:
         """Return all features."""
-        columns = self._memory() | self._products() | self._threads() | self._arithmetic()
-        return columns | self._modelled(columns)
+        columns = (
+            self._memory_columns()
+            | self._product_columns()
+            | self._thread_columns()
+            | self._arithmetic_columns()
+        )
+        return columns | self._time_model_columns(columns)
 
-    def _memory(self) -> dict[str, Number]:
+    def _memory_columns(self) -> dict[str, Number]:
         here = self.setting
         columns: dict[str, Number] = {}
         for kind, least in (("load", here.read_bytes), ("store", here.write_bytes)):
-            moved = here.blocks * self.all(kind, _bytes_once)
-            sectors = here.blocks * self.all(kind, _sectors)
-            runs = self.all(kind, lambda e: _bytes_once(e) * _run_bytes(e))
-            by_data = self.all(kind, lambda e: _bytes_once(e) * np.isnan(e.run))
+            moved = here.blocks * self.all(kind, _bytes_per_trip)
+            sectors = here.blocks * self.all(kind, _sector_bytes)
+            runs = self.all(kind, lambda e: _bytes_per_trip(e) * _contiguous_bytes(e))
+            by_data = self.all(kind, lambda e: _bytes_per_trip(e) * np.isnan(e.run))
             columns |= {
-                f"{kind}_traffic": _log2(moved / max(least, 1)),
-                f"{kind}_sectors": _log2(sectors / np.maximum(moved, 1)),
-                f"{kind}_run": _log2(here.blocks * runs / moved),
+                f"{kind}_traffic": _bounded_log2(moved / max(least, 1)),
+                f"{kind}_sectors": _bounded_log2(sectors / np.maximum(moved, 1)),
+                f"{kind}_run": _bounded_log2(here.blocks * runs / moved),
                 f"{kind}_lost": here.blocks * by_data / moved,
                 f"{kind}s": float(sum(e.kind == kind for e in self.block.events)),
             }
         atomics = here.blocks * self.all("atomic", lambda e: e.elements)
-        columns["atomics"] = _log2(atomics)
-        columns["atomics_per_written"] = _log2(atomics / max(here.write_bytes, 1))
+        columns["atomics"] = _bounded_log2(atomics)
+        columns["atomics_per_written"] = _bounded_log2(atomics / max(here.write_bytes, 1))
         return columns
 
-    def _products(self) -> dict[str, Number]:
+    def _product_columns(self) -> dict[str, Number]:
         here = self.setting
         dots = [event for event in self.block.events if event.kind == "dot"]
         products: dict[str, Number] = {"dots": float(len(dots))}
         if not dots:
             return products
         threads = here.warps * _WARP
-        largest = _most([e.sizes[0] * e.sizes[1] for e in dots])
-        staged = _most([e.staged for e in dots])
-        rows, columns, depth = (_most([e.sizes[at] for e in dots]) for at in range(3))
+        largest = _largest_of([e.sizes[0] * e.sizes[1] for e in dots])
+        staged = _largest_of([e.staged for e in dots])
+        rows, columns, depth = (_largest_of([e.sizes[at] for e in dots]) for at in range(3))
         limit = here.device.limits.shared_bytes
         return products | {
-            "dot_rows": _log2(rows),
-            "dot_columns": _log2(columns),
-            "dot_depth": _log2(depth),
-            "dot_rows_per_warp": _log2(rows / here.warps),
-            "sums_per_thread": _log2(largest / threads),
+            "dot_rows": _bounded_log2(rows),
+            "dot_columns": _bounded_log2(columns),
+            "dot_depth": _bounded_log2(depth),
+            "dot_rows_per_warp": _bounded_log2(rows / here.warps),
+            "sums_per_thread": _bounded_log2(largest / threads),
             "staged": staged * np.maximum(here.stages, 1) / limit,
             "staged_once": staged / limit,
-            "dot_intensity": _log2(largest / (rows + columns)),
+            "dot_intensity": _bounded_log2(largest / (rows + columns)),
         }
 
-    def _threads(self) -> dict[str, Number]:
+    def _thread_columns(self) -> dict[str, Number]:
         threads = self.setting.warps * _WARP
-        kept = self._kept() / threads
+        kept = self._carried_bytes() / threads
         return {
-            "largest_per_thread": _log2(self.block.largest / threads),
-            "carried_per_thread": _log2(kept),
-            "loaded_per_trip": _log2(self._per_trip() / threads),
-            "trips": _log2(self.block.trips * self.guessed),
-            "guessed": _log2(self.guessed),
+            "largest_per_thread": _bounded_log2(self.block.largest / threads),
+            "carried_per_thread": _bounded_log2(kept),
+            "loaded_per_trip": _bounded_log2(self._innermost_load_bytes() / threads),
+            "trips": _bounded_log2(self.block.trips * self.guessed),
+            "guessed": _bounded_log2(self.guessed),
             "depth": float(max((e.loops for e in self.block.events), default=0)),
             "branches": float(self.block.branches),
-            "reductions": _log2(self.all("reduce", lambda _: 1.0)),
-            "reduced_per_thread": _log2(self.all("reduce", lambda e: e.elements) / threads),
-            "scanned_per_thread": _log2(self.all("scan", lambda e: e.elements) / threads),
+            "reductions": _bounded_log2(self.all("reduce", lambda _: 1.0)),
+            "reduced_per_thread": _bounded_log2(self.all("reduce", lambda e: e.elements) / threads),
+            "scanned_per_thread": _bounded_log2(self.all("scan", lambda e: e.elements) / threads),
         }
 
-    def _kept(self) -> Number:
+    def _carried_bytes(self) -> Number:
         """Return bytes of the tensors that the largest loop carries."""
         groups: defaultdict[tuple[int, int], list[Number]] = defaultdict(list)
         for event in self.block.events:
             if event.kind == "carried":
-                groups[event.loops, id(event.times)].append(_bytes_once(event))
-        return _most([0.0, *map(_add, groups.values())])
+                groups[event.loops, id(event.times)].append(_bytes_per_trip(event))
+        return _largest_of([0.0, *map(_sum_arrays, groups.values())])
 
-    def _per_trip(self) -> Number:
+    def _innermost_load_bytes(self) -> Number:
         """Return bytes that the innermost loads of a block ask for together."""
         loads = [event for event in self.block.events if event.kind == "load"]
         deepest = max((load.loops for load in loads), default=0)
-        return _add([_bytes_once(load) for load in loads if load.loops == deepest])
+        return _sum_arrays([_bytes_per_trip(load) for load in loads if load.loops == deepest])
 
-    def _arithmetic(self) -> dict[str, Number]:
+    def _arithmetic_columns(self) -> dict[str, Number]:
         here = self.setting
         rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
         fast = here.blocks * self.all("fast", lambda e: e.elements)
         slow = here.blocks * self.all("slow", lambda e: e.elements)
         return {
-            "fast": _log2(2 * fast / rates["fp32"] / here.sol_s),
-            "slow": _log2(slow / rates["sfu"] / here.sol_s),
+            "fast": _bounded_log2(2 * fast / rates["fp32"] / here.sol_s),
+            "slow": _bounded_log2(slow / rates["sfu"] / here.sol_s),
         }
 
-    def _modelled(self, columns: Mapping[str, Number]) -> dict[str, Number]:
+    def _time_model_columns(self, columns: Mapping[str, Number]) -> dict[str, Number]:
         here = self.setting
-        registers, resident, fits = self._resident(columns)
+        registers, resident, fits = self._resident_blocks(columns)
         waves = here.blocks / (here.device.sm_count * resident)
         even = np.ceil(waves) / waves
         stages = np.where(columns["dots"] > 0, np.maximum(here.stages - 1, 1), 1.0)
-        terms = self._terms(even, waves, stages)
+        terms = self._resource_seconds(even, waves, stages)
         arithmetic = [here.sol_s * 2.0 ** np.asarray(columns[name]) for name in ("fast", "slow")]
-        total = _most([*terms.values(), *arithmetic])
+        total = _largest_of([*terms.values(), *arithmetic])
         of_sm = np.minimum(resident, np.ceil(here.blocks / here.device.sm_count))
         return {
-            **{f"{name}_s": _log2(value / here.sol_s) for name, value in terms.items()},
-            "gap": _log2(np.fmax(total / here.sol_s, 1)),
+            **{f"{name}_s": _bounded_log2(value / here.sol_s) for name, value in terms.items()},
+            "gap": _bounded_log2(np.fmax(total / here.sol_s, 1)),
             "rough_s": total,
-            "moved_bytes": here.blocks * self._moved(_bytes_once),
-            "registers": _log2(registers),
-            "resident": _log2(resident),
-            "warps_per_sm": _log2(resident * here.warps),
+            "moved_bytes": here.blocks * self._sum_over_accesses(_bytes_per_trip),
+            "registers": _bounded_log2(registers),
+            "resident": _bounded_log2(resident),
+            "warps_per_sm": _bounded_log2(resident * here.warps),
             "fits": np.asarray(fits, float),
-            "waves": _log2(waves),
+            "waves": _bounded_log2(waves),
             "tail": 1 / even,
-            "in_flight": _log2(self._per_trip() * stages * of_sm),
+            "in_flight": _bounded_log2(self._innermost_load_bytes() * stages * of_sm),
         }
 
-    def _resident(self, columns: Mapping[str, Number]) -> tuple[Number, Number, Number]:
+    def _resident_blocks(self, columns: Mapping[str, Number]) -> tuple[Number, Number, Number]:
         """Return registers of a thread, blocks that an SM holds (at least one), and if it does."""
         here, limits = self.setting, self.setting.device.limits
         threads = here.warps * _WARP
-        loaded = np.where(columns["dots"] > 0, 0.0, self._per_trip())  # products read shared memory
-        alive = np.fmax(self._kept() + loaded, 4 * self.block.largest)
+        loaded = np.where(
+            columns["dots"] > 0, 0.0, self._innermost_load_bytes()
+        )  # products read shared memory
+        alive = np.fmax(self._carried_bytes() + loaded, 4 * self.block.largest)
         registers = np.clip(_SPARE_REGISTERS + alive / 4 / threads, 32, 512)
         shared = np.nan_to_num(np.asarray(columns.get("staged", 0.0), float)) * limits.shared_bytes
         blocks = np.minimum(limits.threads // threads, limits.blocks)
@@ -258,74 +269,76 @@ class _Counted:
         blocks = np.fmin(blocks, limits.shared_bytes // np.maximum(shared, 1024))
         return registers, np.maximum(blocks, 1), blocks >= 1
 
-    def _terms(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
+    def _resource_seconds(self, even: Number, waves: Number, stages: Number) -> dict[str, Number]:
         """Return seconds by resource."""
         here = self.setting
         rates = {name: ceiling.value for name, ceiling in here.device.ceilings.items()}
-        products = 2 * np.nan_to_num(self.all("dot", _whole_products))
-        waits = _add([times * self._trips(unknown) for times, unknown in self._waits()])
+        products = 2 * np.nan_to_num(self.all("dot", _padded_products))
+        waits = _sum_arrays(
+            [times * self._guessed_trips(unknown) for times, unknown in self._loops_with_loads()]
+        )
         return {
-            "memory": here.blocks * self._moved(_sectors) / rates["l2"],
+            "memory": here.blocks * self._sum_over_accesses(_sector_bytes) / rates["l2"],
             "tensor": here.blocks * products / self._tensor_rate(rates) * even,
             "wait": np.ceil(waves) * waits * _WAIT_S / stages,
         }
 
-    def _moved(self, measure: Callable[[Event], Number]) -> Number:
-        return _add(
+    def _sum_over_accesses(self, measure: Callable[[Event], Number]) -> Number:
+        return _sum_arrays(
             [np.nan_to_num(self.all(kind, measure)) for kind in ("load", "store", "atomic")]
         )
 
     def _tensor_rate(self, rates: Mapping[str, float]) -> Number:
         """Return FLOP/s of the tensor cores at the width of the operands."""
-        width = _most([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
+        width = _largest_of([0.0, *(e.width for e in self.block.events if e.kind == "dot")])
         fp8, bf16, tf32 = (rates.get(f"tensor.{name}", np.inf) for name in ("fp8", "bf16", "tf32"))
         return np.select([width <= 1, width <= 2], [fp8, bf16], tf32)
 
-    def _trips(self, unknown: bool) -> Number:
+    def _guessed_trips(self, unknown: bool) -> Number:
         return self.guessed if unknown else 1.0
 
-    def _waits(self) -> list[tuple[Number, bool]]:
+    def _loops_with_loads(self) -> list[tuple[Number, bool]]:
         """Return how often each loop with loads goes round, and whether that is unknown."""
         loads = [event for event in self.block.events if event.kind == "load"]
         waits = {(e.loops, id(e.times)): (np.asarray(e.times), bool(e.unknown)) for e in loads}
         return list(waits.values())
 
 
-def _bytes_once(event: Event) -> Number:
+def _bytes_per_trip(event: Event) -> Number:
     return event.elements * event.width
 
 
-def _bytes(event: Event) -> Number:
-    return _bytes_once(event) * event.times
+def _bytes_of_all_trips(event: Event) -> Number:
+    return _bytes_per_trip(event) * event.times
 
 
-def _run_bytes(event: Event) -> Number:
+def _contiguous_bytes(event: Event) -> Number:
     """Return bytes that lie together, up to a warp's widest access."""
     return np.clip(np.nan_to_num(event.run, nan=1.0) * event.width, 1, 512)
 
 
-def _sectors(event: Event) -> Number:
+def _sector_bytes(event: Event) -> Number:
     """Return bytes of the sectors that an access touches, if sectors of a run are whole."""
-    return _bytes_once(event) * np.maximum(_SECTOR / _run_bytes(event), 1)
+    return _bytes_per_trip(event) * np.maximum(_SECTOR / _contiguous_bytes(event), 1)
 
 
-def _whole_products(event: Event) -> Number:
+def _padded_products(event: Event) -> Number:
     rows, columns, depth = event.sizes
     whole = np.maximum(rows, 16) * np.maximum(columns, 8) * np.maximum(depth, 8)
     return event.elements * whole / (rows * columns * depth)
 
 
-def _sum(events: Sequence[Event], measure: Callable[[Event], Number]) -> Number:
-    return _add([measure(event) for event in events])
+def _sum_of_events(events: Sequence[Event], measure: Callable[[Event], Number]) -> Number:
+    return _sum_arrays([measure(event) for event in events])
 
 
-def _add(values: Sequence[Number]) -> Number:
+def _sum_arrays(values: Sequence[Number]) -> Number:
     return functools.reduce(operator.add, values, 0.0)
 
 
-def _most(values: Sequence[Number]) -> Number:
+def _largest_of(values: Sequence[Number]) -> Number:
     return functools.reduce(lambda one, other: np.fmax(one, other), values)
 
 
-def _log2(value: Any) -> Array:
+def _bounded_log2(value: Any) -> Array:
     return np.asarray(np.log2(np.maximum(value, _SMALL)))

@@ -50,7 +50,7 @@ class Interval:
 
     def size(self, values: Array) -> Array:
         """Return the size of a typical error, in log2, (rows,), for features (rows, names)."""
-        return _sizes(self.sizes, values)
+        return _predict_sizes(self.sizes, values)
 
 
 def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tuple[Interval, Array]:
@@ -70,14 +70,14 @@ def fit_interval(values: Array, residuals: Array, folds: Array, fit: Fit) -> tup
     for fold in np.unique(folds):
         train, test = folds != fold, folds == fold
         if train.any():
-            size[test] = _sizes(fit(values[train], target[train]), values[test])
+            size[test] = _predict_sizes(fit(values[train], target[train]), values[test])
     size = np.where(np.isnan(size), np.abs(residuals).mean(), size)  # there is but one fold
     tail = (1 - COVERAGE) / 2
     low, high = np.quantile(residuals / size, (tail, 1 - tail))
     return Interval(fit(values, target), float(low), float(high)), size
 
 
-def _sizes(model: Any, values: Array) -> Array:
+def _predict_sizes(model: Any, values: Array) -> Array:
     return np.asarray(2.0 ** np.maximum(model.predict(values), np.log2(_LEAST)))
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from solkit.core import Depth
 from solkit.datasets.store import RIGHT, Store
 from solkit.surrogate.conformal_intervals import group_folds
-from solkit.surrogate.evaluation.regret_metrics import spearman, time_error
+from solkit.surrogate.evaluation.regret_metrics import median_time_error, spearman
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import Grown, Settings, columns_of, ensemble
+from solkit.surrogate.trees import BoostedTrees, Settings, columns_of, grow_ensemble
 
 if TYPE_CHECKING:
     import polars
@@ -30,9 +30,9 @@ __all__ = [
     "CostModel",
     "CostTrees",
     "Costs",
-    "asked_of",
-    "figures",
-    "spent_of",
+    "cost_fields_at",
+    "costs_of_rows",
+    "evaluate_costs",
 ]
 
 SETTINGS = Settings(members=1, rounds=80, leaves=24, focus=0.0)
@@ -71,7 +71,7 @@ class CostTrees:
     """
 
     names: tuple[str, ...]
-    grown: Grown
+    grown: BoostedTrees
     typical_s: float
 
     def seconds(self, table: Table) -> Array:
@@ -107,7 +107,7 @@ class CostModel:
             if len(rows) >= _LEAST_ROWS and len(families) >= _LEAST_FAMILIES:
                 one = np.ones(len(rows))  # seconds stand in place of times, relative to one
                 about = replace(table[rows], time_ms=seconds[rows], modelled_ms=one, sol_ms=one)
-                names, (grown,) = ensemble(about, SETTINGS, seed)
+                names, (grown,) = grow_ensemble(about, SETTINGS, seed)
                 parts[what] = CostTrees(names, grown, float(np.median(seconds[rows])))
         return CostModel(parts)
 
@@ -118,12 +118,12 @@ class CostModel:
         return Costs(**(dict.fromkeys(FIELDS, nothing) | forecasts))
 
 
-def asked_of(depth: Depth) -> tuple[str, ...]:
+def cost_fields_at(depth: Depth) -> tuple[str, ...]:
     """Return what is worth forecasting at a depth: what is compiled has cost its seconds."""
     return ("gpu_s",) if depth is Depth.COMPILED else FIELDS
 
 
-def figures(
+def evaluate_costs(
     table: Table, spent: Costs, fields: Sequence[str], seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Judge forecasts of costs of families left out, next to a constant, for a model card.
@@ -148,20 +148,20 @@ def figures(
             by_field[what] = {
                 "rows": len(rows),
                 "spearman": round(spearman(forecast[rows], true[rows]), 3),
-                "error_median": round(time_error(forecast[rows], true[rows]), 3),
-                "error_of_a_constant": round(time_error(constant[rows], true[rows]), 3),
+                "error_median": round(median_time_error(forecast[rows], true[rows]), 3),
+                "error_of_a_constant": round(median_time_error(constant[rows], true[rows]), 3),
             }
     return by_field
 
 
-def spent_of(stores: Sequence[Store], table: Table) -> Costs:
+def costs_of_rows(stores: Sequence[Store], table: Table) -> Costs:
     """Return what the rows of a table cost, as medians over their repeats; NaN where no row tells.
 
     A compilation that a cache answered took no seconds and tells nothing.
     """
     spent: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
     for store in stores:
-        for *key, compile_s, gpu_s in _medians(store).iter_rows():
+        for *key, compile_s, gpu_s in _median_costs(store).iter_rows():
             spent[tuple(key)] = compile_s, gpu_s
     keys = zip(*(table.about[name].astype(str) for name in _KEY), strict=True)
     rows = [spent.get(tuple(map(str, key)), (None, None)) for key in keys]
@@ -169,7 +169,7 @@ def spent_of(stores: Sequence[Store], table: Table) -> Costs:
     return Costs(seconds[:, 0], seconds[:, 1])
 
 
-def _medians(store: Store) -> polars.DataFrame:
+def _median_costs(store: Store) -> polars.DataFrame:
     import polars as pl
 
     rows = store.scan().filter(pl.col("verdict").is_in(RIGHT))

@@ -1,8 +1,8 @@
 """Several models' forecasts as one: trees, and a language regressor that is stacked on them.
 
 Members say log2(time / base). The kernel model's own word is 0: what the weights leave of 1 is its
-share, so a stack may draw its members towards it (Wolpert, "Stacked generalization", 1992; weights
-that are not negative: Breiman, "Stacked regressions", 1996).
+share, so a stack may draw its members towards it (Wolpert, "StackedRegressor generalization", 1992; weights
+that are not negative: Breiman, "StackedRegressor regressions", 1996).
 
 What each counts, and what both are worth together, is learned from rows of families that neither
 knew: the regressor is trained five times more, each time without a fold of the families. All of it
@@ -23,7 +23,7 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.errors import InputError
-from solkit.surrogate.evaluation.splits import Fold, folds_of
+from solkit.surrogate.evaluation.splits import Fold, split_into_folds
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
@@ -32,9 +32,9 @@ from solkit.surrogate.trees import (
     Calibration,
     Settings,
     columns_of,
-    out_of_family,
-    target,
-    weights,
+    expect_out_of_family,
+    log2_target,
+    row_weights,
 )
 
 if TYPE_CHECKING:
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SPLIT",
-    "Reading",
+    "RegressorSettings",
     "Stack",
-    "Stacked",
-    "kept",
-    "left_out",
-    "stacked",
-    "together",
-    "whole",
+    "StackedRegressor",
+    "combine_expectations",
+    "forecast_left_out",
+    "load_finished_folds",
+    "stack_regressor",
+    "train_on_all_rows",
 ]
 
 
@@ -98,7 +98,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class StackedRegressor:
     """Contribution of the language regressor to a depth's trees.
 
     Attributes:
@@ -111,18 +111,18 @@ class Stacked:
     stack: Stack
     calibration: Calibration
 
-    def belief(self, trees: Belief, language: Array) -> Belief:
+    def combine_beliefs(self, trees: Belief, language: Array) -> Belief:
         """Return what is expected of rows.
 
         Args:
             trees: what they expect.
             language: log2(time / base) by the language regressor, (rows,).
         """
-        return together(self.stack, trees, language)
+        return combine_expectations(self.stack, trees, language)
 
 
-def together(stack: Stack, trees: Belief, language: Array) -> Belief:
-    """Combine what trees and language regressor expect: see `Stacked.belief`."""
+def combine_expectations(stack: Stack, trees: Belief, language: Array) -> Belief:
+    """Combine what trees and language regressor expect: see `StackedRegressor.belief`."""
     mean = stack.mean({"trees": trees.mean, "language": language})
     return replace(
         trees, member_mean=mean / trees.trust
@@ -135,7 +135,7 @@ the same folds, so a folder serves both."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class RegressorSettings:
     """Shape and training of a language regressor.
 
     Attributes:
@@ -156,7 +156,7 @@ class Reading:
     device: str | None = None
     seed: int = 0
 
-    def trained(
+    def train_regressor(
         self,
         table: Table,
         facts: Array | None,
@@ -175,15 +175,15 @@ class Reading:
         )
         resumes = checkpoint is not None and checkpoint.exists()
         if self.pretraining is not None and not resumes:
-            regressor.pretrain(table, self.pretraining, tell)
+            regressor.pretrain_backbone(table, self.pretraining, tell)
         return regressor.fit(table, self.learning, facts=facts, checkpoint=checkpoint, tell=tell)
 
 
-def stacked(
+def stack_regressor(
     surrogate: Surrogate,
     table: Table,
     depth: Depth,
-    how: Reading,
+    how: RegressorSettings,
     *,
     compiled: Table | None = None,
     settings: Settings = DEFAULTS,
@@ -207,31 +207,31 @@ def stacked(
         InputError: there is nothing to learn from; or the folder is of another run.
         UnsupportedError: transformers is not installed.
     """
-    from solkit.surrogate.language.training import facts_of
+    from solkit.surrogate.language.training import compiled_facts
 
     place = None if folder is None else Path(folder, depth.value)
-    facts = None if compiled is None else facts_of(table, compiled)
-    folds = dict(enumerate(folds_of(table, SPLIT)))
-    unknown = left_out(table, folds, how, SPLIT, facts=facts, folder=place, tell=tell)
+    facts = None if compiled is None else compiled_facts(table, compiled)
+    folds = dict(enumerate(split_into_folds(table, SPLIT)))
+    unknown = forecast_left_out(table, folds, how, SPLIT, facts=facts, folder=place, tell=tell)
     seed = int(surrogate.card.get("settings", {}).get("seed", 0))
-    believed = out_of_family(table, settings, seed)
-    weight = weights(table, settings.focus, settings.crowd)
-    stack = Stack.fit(target(table), {"trees": believed.mean, "language": unknown}, weight)
+    believed = expect_out_of_family(table, settings, seed)
+    weight = row_weights(table, settings.focus, settings.crowd)
+    stack = Stack.fit(log2_target(table), {"trees": believed.mean, "language": unknown}, weight)
     tell(f"{depth.value}: " + ", ".join(f"{k} {v:.2f}" for k, v in stack.weights.items()))
     trees = surrogate.trees(depth)
-    belief = together(stack, believed, unknown)
+    belief = combine_expectations(stack, believed, unknown)
     values = columns_of(table, trees.names)
-    calibration = Calibration.of(table, values, belief, settings, seed)
-    language = whole(table, how, facts=facts, folder=place, tell=tell)
-    language.card = _card(table, believed.mean, unknown, belief.mean)
-    part = Stacked(language, stack, calibration)
+    calibration = Calibration.from_left_out(table, values, belief, settings, seed)
+    language = train_on_all_rows(table, how, facts=facts, folder=place, tell=tell)
+    language.card = _card_of_left_out(table, believed.mean, unknown, belief.mean)
+    part = StackedRegressor(language, stack, calibration)
     others = {d: s for d in surrogate.depths if d != depth and (s := surrogate.stacked(d))}
     return surrogate.with_language({**others, depth: part})
 
 
-def whole(
+def train_on_all_rows(
     table: Table,
-    how: Reading,
+    how: RegressorSettings,
     *,
     facts: Array | None = None,
     folder: Path | None = None,
@@ -252,7 +252,7 @@ def whole(
     from solkit.surrogate.language.regressor import LanguageRegressor
 
     if folder is None:
-        return how.trained(table, facts, None, tell)
+        return how.train_regressor(table, facts, None, tell)
     path, checkpoint = folder / "whole", folder / "whole.pt"
     if path.exists():
         finished = LanguageRegressor.load(path)
@@ -261,7 +261,7 @@ def whole(
         return finished
     folder.mkdir(parents=True, exist_ok=True)
     tell("all rows")
-    trained = how.trained(table, facts, checkpoint, tell)
+    trained = how.train_regressor(table, facts, checkpoint, tell)
     trained.card = {"rows": len(table)}
     draft = folder / "whole.tmp"  # what is under the final name is complete
     shutil.rmtree(draft, ignore_errors=True)
@@ -271,10 +271,10 @@ def whole(
     return trained
 
 
-def left_out(
+def forecast_left_out(
     table: Table,
     folds: Mapping[int, Fold],
-    how: Reading,
+    how: RegressorSettings,
     name: str,
     *,
     facts: Array | None = None,
@@ -297,14 +297,14 @@ def left_out(
     """
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    means = kept(table, folds, name, folder)
+    means = load_finished_folds(table, folds, name, folder)
     for number, fold in folds.items():
         if not len(fold.test) or not len(fold.train) or not np.isnan(means[fold.test]).all():
             continue
         tell(f"{name}: fold {number + 1}")
         checkpoint = None if folder is None else folder / f"{name}-{number}.pt"
         taught = None if facts is None else facts[fold.train]
-        model = how.trained(table[fold.train], taught, checkpoint, tell)
+        model = how.train_regressor(table[fold.train], taught, checkpoint, tell)
         means[fold.test] = model.forecast(table[fold.test], tell).mean
         if folder is not None and checkpoint is not None:
             np.save(folder / f"{name}-{number}.npy", means[fold.test].astype(np.float32))
@@ -312,7 +312,9 @@ def left_out(
     return means
 
 
-def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None) -> Array:
+def load_finished_folds(
+    table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None
+) -> Array:
     """Return what a folder holds of finished folds, (rows,); NaN elsewhere.
 
     Raises:
@@ -329,7 +331,7 @@ def kept(table: Table, folds: Mapping[int, Fold], name: str, folder: Path | None
     return means
 
 
-def _card(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:
+def _card_of_left_out(table: Table, trees: Array, language: Array, both: Array) -> dict[str, Any]:
     """Return figures of families left out, by who forecast them."""
     from solkit.surrogate.training import figures_of_left_out
 

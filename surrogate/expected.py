@@ -15,10 +15,17 @@ from solkit.errors import UnsupportedError
 from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.features import Problem
 from solkit.surrogate.model import Surrogate
-from solkit.surrogate.table import Entry, Table, tabled
+from solkit.surrogate.table import Entry, Table, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["NO_MODEL", "depth_of", "entry", "expected", "forecast_of", "problem_from"]
+__all__ = [
+    "NO_MODEL",
+    "common_depth",
+    "entry_of_analysis",
+    "forecast_candidate",
+    "forecast_or_model",
+    "problem_from",
+]
 
 NO_MODEL = "the trained surrogate cannot be loaded; pip install 'solkit[surrogate]' brings it"
 
@@ -37,7 +44,7 @@ def problem_from(bound: Bound, work: Work, shape: Mapping[str, Value]) -> Proble
     )
 
 
-def entry(
+def entry_of_analysis(
     problem: Problem,
     device: Device,
     kernel: Kernel,
@@ -67,7 +74,9 @@ def entry(
     return Entry(problem, device, launches, params, about, source=kernel.source.text)
 
 
-def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[Forecasts, str]:
+def forecast_or_model(
+    table: Table, depth: Depth, surrogate: Surrogate | None
+) -> tuple[Forecasts, str]:
     """Return forecasts of a table's rows, and why they are the kernel model's; empty if not.
 
     Args:
@@ -80,18 +89,18 @@ def expected(table: Table, depth: Depth, surrogate: Surrogate | None) -> tuple[F
             raise UnsupportedError(NO_MODEL)
         return surrogate.forecast(table, depth), ""
     except UnsupportedError as error:
-        return Forecasts.of(table.modelled_ms), str(error)
+        return Forecasts.from_times(table.modelled_ms), str(error)
 
 
-def depth_of(analysis: Analysis) -> Depth | None:
+def common_depth(analysis: Analysis) -> Depth | None:
     """Return the depth to which all launches of own kernels are known; ``None`` without any."""
     depths = {kernel.facts.depth for kernel in analysis.kernels if not kernel.launch.library}
     return min(depths, key=_DEPTHS.index, default=None)
 
 
-def forecast_of(query: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
+def forecast_candidate(query: Entry, depth: Depth, surrogate: Surrogate | None) -> Forecast:
     """Forecast one candidate that runs."""
-    forecasts, _ = expected(tabled([query]), depth, surrogate)
+    forecasts, _ = forecast_or_model(table_of_entries([query]), depth, surrogate)
     time_ms, low_ms, high_ms = (
         float(column[0]) if math.isfinite(column[0]) else None
         for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)

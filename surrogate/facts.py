@@ -15,7 +15,7 @@ from solkit.core import Access, Device, KernelAnalysis
 if TYPE_CHECKING:
     from solkit.surrogate.features import Problem
 
-__all__ = ["SMALL", "Features", "analysed", "log2", "modelled_ms"]
+__all__ = ["SMALL", "Features", "bounded_log2", "compiled_features", "modelled_ms"]
 
 Features = dict[str, float]
 """Values of one candidate by name; what is unknown is missing."""
@@ -35,12 +35,12 @@ _TERMS = (
 )
 
 
-def log2(value: float) -> float:
+def bounded_log2(value: float) -> float:
     """Return the base-2 logarithm, bounded below."""
     return math.log2(max(value, SMALL))
 
 
-def analysed(
+def compiled_features(
     problem: Problem,
     device: Device,
     kernels: Sequence[KernelAnalysis],
@@ -54,13 +54,13 @@ def analysed(
         kernels: the candidate's launches, analysed.
         main: the one that takes longest; ``None`` if all are a library's.
     """
-    features = _model(problem, kernels)
+    features = _model_features(problem, kernels)
     if main is not None:
-        features |= _machine(device, main) | _requests(problem, kernels, main)
+        features |= _machine_features(device, main) | _request_features(problem, kernels, main)
     return features
 
 
-def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
+def _model_features(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
     total_ms = modelled_ms(kernels)
     if total_ms is None:
         return {}
@@ -69,13 +69,15 @@ def _model(problem: Problem, kernels: Sequence[KernelAnalysis]) -> Features:
         assert kernel.model is not None
         for term in kernel.model.terms:
             terms[term.name.partition(".")[0]] += term.time_ms * kernel.launch.count
-    shares = {f"model.{name}": log2(terms[name] / total_ms) for name in _TERMS if name in terms}
+    shares = {
+        f"model.{name}": bounded_log2(terms[name] / total_ms) for name in _TERMS if name in terms
+    }
     ranked = sorted(terms.values(), reverse=True)
     return shares | {
-        "model.gap": log2(total_ms / problem.sol_ms),
-        "model.time_us": log2(total_ms * 1e3),
-        "model.second": log2(ranked[1] / ranked[0]) if len(ranked) > 1 else log2(0),
-        "model.sum": log2(sum(ranked) / total_ms),
+        "model.gap": bounded_log2(total_ms / problem.sol_ms),
+        "model.time_us": bounded_log2(total_ms * 1e3),
+        "model.second": bounded_log2(ranked[1] / ranked[0]) if len(ranked) > 1 else bounded_log2(0),
+        "model.sum": bounded_log2(sum(ranked) / total_ms),
     }
 
 
@@ -89,23 +91,23 @@ def modelled_ms(kernels: Sequence[KernelAnalysis]) -> float | None:
 # ----------------------------------------------------------------------------- facts of a launch
 
 
-def _machine(device: Device, main: KernelAnalysis) -> Features:
+def _machine_features(device: Device, main: KernelAnalysis) -> Features:
     facts = main.facts
     features: Features = {}
     if facts.registers is not None:
         features["machine.registers"] = float(facts.registers)
-        features["machine.spills"] = log2(facts.spills or 0)
+        features["machine.spills"] = bounded_log2(facts.spills or 0)
     if facts.shared_bytes is not None:
         features["machine.shared"] = facts.shared_bytes / device.limits.shared_bytes
     if main.occupancy is not None:
         features["machine.occupancy"] = main.occupancy.fraction
         features["machine.blocks_per_sm"] = float(main.occupancy.blocks_per_sm)
-        features["machine.waves"] = log2(main.occupancy.waves)
+        features["machine.waves"] = bounded_log2(main.occupancy.waves)
         features["machine.tail"] = main.occupancy.tail_efficiency
     mix = facts.instructions
     if mix is not None and mix.total:
         in_loops = sum(count.count for count in mix.counts if count.depth)
-        features["machine.instructions"] = log2(mix.total)
+        features["machine.instructions"] = bounded_log2(mix.total)
         features["machine.in_loops"] = in_loops / mix.total
         features["machine.loops"] = float(mix.loops)
         for kind in _KINDS:
@@ -115,7 +117,7 @@ def _machine(device: Device, main: KernelAnalysis) -> Features:
     return features
 
 
-def _requests(
+def _request_features(
     problem: Problem, kernels: Sequence[KernelAnalysis], main: KernelAnalysis
 ) -> Features:
     requests = main.facts.requests
@@ -124,39 +126,39 @@ def _requests(
     launch = main.launch
     blocks = math.prod(launch.grid)
     features = {
-        "requests.steps": log2(requests.steps),
-        "requests.imbalance": log2(requests.imbalance),
-        "requests.unevenness": log2(requests.unevenness),
-        "requests.iterations": log2(requests.iterations),
-        "requests.chain_cycles": log2(requests.chain_cycles),
-        "requests.barriers": log2(requests.barriers),
-        "requests.instructions": log2(requests.instructions),
+        "requests.steps": bounded_log2(requests.steps),
+        "requests.imbalance": bounded_log2(requests.imbalance),
+        "requests.unevenness": bounded_log2(requests.unevenness),
+        "requests.iterations": bounded_log2(requests.iterations),
+        "requests.chain_cycles": bounded_log2(requests.chain_cycles),
+        "requests.barriers": bounded_log2(requests.barriers),
+        "requests.instructions": bounded_log2(requests.instructions),
         "requests.guesses": float(len(requests.guesses)),
     }
     shared = sum(access.wavefronts for access in requests.shared)
     least = sum(access.least_wavefronts for access in requests.shared)
     if least:
-        features["requests.bank_conflicts"] = log2(shared / least)
-        features["requests.shared_per_block"] = log2(shared / blocks)
+        features["requests.bank_conflicts"] = bounded_log2(shared / least)
+        features["requests.shared_per_block"] = bounded_log2(shared / blocks)
     for kind in ("load", "store", "atomic"):
-        features |= _accessed(
+        features |= _access_features(
             kind, [a for a in requests.accesses if a.kind == kind], launch.num_warps * blocks
         )
     compulsory = problem.read_bytes + problem.write_bytes
-    l2_bytes = sum(_l2_bytes(kernel) for kernel in kernels)
-    dram_bytes = sum(_dram_bytes(kernel) for kernel in kernels)
+    l2_bytes = sum(_l2_bytes_of_call(kernel) for kernel in kernels)
+    dram_bytes = sum(_dram_bytes_of_call(kernel) for kernel in kernels)
     if compulsory:
-        features["requests.l2_traffic"] = log2(l2_bytes / compulsory)
-        features["requests.dram_traffic"] = log2(dram_bytes / compulsory)
+        features["requests.l2_traffic"] = bounded_log2(l2_bytes / compulsory)
+        features["requests.dram_traffic"] = bounded_log2(dram_bytes / compulsory)
     for pipe, amount in requests.operations.items():
         needed = problem.operations.get(pipe, 0)
         if needed:
             kind = pipe.partition(".")[0]
-            features[f"requests.{kind}_work"] = log2(amount / needed)
+            features[f"requests.{kind}_work"] = bounded_log2(amount / needed)
     return features
 
 
-def _accessed(kind: str, accesses: Sequence[Access], warps: int) -> Features:
+def _access_features(kind: str, accesses: Sequence[Access], warps: int) -> Features:
     moved = sum(access.sector_bytes for access in accesses)
     if not moved:
         return {}
@@ -169,22 +171,22 @@ def _accessed(kind: str, accesses: Sequence[Access], warps: int) -> Features:
     }
     return {
         f"requests.{kind}_count": float(len(accesses)),
-        f"requests.{kind}_efficiency": log2(requested / moved),
-        f"requests.{kind}_reuse": log2(moved / unique) if unique else 0.0,
-        f"requests.{kind}_per_warp": log2(requests / warps),
+        f"requests.{kind}_efficiency": bounded_log2(requested / moved),
+        f"requests.{kind}_reuse": bounded_log2(moved / unique) if unique else 0.0,
+        f"requests.{kind}_per_warp": bounded_log2(requests / warps),
         f"requests.{kind}_width_bytes": wide * 32 / moved,
         f"requests.{kind}_async": paths["async"] / moved,
         f"requests.{kind}_tma": paths["tma"] / moved,
     }
 
 
-def _l2_bytes(kernel: KernelAnalysis) -> float:
+def _l2_bytes_of_call(kernel: KernelAnalysis) -> float:
     requests = kernel.facts.requests
     call_bytes = requests.l2_read_bytes + requests.l2_write_bytes if requests else 0
     return float(call_bytes * kernel.launch.count)
 
 
-def _dram_bytes(kernel: KernelAnalysis) -> float:
+def _dram_bytes_of_call(kernel: KernelAnalysis) -> float:
     demand = kernel.demand
     call_bytes = demand.dram_read_bytes + demand.dram_write_bytes if demand else 0
     return float(call_bytes * kernel.launch.count)

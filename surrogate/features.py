@@ -1,6 +1,6 @@
 """Features that the surrogate reads: named numbers, from facts, problem and device alone.
 
-One function, `features`, serves every depth. What a depth does not know is NaN, which trees
+One function, `all_features`, serves every depth. What a depth does not know is NaN, which trees
 handle. Times and amounts enter as base-2 logarithms, and where possible as ratios: to the speed of
 light, to what the device can hold. A device is its specification, never its name.
 
@@ -19,7 +19,7 @@ params       named parameters: numbers, and strings and booleans one by one
 
 What takes a compiler to know (model, machine, requests) is in `solkit.surrogate.facts`. The
 candidates of one call share problem and device. Geometry and parameters are computed for all of
-them at once (`captured`); what depends on facts, one by one.
+them at once (`captured_features`); what depends on facts, one by one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,14 @@ from numpy.typing import NDArray
 
 from solkit.core import Device, KernelAnalysis, Value
 from solkit.surrogate.ast_interpreter import Call, Code
-from solkit.surrogate.captured_features import MOVED, ROUGH, Setting, tiles, together
-from solkit.surrogate.facts import SMALL, Features, analysed, log2
+from solkit.surrogate.captured_features import (
+    MOVED,
+    ROUGH,
+    Setting,
+    combine_launches,
+    tile_features,
+)
+from solkit.surrogate.facts import SMALL, Features, bounded_log2, compiled_features
 
 __all__ = [
     "GROUPS",
@@ -48,11 +54,11 @@ __all__ = [
     "Columns",
     "Launches",
     "Problem",
-    "captured",
-    "features",
-    "group_of",
-    "matrix",
-    "roughly",
+    "all_features",
+    "captured_features",
+    "feature_group",
+    "feature_matrix",
+    "rough_log2_factor",
 ]
 
 Array = NDArray[Any]
@@ -144,7 +150,7 @@ class Candidates:
     sources: Sequence[str] = ()
 
 
-def features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
+def all_features(problem: Problem, device: Device, candidates: Candidates) -> Columns:
     """Return the features of candidates for one problem.
 
     Args:
@@ -155,17 +161,17 @@ def features(problem: Problem, device: Device, candidates: Candidates) -> Column
     Returns:
         Columns by name; what is unknown is NaN.
     """
-    launches = _launches(candidates.kernels, candidates.sources)
-    columns = captured(problem, device, launches, _by_name(candidates.params))
+    launches = _largest_launches(candidates.kernels, candidates.sources)
+    columns = captured_features(problem, device, launches, _columns_by_name(candidates.params))
     deep = [
-        analysed(problem, device, kernels, next(iter(_ranked(kernels)), None))
+        compiled_features(problem, device, kernels, next(iter(_rank_launches(kernels)), None))
         for kernels in candidates.kernels
     ]
     names = dict.fromkeys(name for row in deep for name in row)
     return columns | {name: np.array([row.get(name, math.nan) for row in deep]) for name in names}
 
 
-def captured(
+def captured_features(
     problem: Problem, device: Device, launches: Launches, params: Mapping[str, Array]
 ) -> Columns:
     """Return the features that need no compiler, of all candidates at once.
@@ -178,13 +184,15 @@ def captured(
             where a candidate lacks it.
     """
     number = len(launches.num_warps)
-    shared = _problem(problem, device) | _device(device)
+    shared = _problem_features(problem, device) | _device_features(device)
     columns = {name: np.full(number, value) for name, value in shared.items()}
-    per_launch = _geometry(problem, device, launches) | _params(params, launches)
-    return columns | per_launch | _tiles(problem, device, launches)
+    per_launch = _geometry_features(problem, device, launches) | _parameter_features(
+        params, launches
+    )
+    return columns | per_launch | _tile_features(problem, device, launches)
 
 
-def roughly(gap: Array) -> Array:
+def rough_log2_factor(gap: Array) -> Array:
     """Estimate how far above the speed of light a launch is, before anything is learned.
 
     Args:
@@ -197,12 +205,12 @@ def roughly(gap: Array) -> Array:
     return np.asarray(np.nan_to_num(np.clip(gap.astype(float), 0, _MOST_GAP)) / 2)
 
 
-def group_of(name: str) -> str:
+def feature_group(name: str) -> str:
     """Return the group of a feature, from `GROUPS`."""
     return name.partition(".")[0]
 
 
-def matrix(columns: Columns, names: Sequence[str]) -> Array:
+def feature_matrix(columns: Columns, names: Sequence[str]) -> Array:
     """Return the columns as an array of (candidates, names), float32; what is missing is NaN."""
     number = len(next(iter(columns.values()))) if columns else 0
     values = np.full((number, len(names)), np.nan, np.float32)
@@ -215,17 +223,17 @@ def matrix(columns: Columns, names: Sequence[str]) -> Array:
 # ------------------------------------------------------------------------------- problem, device
 
 
-def _problem(problem: Problem, device: Device) -> Features:
+def _problem_features(problem: Problem, device: Device) -> Features:
     moved = problem.read_bytes + problem.write_bytes
     flops = sum(problem.operations.values())
     tensor = sum(n for pipe, n in problem.operations.items() if pipe.startswith("tensor."))
     columns = {
-        "problem.sol_us": log2(problem.sol_ms * 1e3),
-        "problem.read_bytes": log2(problem.read_bytes),
+        "problem.sol_us": bounded_log2(problem.sol_ms * 1e3),
+        "problem.read_bytes": bounded_log2(problem.read_bytes),
         "problem.write_share": problem.write_bytes / moved if moved else 0.0,
-        "problem.l2_fill": log2(moved / device.l2_bytes),
-        "problem.operations": log2(flops),
-        "problem.intensity": log2(flops / moved) if moved else 0.0,
+        "problem.l2_fill": bounded_log2(moved / device.l2_bytes),
+        "problem.operations": bounded_log2(flops),
+        "problem.intensity": bounded_log2(flops / moved) if moved else 0.0,
         "problem.tensor_share": tensor / flops if flops else 0.0,
         "problem.sfu_share": problem.operations.get("sfu", 0) / flops if flops else 0.0,
         "problem.fp32_share": problem.operations.get("fp32", 0) / flops if flops else 0.0,
@@ -234,27 +242,27 @@ def _problem(problem: Problem, device: Device) -> Features:
     }
     sizes = [float(n) for n in problem.shape.values() if _is_number(n)]
     for place, size in enumerate(sorted(sizes, reverse=True)[:_SIZES]):
-        columns[f"problem.size_{place}"] = log2(size)
+        columns[f"problem.size_{place}"] = bounded_log2(size)
     return columns
 
 
-def _device(device: Device) -> Features:
+def _device_features(device: Device) -> Features:
     rates = {name: ceiling.value for name, ceiling in device.ceilings.items()}
     columns = {
         "device.sm_count": float(device.sm_count),
         "device.clock_mhz": device.clock_mhz,
-        "device.l2_bytes": log2(device.l2_bytes),
+        "device.l2_bytes": bounded_log2(device.l2_bytes),
     }
     for name in ("dram", "l2", "fp32", "tensor.bf16"):
         if name in rates:
-            columns[f"device.{name}"] = log2(rates[name])
+            columns[f"device.{name}"] = bounded_log2(rates[name])
     return columns
 
 
 # -------------------------------------------------------------------------------------- geometry
 
 
-def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
+def _geometry_features(problem: Problem, device: Device, launches: Launches) -> Columns:
     own = launches.num_warps > 0
     blocks = np.where(own, launches.grid.prod(axis=1), np.nan)
     warps = np.where(own, launches.num_warps, np.nan)
@@ -264,32 +272,34 @@ def _geometry(problem: Problem, device: Device, launches: Launches) -> Columns:
     together = np.minimum(device.limits.threads // (_WARP * warps), device.limits.blocks)
     waves = blocks / (device.sm_count * np.maximum(together, 1))
     columns = {
-        "geometry.blocks": _log2(blocks),
-        "geometry.blocks_per_sm": _log2(blocks / device.sm_count),
-        "geometry.grid_y": _log2(np.where(own, launches.grid[:, 1], np.nan)),
-        "geometry.grid_z": _log2(np.where(own, launches.grid[:, 2], np.nan)),
-        "geometry.warps": _log2(warps),
+        "geometry.blocks": _bounded_log2(blocks),
+        "geometry.blocks_per_sm": _bounded_log2(blocks / device.sm_count),
+        "geometry.grid_y": _bounded_log2(np.where(own, launches.grid[:, 1], np.nan)),
+        "geometry.grid_z": _bounded_log2(np.where(own, launches.grid[:, 2], np.nan)),
+        "geometry.warps": _bounded_log2(warps),
         "geometry.stages": np.where(own, launches.num_stages, np.nan),
         "geometry.clusters": np.where(own, launches.num_ctas, np.nan),
-        "geometry.bytes_per_thread": _log2(moved / threads),
-        "geometry.bytes_per_block": _log2(moved / blocks),
-        "geometry.operations_per_thread": _log2(flops / threads),
+        "geometry.bytes_per_thread": _bounded_log2(moved / threads),
+        "geometry.bytes_per_block": _bounded_log2(moved / blocks),
+        "geometry.operations_per_thread": _bounded_log2(flops / threads),
         "geometry.launches": launches.launches,
         "geometry.kernels": launches.kernels,
         "geometry.widest_bytes": launches.widest_bytes,
         "geometry.narrowest_bytes": launches.narrowest_bytes,
-        "geometry.least_waves": _log2(waves),
+        "geometry.least_waves": _bounded_log2(waves),
         "geometry.busy": blocks / device.sm_count / np.ceil(blocks / device.sm_count),
-        "geometry.threads_per_sm": _log2(threads / device.sm_count),
+        "geometry.threads_per_sm": _bounded_log2(threads / device.sm_count),
     }
     return {name: np.asarray(column, float) for name, column in columns.items()}
 
 
-def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()) -> Launches:
-    ranked = [_ranked(candidate) for candidate in kernels]
+def _largest_launches(
+    kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str] = ()
+) -> Launches:
+    ranked = [_rank_launches(candidate) for candidate in kernels]
     most = min(max(map(len, ranked), default=0), _LAUNCHES) if sources else 1
     main, *further = (
-        _launched(
+        _launch_arrays(
             kernels,
             [ordered[place] if place < len(ordered) else None for ordered in ranked],
             sources,
@@ -299,7 +309,7 @@ def _launches(kernels: Sequence[Sequence[KernelAnalysis]], sources: Sequence[str
     return replace(main, further=further)
 
 
-def _launched(
+def _launch_arrays(
     kernels: Sequence[Sequence[KernelAnalysis]],
     mains: Sequence[KernelAnalysis | None],
     sources: Sequence[str],
@@ -312,7 +322,7 @@ def _launched(
         for main in mains
     ]
     geometry = np.array(shapes, float).reshape(len(mains), 6)
-    widths = np.array([_widths(main) for main in mains], float).reshape(len(mains), 2)
+    widths = np.array([_pointer_widths(main) for main in mains], float).reshape(len(mains), 2)
     constants = [main.launch.constants if main else {} for main in mains]
     code: Array = np.full(len(mains), None, object)
     if sources:
@@ -331,41 +341,42 @@ def _launched(
         np.array([len(candidate) for candidate in kernels], float),
         widths[:, 0],
         widths[:, 1],
-        _by_name(
+        _columns_by_name(
             [{k: float(v) for k, v in mapping.items() if _is_number(v)} for mapping in constants]
         ),
-        _by_name(
+        _columns_by_name(
             [{k: v for k, v in mapping.items() if not _is_number(v)} for mapping in constants]
         ),
-        _by_name([main.launch.signature if main else {} for main in mains]),
+        _columns_by_name([main.launch.signature if main else {} for main in mains]),
         code,
         np.array([main.launch.count if main else 0 for main in mains], float),
     )
 
 
-def _ranked(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
+def _rank_launches(kernels: Sequence[KernelAnalysis]) -> list[KernelAnalysis]:
     """Return a call's own launches, the main one first."""
     own = [kernel for kernel in kernels if not kernel.launch.library]
 
-    def weight(kernel: KernelAnalysis) -> tuple[float, int]:
+    def time_and_size(kernel: KernelAnalysis) -> tuple[float, int]:
         time_ms = kernel.model.time_ms if kernel.model else 0.0
         launch = kernel.launch
         return time_ms * launch.count, math.prod(launch.grid) * launch.num_warps
 
-    return sorted(own, key=weight, reverse=True)
+    return sorted(own, key=time_and_size, reverse=True)
 
 
 # ----------------------------------------------------------------------------------------- tiles
 
 
-def _tiles(problem: Problem, device: Device, launches: Launches) -> Columns:
+def _tile_features(problem: Problem, device: Device, launches: Launches) -> Columns:
     """Return what the code says of a block of the main launch, and of all launches together."""
     if launches.code is None:
         return {}
     parts = (launches, *launches.further)
-    settings = [_setting(problem, device, part) for part in parts]
+    settings = [_launch_setting(problem, device, part) for part in parts]
     tile_columns = [
-        _tiles_of(problem, part, setting) for part, setting in zip(parts, settings, strict=True)
+        _tiles_of_launch(problem, part, setting)
+        for part, setting in zip(parts, settings, strict=True)
     ]
     if not tile_columns[0]:
         return {}
@@ -373,13 +384,13 @@ def _tiles(problem: Problem, device: Device, launches: Launches) -> Columns:
     counts = [
         np.ones(len(part.num_warps)) if part.count is None else part.count for part, _ in pairs
     ]
-    combined = together([columns for _, columns in pairs], counts, settings[0])
+    combined = combine_launches([columns for _, columns in pairs], counts, settings[0])
     return {
         name: column for name, column in tile_columns[0].items() if name not in (ROUGH, MOVED)
     } | combined
 
 
-def _setting(problem: Problem, device: Device, launches: Launches) -> Setting:
+def _launch_setting(problem: Problem, device: Device, launches: Launches) -> Setting:
     return Setting(
         device,
         problem.sol_ms / 1e3,
@@ -391,7 +402,7 @@ def _setting(problem: Problem, device: Device, launches: Launches) -> Setting:
     )
 
 
-def _tiles_of(problem: Problem, launches: Launches, setting: Setting) -> Columns:
+def _tiles_of_launch(problem: Problem, launches: Launches, setting: Setting) -> Columns:
     """Return the tiles of one launch of each candidate, by the function that some of them run."""
     columns: Columns = {}
     rows_of: defaultdict[Code, list[int]] = defaultdict(list)
@@ -400,19 +411,19 @@ def _tiles_of(problem: Problem, launches: Launches, setting: Setting) -> Columns
             rows_of[code].append(row)
     for code, places in rows_of.items():
         rows = np.array(places)
-        call = _call(problem, launches, code, rows)
-        for name, column in tiles(setting[rows], call).items():
+        call = _call_of_rows(problem, launches, code, rows)
+        for name, column in tile_features(setting[rows], call).items():
             columns.setdefault(name, np.full(len(launches.num_warps), np.nan))[rows] = column
     return columns
 
 
-def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call:
+def _call_of_rows(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call:
     sizes = {name: float(n) for name, n in problem.shape.items() if _is_number(n)}
     values = {name: column[rows] for name, column in launches.constants.items()}
     flags = {name: column[rows] for name, column in launches.flags.items()}
     values = {name: column for name, column in values.items() if not np.isnan(column).all()}
     values |= {
-        name: _flag(column)
+        name: _flag_numbers(column)
         for name, column in flags.items()
         if any(value is not None for value in column)
     }
@@ -421,13 +432,15 @@ def _call(problem: Problem, launches: Launches, code: Code, rows: Array) -> Call
         types = column[rows]
         pointer = next((type_text for type_text in types if type_text is not None), "")
         if pointer.startswith(("*", "tensordesc<")):
-            widths[name] = _width(pointer)
+            widths[name] = _element_bytes(pointer)
         if pointer.startswith("tensordesc<"):
-            shapes[name] = tuple(np.array([_shape_of(type_text) for type_text in types], float).T)
+            shapes[name] = tuple(
+                np.array([_descriptor_shape(type_text) for type_text in types], float).T
+            )
     return Call(code, sizes | values, widths, shapes, tuple(launches.grid[rows].T))
 
 
-def _flag(column: Array) -> Array:
+def _flag_numbers(column: Array) -> Array:
     """Return booleans as numbers, texts as they are."""
     if any(isinstance(value, str) for value in column):
         return np.array(["" if value is None else str(value) for value in column], object)
@@ -435,7 +448,7 @@ def _flag(column: Array) -> Array:
 
 
 @functools.cache
-def _shape_of(descriptor: str) -> tuple[float, ...]:
+def _descriptor_shape(descriptor: str) -> tuple[float, ...]:
     """Parse ``"tensordesc<bf16[64, 32]>"`` to (64, 32)."""
     return tuple(float(n) for n in re.findall(r"\d+", descriptor.partition("[")[2]))
 
@@ -443,14 +456,16 @@ def _shape_of(descriptor: str) -> tuple[float, ...]:
 # ------------------------------------------------------------------------------------ parameters
 
 
-def _params(params: Mapping[str, Array], launches: Launches) -> Columns:
+def _parameter_features(params: Mapping[str, Array], launches: Launches) -> Columns:
     columns: Columns = {}
     for name, column in params.items():
         if column.dtype.kind in "biuf":
             values = column.astype(float)
-            columns[f"params.{name}"] = values if column.dtype.kind == "b" else _log2(values)
+            columns[f"params.{name}"] = (
+                values if column.dtype.kind == "b" else _bounded_log2(values)
+            )
             continue
-        numbers, texts = _parted(column)
+        numbers, texts = _split_numbers_and_texts(column)
         if not np.isnan(numbers).all():
             columns[f"params.{name}"] = numbers
         for text in sorted(set(texts) - {None}):
@@ -463,22 +478,26 @@ def _params(params: Mapping[str, Array], launches: Launches) -> Columns:
         for place in range(min(_NUMBERS, ordered.shape[1])):
             column = ordered[:, place]
             columns[f"params.constant_{place}"] = np.where(
-                column > 1, _log2(np.maximum(column, 1)), np.nan
+                column > 1, _bounded_log2(np.maximum(column, 1)), np.nan
             )
     return columns
 
 
-def _parted(column: Array) -> tuple[Array, Array]:
+def _split_numbers_and_texts(column: Array) -> tuple[Array, Array]:
     """Split a parameter's column into numbers, as logarithms, and texts, (candidates,) each."""
     numbers = [
-        float(value) if isinstance(value, bool) else log2(value) if _is_number(value) else math.nan
+        float(value)
+        if isinstance(value, bool)
+        else bounded_log2(value)
+        if _is_number(value)
+        else math.nan
         for value in column
     ]
     texts = [value if isinstance(value, str) else None for value in column]
     return np.array(numbers), np.array(texts, object)
 
 
-def _by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
+def _columns_by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
     """Turn mappings into columns; ``None`` where one lacks a name, NaN if all are numbers."""
     names = list(dict.fromkeys(name for mapping in mappings for name in mapping))
     columns = {}
@@ -491,7 +510,7 @@ def _by_name(mappings: Sequence[Mapping[str, Value]]) -> dict[str, Array]:
     return columns
 
 
-def _log2(values: Array) -> Array:
+def _bounded_log2(values: Array) -> Array:
     return np.asarray(np.log2(np.maximum(values, SMALL)))
 
 
@@ -499,17 +518,19 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _widths(main: KernelAnalysis | None) -> tuple[float, float]:
+def _pointer_widths(main: KernelAnalysis | None) -> tuple[float, float]:
     """Return the most and the fewest bytes of an element behind a pointer of a launch."""
     types = main.launch.signature.values() if main else ()
     widths = [
-        _width(type_text) for type_text in types if type_text.startswith(("*", "tensordesc<"))
+        _element_bytes(type_text)
+        for type_text in types
+        if type_text.startswith(("*", "tensordesc<"))
     ]
     return (max(widths), min(widths)) if widths else (math.nan, math.nan)
 
 
 @functools.cache
-def _width(pointer: str) -> float:
+def _element_bytes(pointer: str) -> float:
     """Return bytes of what ``"*bf16"`` or ``"tensordesc<fp8e4nv[64, 64]>"`` points to."""
     digits = re.search(r"\d+", pointer)
     return max(int(digits[0]) / 8, 1.0) if digits else 1.0

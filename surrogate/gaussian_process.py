@@ -22,7 +22,14 @@ import numpy as np
 
 from solkit.surrogate.features import Array
 
-__all__ = ["GaussianProcess", "Hyperparameters", "Inputs", "Matern", "PoolProcess", "fit"]
+__all__ = [
+    "GaussianProcess",
+    "Hyperparameters",
+    "Inputs",
+    "Matern",
+    "PoolProcess",
+    "fit_hyperparameters",
+]
 
 _ROOT5 = math.sqrt(5.0)
 _JITTER = 1e-6
@@ -53,7 +60,7 @@ class GaussianProcess:
         self._covariance[np.diag_indices_from(covariance)] += noise
         self._factor = cholesky(self._covariance, lower=True, check_finite=False)
 
-    def whiten(self, right: Array) -> Array:
+    def solve_triangular_factor(self, right: Array) -> Array:
         """Multiply L⁻¹ by columns, (n, ...)."""
         from scipy.linalg import solve_triangular
 
@@ -67,8 +74,8 @@ class GaussianProcess:
             cross: k(x, x*), (n, m).
             prior: k(x*, x*), (m,).
         """
-        halves = self.whiten(cross)
-        return self.whiten(targets) @ halves, prior - _squares(halves)
+        halves = self.solve_triangular_factor(cross)
+        return self.solve_triangular_factor(targets) @ halves, prior - _column_squares(halves)
 
     def observe(self, cross: Array, variance: float) -> tuple[Array, float]:
         """Add a point in O(n²).
@@ -80,7 +87,7 @@ class GaussianProcess:
         Returns:
             The new row of L: what stands left of the diagonal, and on it.
         """
-        half = self.whiten(cross)
+        half = self.solve_triangular_factor(cross)
         root = math.sqrt(max(variance - float(half @ half), _JITTER))
         column, corner = cross[:, None], np.array([[variance]])
         self._covariance = np.block([[self._covariance, column], [column.T, corner]])
@@ -88,7 +95,7 @@ class GaussianProcess:
         self._factor = np.block([[self._factor, above], [half[None], np.array([[root]])]])
         return half, root
 
-    def impute(self, targets: Array) -> Array:
+    def impute_missing(self, targets: Array) -> Array:
         """Replace NaN by the posterior mean that the other targets lead to."""
         observed = np.isfinite(targets)
         if observed.all():
@@ -102,19 +109,19 @@ class GaussianProcess:
         )
         return imputed
 
-    def surprises(self, targets: Array) -> Array:
+    def leave_one_out_errors(self, targets: Array) -> Array:
         """Return each squared error, as the other targets foretell it, over its variance: (n,)."""
-        inverse = self._inverse()
+        inverse = self._inverse_covariance()
         return np.asarray(np.square(inverse @ targets) / np.diag(inverse))
 
     def log_likelihood(self, targets: Array) -> tuple[float, Array]:
         """Log density of the targets but for a constant, and its derivative by K, (n, n)."""
-        inverse = self._inverse()
+        inverse = self._inverse_covariance()
         alpha = inverse @ targets
         value = -0.5 * float(targets @ alpha) - float(np.log(np.diag(self._factor)).sum())
         return value, 0.5 * (np.outer(alpha, alpha) - inverse)
 
-    def _inverse(self) -> Array:
+    def _inverse_covariance(self) -> Array:
         from scipy.linalg import cho_solve
 
         identity = np.eye(len(self._factor))
@@ -161,7 +168,7 @@ class Hyperparameters:
     @classmethod
     def default(cls, scales: int, terms: int) -> Hyperparameters:
         """Return the middle of the prior."""
-        return cls(_prior(scales, terms)[0], scales)
+        return cls(_log_prior_moments(scales, terms)[0], scales)
 
     @property
     def lengths(self) -> Array:
@@ -184,7 +191,7 @@ class Hyperparameters:
         return float(np.exp(self.values[-1])) + _JITTER
 
 
-def _prior(scales: int, terms: int) -> tuple[Array, Array]:
+def _log_prior_moments(scales: int, terms: int) -> tuple[Array, Array]:
     """Return mean and sd of the prior of the values of `Hyperparameters`."""
     mean = [_LENGTH] * scales + [_LINEAR] * terms + [_SIGNAL, _NOISE]
     sd = [_LENGTH_SD] * scales + [_LINEAR_SD] * terms + [_SIGNAL_SD, _NOISE_SD]
@@ -212,7 +219,7 @@ class Matern:
     def __call__(self, a: Inputs, b: Inputs) -> tuple[Array, Array]:
         """Return correlations by features alone, and covariances, (len(a), len(b)) each."""
         squared = (a.x * a.x).sum(1)[:, None] + (b.x * b.x).sum(1)[None] - 2 * a.x @ b.x.T
-        near = _matern(squared)[0]
+        near = _matern_and_slope(squared)[0]
         covariance = self.hyper.signal * near
         return near, covariance + a.u @ b.u.T if a.u.shape[1] else covariance
 
@@ -221,14 +228,14 @@ class Matern:
         return np.asarray(self.hyper.signal + (points.u**2).sum(1))
 
 
-def _matern(squared: Array) -> tuple[Array, Array]:
+def _matern_and_slope(squared: Array) -> tuple[Array, Array]:
     """Return Matérn 5/2 of squared distances, and its derivative by those times −2."""
     root = _ROOT5 * np.sqrt(np.maximum(squared, 0.0))
     fall = np.exp(-root)
     return (1 + root + root * root / 3) * fall, (5 / 3) * (1 + root) * fall
 
 
-def fit(
+def fit_hyperparameters(
     observed: Inputs, targets: Array, by_scale: Array, start: Hyperparameters, steps: int = _STEPS
 ) -> Hyperparameters:
     """Fit hyperparameters at a maximum of the posterior density, from `start`."""
@@ -239,7 +246,7 @@ def fit(
         apart[scale] += (observed.x[:, None, column] - observed.x[None, :, column]) ** 2
     terms = observed.u.T[:, :, None] * observed.u.T[:, None, :]
     best = minimize(
-        _loss,
+        _negative_log_posterior,
         start.values,
         (apart, terms, targets),
         "L-BFGS-B",
@@ -249,11 +256,13 @@ def fit(
     return Hyperparameters(np.asarray(best.x), start.scales) if np.isfinite(best.fun) else start
 
 
-def _loss(values: Array, apart: Array, terms: Array, targets: Array) -> tuple[float, Array]:
+def _negative_log_posterior(
+    values: Array, apart: Array, terms: Array, targets: Array
+) -> tuple[float, Array]:
     """Return minus the logarithm of the posterior density, and its gradient."""
     hyper = Hyperparameters(values, len(apart))
     weights, n = hyper.lengths**-2.0, len(targets)
-    shape, slope = _matern((weights @ apart.reshape(len(apart), -1)).reshape(n, n))
+    shape, slope = _matern_and_slope((weights @ apart.reshape(len(apart), -1)).reshape(n, n))
     covariance = hyper.signal * shape
     if len(terms):
         covariance += np.tensordot(hyper.linear, terms, 1)
@@ -270,7 +279,7 @@ def _loss(values: Array, apart: Array, terms: Array, targets: Array) -> tuple[fl
     )
     gradient[-2] = hyper.signal * np.vdot(by_covariance, shape)
     gradient[-1] = (hyper.noise - _JITTER) * np.trace(by_covariance)
-    mean, sd = _prior(len(apart), len(terms))
+    mean, sd = _log_prior_moments(len(apart), len(terms))
     away = (values - mean) / sd
     return 0.5 * float((away**2).sum()) - likelihood, away / sd - gradient
 
@@ -312,8 +321,11 @@ class PoolProcess(GaussianProcess):
         self._observed, pool = kernel.scale(observed), kernel.scale(pool)
         super().__init__(kernel(self._observed, self._observed)[1], kernel.hyper.noise)
         near, cross = kernel(self._observed, pool)
-        self._near, self._halves = _Rows(near), _Rows(self.whiten(cross))
-        self._pool, self._variance = pool, kernel.variance(pool) - _squares(self._halves.array)
+        self._near, self._halves = _Rows(near), _Rows(self.solve_triangular_factor(cross))
+        self._pool, self._variance = (
+            pool,
+            kernel.variance(pool) - _column_squares(self._halves.array),
+        )
 
     def add(self, point: Inputs) -> None:
         """Observe another point."""
@@ -332,16 +344,16 @@ class PoolProcess(GaussianProcess):
         """Add points to the pool."""
         points = self._kernel.scale(points)
         near, cross = self._kernel(self._observed, points)
-        halves = self.whiten(cross)
+        halves = self.solve_triangular_factor(cross)
         self._near = _Rows(np.hstack([self._near.array, near]))
         self._halves = _Rows(np.hstack([self._halves.array, halves]))
-        variance = self._kernel.variance(points) - _squares(halves)
+        variance = self._kernel.variance(points) - _column_squares(halves)
         self._variance = np.concatenate([self._variance, variance])
         self._pool = self._pool + points
 
     def mean(self, targets: Array) -> Array:
         """Return the posterior mean at the pool, (m,)."""
-        return self.whiten(targets) @ self._halves.array
+        return self.solve_triangular_factor(targets) @ self._halves.array
 
     @property
     def variance(self) -> Array:
@@ -361,5 +373,5 @@ class PoolProcess(GaussianProcess):
         return self._near.array**2
 
 
-def _squares(halves: Array) -> Array:
+def _column_squares(halves: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->j", halves, halves))

@@ -34,23 +34,23 @@ from solkit.surrogate import shipped
 from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
 from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
-from solkit.surrogate.ensemble import Stack, Stacked
+from solkit.surrogate.ensemble import Stack, StackedRegressor
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,
     Launches,
     Problem,
-    captured,
-    matrix,
-    roughly,
+    captured_features,
+    feature_matrix,
+    rough_log2_factor,
 )
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,
     Belief,
+    BoostedTrees,
     Calibration,
     Forecasts,
-    Grown,
     Settings,
     Trees,
     columns_of,
@@ -99,9 +99,11 @@ class Surrogate:
 
     card: Mapping[str, Any]
     memories: Mapping[Depth, ResidualGP] = field(default_factory=dict)
-    _trees: Callable[[Depth], Trees] = field(repr=False, default=lambda depth: _absent(depth))
+    _trees: Callable[[Depth], Trees] = field(
+        repr=False, default=lambda depth: _raise_unknown_depth(depth)
+    )
     _costs: Callable[[Depth], CostModel] = field(repr=False, default=lambda _: CostModel({}))
-    _stacked: Callable[[Depth], Stacked | None] = field(repr=False, default=lambda _: None)
+    _stacked: Callable[[Depth], StackedRegressor | None] = field(repr=False, default=lambda _: None)
 
     @staticmethod
     def fit(
@@ -123,11 +125,11 @@ class Surrogate:
         """Return the ensemble of a depth."""
         return self._trees(depth)
 
-    def stacked(self, depth: Depth) -> Stacked | None:
+    def stacked(self, depth: Depth) -> StackedRegressor | None:
         """Return what the language regressor adds at a depth; ``None`` if nothing."""
         return self._stacked(depth)
 
-    def with_language(self, stacked: Mapping[Depth, Stacked]) -> Surrogate:
+    def with_language(self, stacked: Mapping[Depth, StackedRegressor]) -> Surrogate:
         """Return the surrogate with language regressors at some depths."""
         card = {**self.card, "language": [depth.value for depth in stacked]}
         return replace(self, card=card, _stacked=stacked.get)
@@ -145,28 +147,28 @@ class Surrogate:
     def forecast(self, table: Table, depth: Depth) -> Forecasts:
         """Forecast times of candidates, with 90 % intervals; the table's times are not read."""
         if not len(table):
-            return Forecasts.of(np.empty(0))
-        trees, values, belief = self._believed(table, depth)
+            return Forecasts.from_times(np.empty(0))
+        trees, values, belief = self._expect_rows(table, depth)
         base_ms = table.base_ms
         shift: Array | float = 0.0
         narrower: Array | float = 1.0
-        familiar = trees.familiar(table)
+        familiar = trees.knows_kernels(table)
         if (memory := self.memories.get(depth)) is not None:
-            queried = ObservedResiduals.of(table, trees.members[0].leaves(values))
-            shift, narrower = memory.recall(queried, trees.size(values, belief))
+            queried = ObservedResiduals.from_table(table, trees.members[0].leaves(values))
+            shift, narrower = memory.predict_residuals(queried, trees.size(values, belief))
             familiar |= memory.holds(queried)
         return trees.forecasts_of(values, belief, base_ms, shift, narrower, familiar)
 
-    def _believed(self, table: Table, depth: Depth) -> tuple[Trees, Array, Belief]:
+    def _expect_rows(self, table: Table, depth: Depth) -> tuple[Trees, Array, Belief]:
         """Return a depth's trees, a table's features, and the belief on log2(time / base)."""
-        trees, stacked = self._calibrated(depth), self.stacked(depth)
+        trees, stacked = self._calibrated_trees(depth), self.stacked(depth)
         values = columns_of(table, trees.names)
         belief = trees.believed(values, is_modelled(table))
         if stacked is not None:
-            belief = stacked.belief(belief, stacked.language.forecast(table).mean)
+            belief = stacked.combine_beliefs(belief, stacked.language.forecast(table).mean)
         return trees, values, belief
 
-    def _calibrated(self, depth: Depth) -> Trees:
+    def _calibrated_trees(self, depth: Depth) -> Trees:
         """Return the trees, calibrated for what is asked beside them."""
         trees, stacked = self.trees(depth), self.stacked(depth)
         return trees if stacked is None else replace(trees, calibration=stacked.calibration)
@@ -192,13 +194,13 @@ class Surrogate:
             single: whether one small model that imitates the ensemble answers, without intervals.
         """
         trees = self.trees(Depth.CAPTURED)
-        columns = captured(problem, device, launches, params)
-        values = matrix(columns, trees.names)
+        columns = captured_features(problem, device, launches, params)
+        values = feature_matrix(columns, trees.names)
         base_ms = np.full(len(values), problem.sol_ms)
         if ROUGH_GAP in columns:
-            base_ms *= 2.0 ** roughly(columns[ROUGH_GAP])
+            base_ms *= 2.0 ** rough_log2_factor(columns[ROUGH_GAP])
         if single:
-            return Forecasts.of(base_ms * 2.0 ** trees.single.predict(values))
+            return Forecasts.from_times(base_ms * 2.0 ** trees.single.predict(values))
         return trees.forecasts_of(
             values, trees.believed(values, np.zeros(len(values), bool)), base_ms
         )
@@ -219,10 +221,10 @@ class Surrogate:
             return self
         stale = np.broadcast_to(stale, len(table))[rows]
         table = table[rows]
-        trees, values, belief = self._believed(table, depth)
+        trees, values, belief = self._expect_rows(table, depth)
         residual = np.log2(table.time_ms / table.base_ms) - belief.mean
-        measured = ObservedResiduals.of(table, trees.members[0].leaves(values))
-        memory = ResidualGP.of(
+        measured = ObservedResiduals.from_table(table, trees.members[0].leaves(values))
+        memory = ResidualGP.from_residuals(
             trees.calibration.scatter, measured, residual, trees.size(values, belief), stale
         )
         if depth in self.memories:
@@ -234,7 +236,7 @@ class Surrogate:
 
         With 90 %, one within 2 % of the best is among them.
         """
-        reach = self._calibrated(depth).calibration.reach
+        reach = self._calibrated_trees(depth).calibration.reach
         return reach.number(np.log2(forecasts.time_ms), forecasts.size)
 
     def costs(self, table: Table, depth: Depth) -> Costs:
@@ -276,9 +278,11 @@ class Surrogate:
             InputError: the file is missing, damaged or of another format.
             UnsupportedError: no model is installed, or no xgboost.
         """
-        file = shipped.trees() if path is None else Path(path)
+        file = shipped.shipped_trees_file() if path is None else Path(path)
         xgboost()
-        return _load_once(file, file.stat().st_mtime_ns) if path is None else _load(file)
+        return (
+            _load_shipped_once(file, file.stat().st_mtime_ns) if path is None else _load_model(file)
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the surrogate, without what it learned on the job.
@@ -290,16 +294,16 @@ class Surrogate:
         """
         try:
             with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
-                shipped.write_part(file, "card.json", _json(self.card))
+                shipped.write_part(file, "card.json", _json_bytes(self.card))
                 for depth in self.depths:
-                    _write(file, depth, self.trees(depth))
+                    _write_trees(file, depth, self.trees(depth))
                     _write_costs(file, depth, self.cost_model(depth))
                     _write_stacked(file, depth, self.stacked(depth))
         except OSError as error:
             raise InputError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
 
-def _load(path: Path) -> Surrogate:
+def _load_model(path: Path) -> Surrogate:
     try:
         with zipfile.ZipFile(path) as file:
             card = json.loads(file.read("card.json"))
@@ -307,24 +311,24 @@ def _load(path: Path) -> Surrogate:
         raise InputError(f"{path} holds no surrogate: {error}") from error
     if card.get("schema") != SCHEMA:
         raise InputError(f"{path} holds {card.get('schema')!r}, not {SCHEMA!r}")
-    read = functools.cache(functools.partial(_read, path))
-    spent = functools.cache(functools.partial(_spent, path))
+    read = functools.cache(functools.partial(_read_trees, path))
+    spent = functools.cache(functools.partial(_read_costs, path))
     surrogate = Surrogate(card, {}, read, spent)
-    if not card.get("language") or not _reads():
+    if not card.get("language") or not _can_load_language():
         return surrogate
-    spoken = shipped.language_of(path)
+    spoken = shipped.language_file_of(path)
     if spoken is None:
         return surrogate
     return replace(surrogate, _stacked=functools.cache(functools.partial(_read_stacked, spoken)))
 
 
 @functools.lru_cache(maxsize=1)
-def _load_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - another file, another model
+def _load_shipped_once(path: Path, modified_ns: int) -> Surrogate:  # noqa: ARG001 - another file, another model
     """Load the shipped model once, as nothing changes it: reading a depth takes half a second."""
-    return _load(path)
+    return _load_model(path)
 
 
-def _reads() -> bool:
+def _can_load_language() -> bool:
     """Tell whether this machine loads a language regressor; older versions read no packed texts."""
     try:
         release = version("transformers").split(".")
@@ -333,22 +337,24 @@ def _reads() -> bool:
         return False
 
 
-def _absent(depth: Depth) -> Trees:
+def _raise_unknown_depth(depth: Depth) -> Trees:
     raise UnsupportedError(f"this surrogate has not learned the depth {depth.value}")
 
 
-def _write(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
+def _write_trees(file: zipfile.ZipFile, depth: Depth, trees: Trees) -> None:
     about = {
         "names": trees.names,
         "members": len(trees.members),
         **_calibration_json(trees.calibration),
         "known": sorted(trees.kernels),
     }
-    shipped.write_part(file, f"{depth.value}/about.json", _json(about))
+    shipped.write_part(file, f"{depth.value}/about.json", _json_bytes(about))
     for place, member in enumerate(trees.members):
-        shipped.write_part(file, f"{depth.value}/{place}.ubj", _packed(member))
-    shipped.write_part(file, f"{depth.value}/sizes.ubj", _packed(trees.calibration.interval.sizes))
-    shipped.write_part(file, f"{depth.value}/single.ubj", _packed(trees.single))
+        shipped.write_part(file, f"{depth.value}/{place}.ubj", _pack_booster(member))
+    shipped.write_part(
+        file, f"{depth.value}/sizes.ubj", _pack_booster(trees.calibration.interval.sizes)
+    )
+    shipped.write_part(file, f"{depth.value}/single.ubj", _pack_booster(trees.single))
 
 
 def _calibration_json(calibration: Calibration) -> dict[str, Any]:
@@ -366,7 +372,7 @@ def _calibration_json(calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def _calibration(about: Mapping[str, Any], sizes: Grown) -> Calibration:
+def _calibration_from_json(about: Mapping[str, Any], sizes: BoostedTrees) -> Calibration:
     doubt = about["doubt"]
     return Calibration(
         Interval(sizes, *about["interval"]),
@@ -382,31 +388,31 @@ def _calibration(about: Mapping[str, Any], sizes: Grown) -> Calibration:
     )
 
 
-def _read(path: Path, depth: Depth) -> Trees:
+def _read_trees(path: Path, depth: Depth) -> Trees:
     with zipfile.ZipFile(path) as file:
         if f"{depth.value}/about.json" not in file.namelist():
-            _absent(depth)
+            _raise_unknown_depth(depth)
         about = json.loads(file.read(f"{depth.value}/about.json"))
 
-        def grown(name: object) -> Grown:
-            return _unpacked(file.read(f"{depth.value}/{name}.ubj"))
+        def read_booster(name: object) -> BoostedTrees:
+            return _unpack_booster(file.read(f"{depth.value}/{name}.ubj"))
 
         return Trees(
             tuple(about["names"]),
-            tuple(map(grown, range(about["members"]))),
-            grown("single"),
-            _calibration(about, grown("sizes")),
+            tuple(map(read_booster, range(about["members"]))),
+            read_booster("single"),
+            _calibration_from_json(about, read_booster("sizes")),
             frozenset(about.get("known", ())),
         )
 
 
-def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None) -> None:
+def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: StackedRegressor | None) -> None:
     if stacked is None:
         return
     about = {"weights": stacked.stack.weights, **_calibration_json(stacked.calibration)}
-    shipped.write_part(file, f"{depth.value}/stacked.json", _json(about))
+    shipped.write_part(file, f"{depth.value}/stacked.json", _json_bytes(about))
     shipped.write_part(
-        file, f"{depth.value}/stacked_sizes.ubj", _packed(stacked.calibration.interval.sizes)
+        file, f"{depth.value}/stacked_sizes.ubj", _pack_booster(stacked.calibration.interval.sizes)
     )
     with tempfile.TemporaryDirectory() as folder:
         stacked.language.save(folder)
@@ -414,49 +420,49 @@ def _write_stacked(file: zipfile.ZipFile, depth: Depth, stacked: Stacked | None)
             shipped.write_part(file, f"{depth.value}/language/{path.name}", path.read_bytes())
 
 
-def _read_stacked(path: Path, depth: Depth) -> Stacked | None:
+def _read_stacked(path: Path, depth: Depth) -> StackedRegressor | None:
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
         if f"{depth.value}/stacked.json" not in file.namelist():
             return None
         from solkit.surrogate.language.regressor import LanguageRegressor  # it imports torch
 
         about = json.loads(file.read(f"{depth.value}/stacked.json"))
-        sizes = _unpacked(file.read(f"{depth.value}/stacked_sizes.ubj"))
+        sizes = _unpack_booster(file.read(f"{depth.value}/stacked_sizes.ubj"))
         for name in file.namelist():
             if name.startswith(f"{depth.value}/language/"):
                 Path(folder, Path(name).name).write_bytes(file.read(name))
         language = LanguageRegressor.load(folder)
-    return Stacked(language, Stack(about["weights"]), _calibration(about, sizes))
+    return StackedRegressor(language, Stack(about["weights"]), _calibration_from_json(about, sizes))
 
 
 def _write_costs(file: zipfile.ZipFile, depth: Depth, costs: CostModel) -> None:
     for what, part in costs.parts.items():
         about = {"names": part.names, "typical_s": part.typical_s}
-        shipped.write_part(file, f"{depth.value}/{what}.json", _json(about))
-        shipped.write_part(file, f"{depth.value}/{what}.ubj", _packed(part.grown))
+        shipped.write_part(file, f"{depth.value}/{what}.json", _json_bytes(about))
+        shipped.write_part(file, f"{depth.value}/{what}.ubj", _pack_booster(part.grown))
 
 
-def _spent(path: Path, depth: Depth) -> CostModel:
+def _read_costs(path: Path, depth: Depth) -> CostModel:
     """Read what a file holds of costs: older ones hold nothing."""
     parts = {}
     with zipfile.ZipFile(path) as file:
         for what in FIELDS:
             if f"{depth.value}/{what}.json" in file.namelist():
                 about = json.loads(file.read(f"{depth.value}/{what}.json"))
-                grown = _unpacked(file.read(f"{depth.value}/{what}.ubj"))
+                grown = _unpack_booster(file.read(f"{depth.value}/{what}.ubj"))
                 parts[what] = CostTrees(tuple(about["names"]), grown, about["typical_s"])
     return CostModel(parts)
 
 
-def _unpacked(content: bytes) -> Grown:
+def _unpack_booster(content: bytes) -> BoostedTrees:
     booster = xgboost().Booster()
     booster.load_model(bytearray(content))
     # to wake more threads costs more than they save: 20 rows took 50 ms on two busy cores, not 2
     booster.set_param({"nthread": 1})
-    return Grown(booster)
+    return BoostedTrees(booster)
 
 
-def _packed(grown: Grown) -> bytes:
+def _pack_booster(grown: BoostedTrees) -> bytes:
     """Return a model's file, with leaves of a few digits and without what forecasts do not read."""
     document = json.loads(grown.booster.save_raw("json"))
     for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
@@ -474,5 +480,5 @@ def _packed(grown: Grown) -> bytes:
     return bytes(booster.save_raw("ubj"))
 
 
-def _json(value: object) -> bytes:
+def _json_bytes(value: object) -> bytes:
     return json.dumps(value, indent=1, sort_keys=True).encode()

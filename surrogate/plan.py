@@ -16,7 +16,7 @@ from solkit.core import Configuration, Depth, Forecast, Value
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import Contribution
 
-__all__ = ["Action", "Forecast", "Plan", "Ranked", "actions"]
+__all__ = ["Action", "Forecast", "Plan", "Ranked", "plan_actions"]
 
 EXPLORED = 0.15
 """Share of a budget that goes to candidates that may be better than they are thought to be."""
@@ -88,7 +88,7 @@ class Plan:
         return tuple(ranked for ranked in self.ranked if ranked.action is action)
 
 
-def actions(
+def plan_actions(
     time_ms: Array,
     low_ms: Array,
     p_fail: Array,
@@ -111,13 +111,13 @@ def actions(
     """
     number, fails = len(time_ms), np.asarray(p_fail, float) >= 1
     dearer = 1 / (1 - np.where(fails, 0.0, p_fail))  # as many tries until one runs
-    score = np.where(np.isnan(time_ms), _UNKNOWN_MS, time_ms) * _apart(time_ms, low_ms)
+    score = np.where(np.isnan(time_ms), _UNKNOWN_MS, time_ms) * _twin_penalty(time_ms, low_ms)
     score = np.where(fails, np.inf, score * dearer)
     low_ms = low_ms * dearer
     order = np.argsort(score, kind="stable")
     able = [int(place) for place in order if not fails[place]]
     kept = [place for place in kept if not fails[place]]
-    first = able[: _measured(able, kept, budget, enough)]
+    first = able[: _count_measured(able, kept, budget, enough)]
     undecided = [place for place in able if place not in first and place not in kept]
     explored = max(budget - len({*first, *kept}), 0)
     hope = np.where(np.isnan(low_ms), score, low_ms)
@@ -125,11 +125,11 @@ def actions(
     decisions = [(Action.SKIP, "")] * number
     best = float(np.nanmin(time_ms)) if not np.isnan(time_ms).all() else np.nan
     for place in undecided:
-        decisions[place] = Action.SKIP, _slower(time_ms[place], best, budget)
+        decisions[place] = Action.SKIP, _reason_to_skip(time_ms[place], best, budget)
     for place in first:
-        decisions[place] = Action.MEASURE, _expected(time_ms[place], best)
+        decisions[place] = Action.MEASURE, _reason_to_measure(time_ms[place], best)
     for place in hopeful:
-        decisions[place] = Action.EXPLORE, _hope(low_ms[place], best)
+        decisions[place] = Action.EXPLORE, _reason_to_explore(low_ms[place], best)
     for place in np.flatnonzero(fails):
         decisions[place] = Action.SKIP, "It cannot run on this GPU."
     for place in kept:
@@ -137,23 +137,27 @@ def actions(
     return order, decisions
 
 
-def _measured(able: Sequence[int], kept: Sequence[int], budget: int, enough: int | None) -> int:
+def _count_measured(
+    able: Sequence[int], kept: Sequence[int], budget: int, enough: int | None
+) -> int:
     """Return how many of the first are measured because they are expected to be fastest.
 
     As many as are enough, if the budget allows that beside the incumbents; else a share of it is
     left to explore. Incumbents among the first take no place of their own.
     """
 
-    def spent(number: int) -> int:
+    def count_spent(number: int) -> int:
         return len({*able[:number], *kept})
 
-    if enough is not None and spent(enough) <= budget:
+    if enough is not None and count_spent(enough) <= budget:
         return enough
     most = budget - (round(EXPLORED * budget) if budget > 1 else 0)
-    return max((number for number in range(len(able) + 1) if spent(number) <= most), default=0)
+    return max(
+        (number for number in range(len(able) + 1) if count_spent(number) <= most), default=0
+    )
 
 
-def _apart(time_ms: Array, low_ms: Array) -> Array:
+def _twin_penalty(time_ms: Array, low_ms: Array) -> Array:
     """Return a factor that parts twins: candidates of one forecast, as no feature differs.
 
     Measuring one says most of what there is to know of all, so each next one counts as 1 % slower.
@@ -167,7 +171,7 @@ def _apart(time_ms: Array, low_ms: Array) -> Array:
     return factors
 
 
-def _expected(time_ms: float, best_ms: float) -> str:
+def _reason_to_measure(time_ms: float, best_ms: float) -> str:
     if np.isnan(time_ms):
         return "Nothing is known of its time."
     if time_ms <= best_ms:
@@ -175,7 +179,7 @@ def _expected(time_ms: float, best_ms: float) -> str:
     return f"Its forecast is {time_ms / best_ms - 1:.1%} above the lowest."
 
 
-def _slower(time_ms: float, best_ms: float, budget: int) -> str:
+def _reason_to_skip(time_ms: float, best_ms: float, budget: int) -> str:
     if np.isnan(time_ms):
         return "Nothing is known of its time."
     if time_ms < 2 * best_ms:
@@ -185,7 +189,7 @@ def _slower(time_ms: float, best_ms: float, budget: int) -> str:
     return f"Its forecast is {more}, beyond a budget of {budget}."
 
 
-def _hope(low_ms: float, best_ms: float) -> str:
+def _reason_to_explore(low_ms: float, best_ms: float) -> str:
     if np.isnan(low_ms):
         return "It widens what is known."
     if low_ms >= best_ms:

@@ -24,15 +24,15 @@ from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import InputError
 from solkit.roofline.cases import bound_of_case
 from solkit.surrogate.costs import Costs
-from solkit.surrogate.expected import entry, expected, problem_from
+from solkit.surrogate.expected import entry_of_analysis, forecast_or_model, problem_from
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
-from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, actions
-from solkit.surrogate.resource_limits import P_OVERLOAD, overloads
-from solkit.surrogate.table import Entry, tabled
+from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, plan_actions
+from solkit.surrogate.resource_limits import P_OVERLOAD, explain_overloads
+from solkit.surrogate.table import Entry, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["MOST_POINTS", "Pool", "RankSettings", "Request", "pools", "problem_of", "rank"]
+__all__ = ["MOST_POINTS", "Pool", "RankSettings", "Request", "problem_of", "rank", "ranked_pools"]
 
 Shape = Mapping[str, Value]
 
@@ -123,7 +123,7 @@ def rank(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> l
     Raises:
         InputError: a file, shape or parameter is invalid, or nothing can be captured.
     """
-    return [pool.plan for pool in pools(request, analyser, surrogate)]
+    return [pool.plan for pool in ranked_pools(request, analyser, surrogate)]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Pool:
     entries: Callable[[], list[Entry | None]]
 
 
-def pools(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Pool]:
+def ranked_pools(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> list[Pool]:
     """Rank as `rank` does, for those who go on asking."""
     if not request.files:
         raise InputError("expected at least one kernel file to rank; got none")
@@ -149,7 +149,7 @@ def pools(request: Request, analyser: Analyser, surrogate: Surrogate | None) -> 
         if file.candidate is None:
             raise InputError(f"{path} holds no candidate to rank")
     shapes = loaded[0].problem.shapes if request.shapes is None else request.shapes
-    return [_ranked(request, analyser, surrogate, loaded, shape) for shape in shapes]
+    return [_rank_shape(request, analyser, surrogate, loaded, shape) for shape in shapes]
 
 
 @dataclass
@@ -189,7 +189,7 @@ class _Candidate:
         return reached(self.kernel.source.text, depth)
 
 
-def _ranked(
+def _rank_shape(
     request: Request,
     analyser: Analyser,
     surrogate: Surrogate | None,
@@ -203,24 +203,27 @@ def _ranked(
     candidates = [
         candidate
         for path, file in zip(request.files, loaded, strict=True)
-        for candidate in _candidates(request, analyser, path, file, shape)
+        for candidate in _candidates_of_file(request, analyser, path, file, shape)
     ]
-    captured = _without_twins(_analysed(candidates, analyser, Depth.CAPTURED))
+    captured = _drop_twins(_analyse_candidates(candidates, analyser, Depth.CAPTURED))
     if all(candidate.analysis is None for candidate in captured):
         raise InputError(f"nothing can be ranked: {captured[0].error}")
     cascade = _Cascade(request, analyser, surrogate, problem)
     plan = cascade.plan(captured, {**loaded[0].problem.sizes, **case.shape})
     if request.points is None:
-        plan = replace(plan, notes=(*_without_space(request.files, loaded, captured), *plan.notes))
+        plan = replace(
+            plan, notes=(*_notes_on_missing_space(request.files, loaded, captured), *plan.notes)
+        )
     of = {id(candidate.configuration): candidate for candidate in captured}
 
-    def entries() -> list[Entry | None]:
+    def entries_of_plan() -> list[Entry | None]:
         ordered = [of[id(ranked.configuration)] for ranked in plan.ranked]
         return [
-            None if candidate.fails else cascade._entries([candidate])[0] for candidate in ordered
+            None if candidate.fails else cascade._entries_of([candidate])[0]
+            for candidate in ordered
         ]
 
-    return Pool(plan, entries)
+    return Pool(plan, entries_of_plan)
 
 
 def problem_of(
@@ -230,7 +233,7 @@ def problem_of(
     return problem_from(bound_of_case(case, device, precision, protocol), case.work, case.shape)
 
 
-def _candidates(
+def _candidates_of_file(
     request: Request, analyser: Analyser, path: str, file: KernelFile, shape: Shape
 ) -> list[_Candidate]:
     candidate, kernel = file.candidate, kernel_of(file)
@@ -255,7 +258,7 @@ def _candidates(
     ]
 
 
-def _analysed(
+def _analyse_candidates(
     candidates: Sequence[_Candidate], analyser: Analyser, depth: Depth
 ) -> list[_Candidate]:
     """Return candidates analysed at a depth, in their order.
@@ -275,7 +278,7 @@ def _analysed(
     return list(candidates)
 
 
-def _without_space(
+def _notes_on_missing_space(
     files: Sequence[str], loaded: Sequence[KernelFile], candidates: Sequence[_Candidate]
 ) -> Iterator[str]:
     """Yield files that leave nothing to choose, and how to add it."""
@@ -298,7 +301,7 @@ def _without_space(
         )
 
 
-def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
+def _drop_twins(candidates: list[_Candidate]) -> list[_Candidate]:
     """Keep one candidate for what is in use, though a point of the space spells the same out.
 
     A point does if it has these parameters, maybe more, and makes the same launches. A launch says
@@ -307,7 +310,12 @@ def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
     twins = set()
     for own in candidates:
         same = next(
-            (candidate for candidate in candidates if own.is_own and _is_twin(candidate, own)), None
+            (
+                candidate
+                for candidate in candidates
+                if own.is_own and _has_same_launches(candidate, own)
+            ),
+            None,
         )
         if same is not None:
             own.own_params = own.configuration.params
@@ -316,7 +324,7 @@ def _without_twins(candidates: list[_Candidate]) -> list[_Candidate]:
     return [candidate for candidate in candidates if id(candidate) not in twins]
 
 
-def _is_twin(other: _Candidate, own: _Candidate) -> bool:
+def _has_same_launches(other: _Candidate, own: _Candidate) -> bool:
     if other is own or other.analysis is None or own.analysis is None:
         return False
     analyses = own.analysis, other.analysis
@@ -339,33 +347,33 @@ class _Cascade:
 
     def plan(self, candidates: Sequence[_Candidate], shape: Shape) -> Plan:
         """Analyse, forecast, order."""
-        forecasts, notes = self._believed(candidates)
+        forecasts, notes = self._forecast_all(candidates)
         stuck: dict[str, None] = {}
         for depth in _DEPTHS[1:]:
             if _DEPTHS.index(depth) > _DEPTHS.index(Depth(self.request.settings.depth)):
                 break
-            chosen, before = self._promoted(candidates, forecasts, depth), forecasts
-            _analysed(chosen, self.analyser, depth)
-            stuck |= dict.fromkeys(_why_captured(chosen))
-            forecasts, notes = self._believed(candidates)
-            forecasts = _level(candidates, before, forecasts)
-        enough = self._enough(candidates, forecasts)
-        forecasts, notes = self._as_scored(candidates, forecasts, notes)
+            chosen, before = self._promote_to_depth(candidates, forecasts, depth), forecasts
+            _analyse_candidates(chosen, self.analyser, depth)
+            stuck |= dict.fromkeys(_notes_of_captured(chosen))
+            forecasts, notes = self._forecast_all(candidates)
+            forecasts = _level_forecasts(candidates, before, forecasts)
+        enough = self._count_enough(candidates, forecasts)
+        forecasts, notes = self._level_with_score(candidates, forecasts, notes)
         p_fail = np.array([candidate.p_fail for candidate in candidates])
         kept = [place for place, candidate in enumerate(candidates) if candidate.is_own]
-        order, acts = actions(
+        order, acts = plan_actions(
             forecasts.time_ms, forecasts.low_ms, p_fail, kept, self.request.budget, enough
         )
-        pushes = self._pushes(
+        pushes = self._explain_first(
             [candidates[place] for place in order[: self.request.settings.explained]]
         )
-        costs = self._spent(candidates)
+        costs = self._forecast_costs(candidates)
         ranked = tuple(
             replace(
-                _one(candidates[place], forecasts, int(place), acts[place]),
+                _ranked_candidate(candidates[place], forecasts, int(place), acts[place]),
                 pushes=pushes.get(at, ()),
-                compile_s=_known(float(costs.compile_s[place])),
-                gpu_s=_known(float(costs.gpu_s[place])),
+                compile_s=_finite_or_none(float(costs.compile_s[place])),
+                gpu_s=_finite_or_none(float(costs.gpu_s[place])),
             )
             for at, place in enumerate(order)
         )
@@ -374,7 +382,7 @@ class _Cascade:
             notes += (f"The surrogate abstains on {share:.0%} of the candidates.",)
         return Plan(shape, ranked, self.problem.sol_ms, enough, (*notes, *stuck))
 
-    def _as_scored(
+    def _level_with_score(
         self, candidates: Sequence[_Candidate], forecasts: Forecasts, notes: tuple[str, ...]
     ) -> tuple[Forecasts, tuple[str, ...]]:
         """Return forecasts on the level of what is in use, which `solkit score` compiles.
@@ -384,13 +392,13 @@ class _Cascade:
         own = [candidate for candidate in candidates if candidate.is_own and not candidate.fails]
         if Depth(self.request.settings.depth) is not Depth.LOWERED or not own:
             return forecasts, notes
-        _analysed(own, self.analyser, Depth.COMPILED)
+        _analyse_candidates(own, self.analyser, Depth.COMPILED)
         if any(candidate.fails or candidate.known_depths != {Depth.COMPILED} for candidate in own):
-            return self._believed(candidates)
-        scored, notes = self._believed(candidates)
-        return _level(candidates, forecasts, scored), notes
+            return self._forecast_all(candidates)
+        scored, notes = self._forecast_all(candidates)
+        return _level_forecasts(candidates, forecasts, scored), notes
 
-    def _entries(self, candidates: Sequence[_Candidate]) -> list[Entry]:
+    def _entries_of(self, candidates: Sequence[_Candidate]) -> list[Entry]:
         entries = []
         for candidate in candidates:
             assert candidate.analysis is not None
@@ -398,7 +406,7 @@ class _Cascade:
             if candidate.is_own and candidate.own_params is not None:
                 params = candidate.own_params
             entries.append(
-                entry(
+                entry_of_analysis(
                     self.problem,
                     self.analyser.device,
                     candidate.kernel,
@@ -409,9 +417,9 @@ class _Cascade:
             )
         return entries
 
-    def _believed(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
+    def _forecast_all(self, candidates: Sequence[_Candidate]) -> tuple[Forecasts, tuple[str, ...]]:
         """Return forecasts of all, each at its own depth; NaN for those that fail."""
-        forecasts = Forecasts.of(np.full(len(candidates), np.nan))
+        forecasts = Forecasts.from_times(np.full(len(candidates), np.nan))
         notes: dict[str, None] = {}
         for depth in _DEPTHS:
             places = np.array(
@@ -424,17 +432,19 @@ class _Cascade:
             )
             if not len(places):
                 continue
-            table = tabled(self._entries([candidates[at] for at in places]))
+            table = table_of_entries(self._entries_of([candidates[at] for at in places]))
             if depth is Depth.CAPTURED:
-                for at, why in zip(places, overloads(table, self.analyser.device), strict=True):
+                for at, why in zip(
+                    places, explain_overloads(table, self.analyser.device), strict=True
+                ):
                     candidates[at].overload = why
-            part, why = expected(table, depth, self._model(depth))
+            part, why = forecast_or_model(table, depth, self._model_at_depth(depth))
             if why:
                 notes[f"Ranked by the kernel model alone: {why}."] = None
             forecasts = forecasts.with_(places, part)
         return forecasts, tuple(notes)
 
-    def _model(self, depth: Depth) -> Surrogate | None:
+    def _model_at_depth(self, depth: Depth) -> Surrogate | None:
         """Return what forecasts at a depth; ``None`` if there is none.
 
         The language regressor takes seconds to load. So it counts only at the deepest depth that is
@@ -445,7 +455,7 @@ class _Cascade:
         is_last = depth is Depth(self.request.settings.depth)
         return self.surrogate if is_last else self.surrogate.without_language()
 
-    def _spent(self, candidates: Sequence[_Candidate]) -> Costs:
+    def _forecast_costs(self, candidates: Sequence[_Candidate]) -> Costs:
         """Return what each candidate will cost, as its own depth tells; NaN for those that fail."""
         costs = Costs(*np.full((2, len(candidates)), np.nan))
         for depth in _DEPTHS if self.surrogate else ():
@@ -455,11 +465,11 @@ class _Cascade:
                 if candidate.depth is depth and not candidate.fails
             ]
             if places and self.surrogate and self.surrogate.cost_model(depth).parts:
-                part = self._costs([candidates[at] for at in places], depth)
+                part = self._costs_at_depth([candidates[at] for at in places], depth)
                 costs.compile_s[places], costs.gpu_s[places] = part.compile_s, part.gpu_s
         return costs
 
-    def _promoted(
+    def _promote_to_depth(
         self, candidates: Sequence[_Candidate], forecasts: Forecasts, depth: Depth
     ) -> list[_Candidate]:
         """Return those that go on to a depth: all, or the promising; incumbents always.
@@ -477,39 +487,45 @@ class _Cascade:
             times_ms = np.where(np.isnan(forecasts.time_ms), np.inf, forecasts.time_ms)
             here.sort(key=times_ms.__getitem__)
             ordered = [candidates[at] for at in here]
-            most = self._affordable(ordered, before, _MOST[depth])
+            most = self._count_affordable(ordered, before, _MOST[depth])
             if depth is Depth.LOWERED:  # large tiles take long to lower as well
-                most = min(most, _within(ordered, depth, _MOST))
+                most = min(most, _count_within_limit(ordered, depth, _MOST))
             most = min(round(_SHARES[depth] * len(candidates)), most)
-            needed = self._number(forecasts, np.array(here, int), before)
-            number = max(min(needed, most), _within(ordered, depth, _LEAST), self.request.budget)
+            needed = self._count_needed(forecasts, np.array(here, int), before)
+            number = max(
+                min(needed, most), _count_within_limit(ordered, depth, _LEAST), self.request.budget
+            )
             kept = [at for at in here[number:] if candidates[at].is_own]
             here = here[:number] + kept
         return [candidates[at] for at in here]
 
-    def _affordable(self, candidates: Sequence[_Candidate], depth: Depth, typical: int) -> int:
+    def _count_affordable(
+        self, candidates: Sequence[_Candidate], depth: Depth, typical: int
+    ) -> int:
         """Return how many of the first can be compiled in the time of some typical compilations."""
         part = self.surrogate and self.surrogate.cost_model(depth).parts.get("compile_s")
         if not part or not candidates:
             return typical
-        spent_s = np.cumsum(self._costs(candidates[: _FASTEST * typical], depth).compile_s)
+        spent_s = np.cumsum(self._costs_at_depth(candidates[: _FASTEST * typical], depth).compile_s)
         return int((spent_s <= typical * part.typical_s).sum())
 
-    def _costs(self, candidates: Sequence[_Candidate], depth: Depth) -> Costs:
+    def _costs_at_depth(self, candidates: Sequence[_Candidate], depth: Depth) -> Costs:
         """Return what candidates that are known to a depth will cost, in their order."""
         assert self.surrogate is not None
-        model, entries = self.surrogate.cost_model(depth), self._entries(candidates)
-        return model.costs(tabled(entries))  # all are of one problem and device: the order stays
+        model, entries = self.surrogate.cost_model(depth), self._entries_of(candidates)
+        return model.costs(
+            table_of_entries(entries)
+        )  # all are of one problem and device: the order stays
 
-    def _number(self, forecasts: Forecasts, places: Array, depth: Depth) -> int:
+    def _count_needed(self, forecasts: Forecasts, places: Array, depth: Depth) -> int:
         usable = places[~np.isnan(forecasts.time_ms[places])]
         if self.surrogate is None or not len(usable) or np.isnan(forecasts.size[usable]).any():
             return len(places)
-        model = self._model(depth)
+        model = self._model_at_depth(depth)
         assert model is not None
         return model.number(forecasts[usable], depth)
 
-    def _enough(self, candidates: Sequence[_Candidate], forecasts: Forecasts) -> int | None:
+    def _count_enough(self, candidates: Sequence[_Candidate], forecasts: Forecasts) -> int | None:
         deepest = max((_DEPTHS.index(candidate.depth) for candidate in candidates), default=0)
         depth = _DEPTHS[deepest]
         places = np.array(
@@ -522,23 +538,25 @@ class _Cascade:
         )
         if self.surrogate is None or np.isnan(forecasts.size[places]).any() or not len(places):
             return None
-        model = self._model(depth)
+        model = self._model_at_depth(depth)
         assert model is not None
         return model.number(forecasts[places], depth)
 
-    def _pushes(self, candidates: Sequence[_Candidate]) -> dict[int, tuple[Contribution, ...]]:
+    def _explain_first(
+        self, candidates: Sequence[_Candidate]
+    ) -> dict[int, tuple[Contribution, ...]]:
         """Return what made the forecasts of the first candidates, by place."""
         if self.surrogate is None:
             return {}
         pushes = {}
         for at, candidate in enumerate(candidates):
             if not candidate.fails and candidate.depth in self.surrogate.depths:
-                table = tabled(self._entries([candidate]))
+                table = table_of_entries(self._entries_of([candidate]))
                 pushes[at] = tuple(self.surrogate.explain(table, candidate.depth)[0])
         return pushes
 
 
-def _why_captured(candidates: Sequence[_Candidate]) -> list[str]:
+def _notes_of_captured(candidates: Sequence[_Candidate]) -> list[str]:
     """Return why some could not be analysed more deeply on this machine."""
     stuck = [
         candidate.analysis
@@ -548,7 +566,9 @@ def _why_captured(candidates: Sequence[_Candidate]) -> list[str]:
     return [note for analysis in stuck for note in analysis.notes]
 
 
-def _within(candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Depth, int]) -> int:
+def _count_within_limit(
+    candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Depth, int]
+) -> int:
     """Count the first within a limit, which each uses up by the depth that it reaches.
 
     Args:
@@ -560,7 +580,9 @@ def _within(candidates: Sequence[_Candidate], depth: Depth, limits: Mapping[Dept
     return int((used < 1 + _ROUNDING).sum())
 
 
-def _level(candidates: Sequence[_Candidate], before: Forecasts, after: Forecasts) -> Forecasts:
+def _level_forecasts(
+    candidates: Sequence[_Candidate], before: Forecasts, after: Forecasts
+) -> Forecasts:
     """Forecast those that stayed behind on the level of those that went deeper.
 
     A shallower forecast is poorer, and off for all candidates alike: what deeper ones differ by
@@ -587,12 +609,12 @@ def _level(candidates: Sequence[_Candidate], before: Forecasts, after: Forecasts
     return after.with_(rest, scaled)
 
 
-def _one(
+def _ranked_candidate(
     candidate: _Candidate, forecasts: Forecasts, place: int, action: tuple[Action, str]
 ) -> Ranked:
     fails = candidate.fails
     time_ms, low_ms, high_ms = (
-        _known(float(column[place]))
+        _finite_or_none(float(column[place]))
         for column in (forecasts.time_ms, forecasts.low_ms, forecasts.high_ms)
     )
     p_fail = candidate.p_fail
@@ -607,5 +629,5 @@ def _one(
     return Ranked(candidate.configuration, candidate.depth, forecast, action[0], reason)
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if np.isfinite(value) else None

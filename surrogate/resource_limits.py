@@ -25,7 +25,7 @@ from solkit.core import Device
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import columns_of
 
-__all__ = ["P_OVERLOAD", "overloads"]
+__all__ = ["P_OVERLOAD", "explain_overloads"]
 
 P_OVERLOAD = 0.85
 """The chance that such a candidate fails. Of 68 recorded ones with as many sums as registers, 58
@@ -42,7 +42,7 @@ _LARGEST = "tiles.largest_per_thread"
 _STAGES, _WARPS = "geometry.stages", "geometry.warps"
 
 
-def overloads(table: Table, device: Device) -> list[str]:
+def explain_overloads(table: Table, device: Device) -> list[str]:
     """Say what each row asks too much of, a sentence; empty where it does not, or if unknown."""
     columns = columns_of(table, (_SUMS, _ONCE, _STAGES, _WARPS, _LARGEST)).T.astype(float)
     sums, once, stages, values = 2.0 ** columns[0], columns[1], columns[2], 2.0 ** columns[4]

@@ -15,7 +15,15 @@ from pathlib import Path
 from solkit.datasets import shipped as sets
 from solkit.errors import InputError, UnsupportedError
 
-__all__ = ["CARD", "LANGUAGE_FILE", "MODEL_FILE", "language_of", "ship", "trees", "write_part"]
+__all__ = [
+    "CARD",
+    "LANGUAGE_FILE",
+    "MODEL_FILE",
+    "language_file_of",
+    "shipped_trees_file",
+    "write_part",
+    "write_shipped_files",
+]
 
 MODEL_FILE = "surrogate.solkit"
 LANGUAGE_FILE = "language.solkit"
@@ -24,7 +32,7 @@ _HERE = Path(__file__).parent
 _LANGUAGE = ("language/", "stacked")  # parts of a depth
 
 
-def trees() -> Path:
+def shipped_trees_file() -> Path:
     """Return the file of the trees.
 
     Raises:
@@ -36,7 +44,7 @@ def trees() -> Path:
     return path
 
 
-def language_of(model: Path) -> Path | None:
+def language_file_of(model: Path) -> Path | None:
     """Return the language regressor's file that was trained with a model; ``None`` without one."""
     if model != _HERE / MODEL_FILE:
         return model  # a file of `solkit train` holds both
@@ -44,10 +52,10 @@ def language_of(model: Path) -> Path | None:
         path = sets.folder("no language regressor is installed") / LANGUAGE_FILE
     except UnsupportedError:
         return None
-    return path if path.exists() and _card(path) == _card(model) else None
+    return path if path.exists() and _read_card(path) == _read_card(model) else None
 
 
-def ship(trained: Path, trees_file: Path, language_file: Path) -> None:
+def write_shipped_files(trained: Path, trees_file: Path, language_file: Path) -> None:
     """Write the two files of a model that `solkit train` wrote.
 
     A model without a language regressor takes over the shipped one, at the depths whose trees are
@@ -57,41 +65,43 @@ def ship(trained: Path, trees_file: Path, language_file: Path) -> None:
         InputError: the file holds no surrogate.
     """
     try:
-        parts = _parts(trained)
+        parts = _read_parts(trained)
         card = json.loads(parts.pop(CARD))
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{trained} holds no surrogate: {error}") from error
     language = {name: data for name, data in parts.items() if _is_language(name)}
     trees = {name: data for name, data in parts.items() if name not in language}
     if not language and trees_file.exists() and language_file.exists():
-        language = _still_valid(_parts(language_file), _parts(trees_file), trees)
-        depths = {_depth(name) for name in language}
+        language = _unchanged_language(_read_parts(language_file), _read_parts(trees_file), trees)
+        depths = {_depth_of_part(name) for name in language}
         if depths:
             card["language"] = [depth for depth in card["depths"] if depth in depths]
     card_text = json.dumps(card, indent=1, sort_keys=True).encode()
-    _write(trees_file, {CARD: card_text, **trees})
+    _write_parts(trees_file, {CARD: card_text, **trees})
     if language:
-        _write(language_file, {CARD: card_text, **language})
+        _write_parts(language_file, {CARD: card_text, **language})
     else:
         language_file.unlink(missing_ok=True)
 
 
-def _still_valid(
+def _unchanged_language(
     language: dict[str, bytes], before: dict[str, bytes], after: dict[str, bytes]
 ) -> dict[str, bytes]:
     """Return the parts of a language regressor at depths whose trees did not change."""
 
-    def of_depth(parts: dict[str, bytes], depth: str) -> dict[str, bytes]:
-        return {name: data for name, data in parts.items() if _depth(name) == depth}
+    def parts_of_depth(parts: dict[str, bytes], depth: str) -> dict[str, bytes]:
+        return {name: data for name, data in parts.items() if _depth_of_part(name) == depth}
 
     return {
         name: data
         for name, data in language.items()
-        if _is_language(name) and of_depth(before, _depth(name)) == of_depth(after, _depth(name))
+        if _is_language(name)
+        and parts_of_depth(before, _depth_of_part(name))
+        == parts_of_depth(after, _depth_of_part(name))
     }
 
 
-def _depth(name: str) -> str:
+def _depth_of_part(name: str) -> str:
     return name.partition("/")[0]
 
 
@@ -99,12 +109,12 @@ def _is_language(name: str) -> bool:
     return name.partition("/")[2].startswith(_LANGUAGE)
 
 
-def _parts(path: Path) -> dict[str, bytes]:
+def _read_parts(path: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as file:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def _write(path: Path, parts: dict[str, bytes]) -> None:
+def _write_parts(path: Path, parts: dict[str, bytes]) -> None:
     with zipfile.ZipFile(path, "w") as file:
         for name, data in parts.items():
             write_part(file, name, data)
@@ -117,6 +127,6 @@ def write_part(file: zipfile.ZipFile, name: str, data: bytes) -> None:
     file.writestr(entry, data)
 
 
-def _card(path: Path) -> object:
+def _read_card(path: Path) -> object:
     with zipfile.ZipFile(path) as file:
         return json.loads(file.read(CARD))

@@ -1,7 +1,7 @@
 """A table to learn from: configurations with their features and their median times.
 
-`table_of` reads stores; `Table` keeps values as one array, so that training and evaluation only
-slice it.
+`table_of_stores` reads stores; `Table` keeps values as one array, so that training and evaluation
+only slice it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from solkit.surrogate.features import (
     Candidates,
     Columns,
     Problem,
-    features,
-    matrix,
-    roughly,
+    all_features,
+    feature_matrix,
+    rough_log2_factor,
 )
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Entry", "Table", "table_of", "tabled"]
+__all__ = ["Entry", "Table", "table_of_entries", "table_of_stores"]
 
 _KEY = ("kernel_id", "problem_id", "params", "device")
 _TOLD = (*_KEY, "family", "kind", "origin", "implementation", "triton_version")
@@ -106,7 +106,7 @@ class Table:
         """Base of the target: the modelled time; if there is none, a rough one."""
         rough: Array = self.sol_ms
         if ROUGH_GAP in self.names:
-            rough = rough * 2.0 ** roughly(self.column(ROUGH_GAP))
+            rough = rough * 2.0 ** rough_log2_factor(self.column(ROUGH_GAP))
         return np.where(np.isnan(self.modelled_ms), rough, self.modelled_ms)
 
     def row_keys(self, names: Sequence[str]) -> Array:
@@ -187,7 +187,7 @@ class Entry:
         return canonical(self.params) if name == "params" else str(self.about.get(name, ""))
 
 
-def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
+def table_of_stores(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
     """Return the correct configurations of some stores of which enough is known for a depth.
 
     Facts of any store serve rows of all: a set for an H100 and one for an H200 share them. The
@@ -199,23 +199,25 @@ def table_of(stores: Sequence[Store], depth: Depth = Depth.COMPILED) -> Table:
             and compiled: at the lowered depth its compiled facts count, as in
             `solkit.surrogate.ranking`.
     """
-    recorded = _Told.of(stores, depth)
-    return tabled([entry for store in stores for entry in _entries(store, recorded)])
+    recorded = _LaunchRecords.from_stores(stores, depth)
+    return table_of_entries(
+        [entry for store in stores for entry in _entries_of_store(store, recorded)]
+    )
 
 
-def tabled(entries: Sequence[Entry]) -> Table:
+def table_of_entries(entries: Sequence[Entry]) -> Table:
     """Make a table of candidates; those of one problem and device together, else in their order."""
     groups: defaultdict[tuple[object, ...], list[Entry]] = defaultdict(list)
     for entry in entries:
         key = entry.text_of("problem_id"), entry.device.key, entry.problem.sol_ms
         groups[key].append(entry)
     ordered = [entry for those in groups.values() for entry in those]
-    columns = _joined([_columns(those) for those in groups.values()])
+    columns = _join_columns([_feature_columns(those) for those in groups.values()])
     names = tuple(sorted(columns))
     modelled = [modelled_ms(entry.kernels) for entry in ordered]
     return Table(
         names,
-        matrix(columns, names),
+        feature_matrix(columns, names),
         np.array([entry.time_ms for entry in ordered], float),
         np.array([math.nan if value is None else value for value in modelled], float),
         np.array([entry.problem.sol_ms for entry in ordered], float),
@@ -225,16 +227,16 @@ def tabled(entries: Sequence[Entry]) -> Table:
     )
 
 
-def _columns(entries: Sequence[Entry]) -> Columns:
+def _feature_columns(entries: Sequence[Entry]) -> Columns:
     candidates = Candidates(
         [entry.kernels for entry in entries],
         [entry.params for entry in entries],
         [entry.source for entry in entries],
     )
-    return features(entries[0].problem, entries[0].device, candidates)
+    return all_features(entries[0].problem, entries[0].device, candidates)
 
 
-def _joined(parts: Sequence[Columns]) -> Columns:
+def _join_columns(parts: Sequence[Columns]) -> Columns:
     """Join columns one after the other; NaN where a part lacks one."""
     sizes = [len(next(iter(part.values()))) for part in parts]
     names = dict.fromkeys(name for part in parts for name in part)
@@ -247,7 +249,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _LaunchRecords:
     """Records of some stores on launches, for one depth.
 
     Attributes:
@@ -262,47 +264,53 @@ class _Told:
     operators: dict[tuple[str, str], tuple[Launch, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def of(stores: Sequence[Store], depth: Depth) -> _Told:
+    def from_stores(stores: Sequence[Store], depth: Depth) -> _LaunchRecords:
         """Read the facts of all stores."""
         texts = (store.facts().select("id", "text").collect().iter_rows() for store in stores)
-        recorded = _Told(depth, {name: text for rows in texts for name, text in rows})
+        recorded = _LaunchRecords(depth, {name: text for rows in texts for name, text in rows})
         if depth is Depth.CAPTURED:
             for store in stores:
                 for row in _configurations(store).iter_rows(named=True):
-                    recorded._learn(row)
+                    recorded._learn_operators(row)
         return recorded
 
-    def _learn(self, row: Mapping[str, Any]) -> None:
+    def _learn_operators(self, row: Mapping[str, Any]) -> None:
         text = self.facts.get(row["facts_id"] or "")
         cell = row["kernel_id"], row["problem_id"]
         if text and cell not in self.operators:
-            self.operators[cell] = tuple(launch for launch in _launched(text) if launch.library)
+            self.operators[cell] = tuple(
+                launch for launch in _launches_of_facts(text) if launch.library
+            )
 
-    def of_row(self, row: Mapping[str, Any], source: str, gpu: Device) -> list[KernelAnalysis]:
+    def launches_of_row(
+        self, row: Mapping[str, Any], source: str, gpu: Device
+    ) -> list[KernelAnalysis]:
         """Return the launches of a row on its GPU; empty if nothing is known of them."""
         compiled = self.facts.get(row["facts_id"] or "")
         if self.depth is Depth.CAPTURED:
-            launches = tuple(_launched(compiled)) if compiled else self._recorded(row)
+            launches = (
+                tuple(_launches_of_facts(compiled)) if compiled else self._recorded_launches(row)
+            )
             return [KernelAnalysis(Facts(launch, Depth.CAPTURED)) for launch in launches]
         if reached(source, self.depth) is Depth.LOWERED:
             compiled = self.facts.get(_lowered_key(row, source, gpu))
         return [described(facts, gpu) for facts in facts_from_json(compiled)] if compiled else []
 
-    def _recorded(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
-        own = tuple(_recorded(row))
+    def _recorded_launches(self, row: Mapping[str, Any]) -> tuple[Launch, ...]:
+        own = tuple(_launches_of_row(row))
         return own and own + self.operators.get((row["kernel_id"], row["problem_id"]), ())
 
 
-def _entries(store: Store, recorded: _Told) -> Iterator[Entry]:
+def _entries_of_store(store: Store, recorded: _LaunchRecords) -> Iterator[Entry]:
     sources = dict(store.sources().select("sha256", "text").collect().iter_rows())
     for row in _configurations(store).iter_rows(named=True):
-        gpu = _gpu(row["device"])
+        gpu = _calibrated_device(row["device"])
         source = sources.get(row["source_sha256"], "")
-        kernels = recorded.of_row(row, source, gpu)
+        kernels = recorded.launches_of_row(row, source, gpu)
         if kernels:
             params, shape, times = json.loads(row["params"]), json.loads(row["shape"]), row["times"]
             yield Entry(
-                _problem(row, shape),
+                _problem_of_row(row, shape),
                 gpu,
                 kernels,
                 params,
@@ -326,14 +334,14 @@ def _lowered_key(row: Mapping[str, Any], source: str, gpu: Device) -> str:
     )
 
 
-def _launched(text: str) -> Iterator[Launch]:
+def _launches_of_facts(text: str) -> Iterator[Launch]:
     """Yield the launches of facts, without the rest of them."""
     for record in json.loads(text)["launches"]:
         launch = record["launch"]
         yield Launch(**(launch | {"grid": tuple(launch["grid"])}))
 
 
-def _recorded(row: Mapping[str, Any]) -> Iterator[Launch]:
+def _launches_of_row(row: Mapping[str, Any]) -> Iterator[Launch]:
     """Yield launches that a row without facts recorded; none if a number of warps is missing."""
     live = row["live_launches"]
     launches = json.loads(live) if live else row[LAUNCHES] or ()
@@ -346,18 +354,18 @@ def _recorded(row: Mapping[str, Any]) -> Iterator[Launch]:
             launch["num_warps"],
             launch["num_stages"] or 0,
             launch["num_ctas"] or 1,
-            _parsed(launch["constants"]),
-            _parsed(launch["signature"]),
+            _parse_mapping(launch["constants"]),
+            _parse_mapping(launch["signature"]),
             launch.get("count") or 1,
         )
 
 
-def _parsed(value: Any) -> Mapping[str, Any]:
-    return _mapping(value) if isinstance(value, str) else value or {}
+def _parse_mapping(value: Any) -> Mapping[str, Any]:
+    return _load_mapping(value) if isinstance(value, str) else value or {}
 
 
 @functools.lru_cache(1 << 16)
-def _mapping(text: str) -> Mapping[str, Any]:
+def _load_mapping(text: str) -> Mapping[str, Any]:
     mapping: Mapping[str, Any] = json.loads(text)
     return mapping
 
@@ -384,7 +392,7 @@ def _configurations(store: Store) -> polars.DataFrame:
     return medians.sort(_KEY).collect()
 
 
-def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:
+def _problem_of_row(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:
     return Problem(
         row["bound_ms"],
         row["limiter"],
@@ -396,5 +404,5 @@ def _problem(row: Mapping[str, Any], shape: Mapping[str, Value]) -> Problem:
 
 
 @functools.cache
-def _gpu(device: str) -> Device:
+def _calibrated_device(device: str) -> Device:
     return calibrated(find(device))

@@ -13,12 +13,12 @@ from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
 from solkit.processes.pools import pool
-from solkit.surrogate.costs import CostModel, asked_of, figures, spent_of
-from solkit.surrogate.evaluation.evaluate import judged
+from solkit.surrogate.costs import CostModel, cost_fields_at, costs_of_rows, evaluate_costs
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
 from solkit.surrogate.evaluation.regret_metrics import FIRST
 from solkit.surrogate.features import Array
 from solkit.surrogate.model import SCHEMA, Surrogate
-from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.table import Table, table_of_stores
 from solkit.surrogate.trees import DEFAULTS, Forecasts, Settings, Trees, xgboost
 
 __all__ = ["LEAST_ROWS", "figures_of_left_out", "train"]
@@ -55,7 +55,9 @@ def train(
     costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
     with pool(min(len(Depth), cores())) as workers:
-        jobs = {depth: workers.submit(_learned, stores, depth, settings, seed) for depth in Depth}
+        jobs = {
+            depth: workers.submit(_learn_depth, stores, depth, settings, seed) for depth in Depth
+        }
         for depth, job in jobs.items():
             result = job.result()
             if result is not None:
@@ -78,23 +80,23 @@ def train(
     return Surrogate(card, {}, trees.__getitem__, costs.__getitem__)
 
 
-def _learned(
+def _learn_depth(
     stores: Sequence[Store], depth: Depth, settings: Settings, seed: int
 ) -> tuple[Trees, CostModel, dict[str, Any]] | None:
     """Return trees of a depth, those of costs, and the card; ``None`` if there are too few rows."""
-    table = table_of(stores, depth)
+    table = table_of_stores(stores, depth)
     if len(table) < LEAST_ROWS or len(np.unique(table.about["family"])) < _LEAST_FAMILIES:
         return None
     trees = Trees.fit(table, settings, seed)
-    spent, fields = spent_of(stores, table), asked_of(depth)
-    about = _about(table) | {
+    spent, fields = costs_of_rows(stores, table), cost_fields_at(depth)
+    about = _describe_rows(table) | {
         "families_left_out": figures_of_left_out(table, trees.left_out_ms),
-        "costs_of_families_left_out": figures(table, spent, fields, seed),
+        "costs_of_families_left_out": evaluate_costs(table, spent, fields, seed),
     }
     return trees, CostModel.fit(table, spent, fields, seed), about
 
 
-def _about(table: Table) -> dict[str, Any]:
+def _describe_rows(table: Table) -> dict[str, Any]:
     about: dict[str, Any] = {
         "configurations": len(table),
         "kernels": len(np.unique(table.about["kernel_id"])),
@@ -114,7 +116,7 @@ def figures_of_left_out(table: Table, left_out_ms: Array) -> Mapping[str, Any]:
         table: with times.
         left_out_ms: the forecasts, (rows,).
     """
-    evaluation = judged(table, Forecasts.of(left_out_ms))
+    evaluation = evaluate_forecasts(table, Forecasts.from_times(left_out_ms))
     pools = {
         kind: {
             "spearman_median": round(ranking.spearman_median, 4),

@@ -31,34 +31,34 @@ import numpy as np
 
 from solkit.extras import library
 from solkit.surrogate.conformal_intervals import GROUPS, Interval, fit_interval, group_folds
-from solkit.surrogate.features import Array, group_of
+from solkit.surrogate.features import Array, feature_group
 from solkit.surrogate.table import Table
 from solkit.surrogate.uncertainty import (
     CandidateBudget,
     OODDetector,
     VarianceComponents,
-    cells_of,
-    fit_doubt,
-    reach_of,
-    scatter_of,
+    fit_candidate_budget,
+    fit_ood_detector,
+    fit_variance_components,
+    rows_by_cell,
 )
 
 __all__ = [
     "DEFAULTS",
     "Belief",
+    "BoostedTrees",
     "Calibration",
     "Forecasts",
-    "Grown",
     "Settings",
     "Trees",
     "columns_of",
-    "drawn",
-    "ensemble",
+    "drawn_rows",
+    "expect_out_of_family",
+    "grow_ensemble",
     "is_modelled",
-    "out_of_family",
-    "target",
-    "useful",
-    "weights",
+    "log2_target",
+    "row_weights",
+    "useful_features",
     "xgboost",
 ]
 
@@ -131,7 +131,7 @@ class Belief:
     modelled: Array
 
     @staticmethod
-    def of(parts: Array, modelled: Array) -> Belief:
+    def from_members(parts: Array, modelled: Array) -> Belief:
         """Average what each member says, (members, rows)."""
         spread = parts.std(axis=0, ddof=1) if len(parts) > 1 else np.zeros(parts.shape[1])
         return Belief(parts.mean(axis=0), np.asarray(spread), modelled)
@@ -174,7 +174,7 @@ class Forecasts:
     abstains: Array
 
     @staticmethod
-    def of(time_ms: Array) -> Forecasts:
+    def from_times(time_ms: Array) -> Forecasts:
         """Make forecasts of times without intervals."""
         nothing = np.full(len(time_ms), np.nan)
         trusted = np.zeros(len(time_ms), bool)
@@ -182,16 +182,16 @@ class Forecasts:
 
     def __getitem__(self, rows: Array) -> Forecasts:
         """Select the forecasts of some rows."""
-        return Forecasts(*(column[rows] for column in self._all()))
+        return Forecasts(*(column[rows] for column in self._columns()))
 
     def with_(self, rows: Array, other: Forecasts) -> Forecasts:
         """Replace the forecasts of some rows by another's."""
-        columns = [np.array(column) for column in self._all()]
-        for mine, theirs in zip(columns, other._all(), strict=True):
+        columns = [np.array(column) for column in self._columns()]
+        for mine, theirs in zip(columns, other._columns(), strict=True):
             mine[rows] = theirs
         return Forecasts(*columns)
 
-    def _all(self) -> tuple[Array, ...]:
+    def _columns(self) -> tuple[Array, ...]:
         return self.time_ms, self.low_ms, self.high_ms, self.size, self.abstains
 
 
@@ -214,7 +214,7 @@ class Calibration:
     fallback: tuple[float, float] = (-np.inf, np.inf)
 
     @staticmethod
-    def of(
+    def from_left_out(
         table: Table, values: Array, belief: Belief, settings: Settings = DEFAULTS, seed: int = 0
     ) -> Calibration:
         """Learn it.
@@ -226,21 +226,24 @@ class Calibration:
             settings: `Settings.threads` counts.
             seed: of the model of sizes.
         """
-        targets, folds = target(table), group_folds(table.about["family"])
+        targets, folds = log2_target(table), group_folds(table.about["family"])
         sizes = replace(_SIZES, threads=settings.threads)
 
-        def fit(inputs: Array, sized: Array) -> Grown:
-            return _grow(inputs, sized, None, sizes, seed)
+        def fit_sizes(inputs: Array, sized: Array) -> BoostedTrees:
+            return _grow_trees(inputs, sized, None, sizes, seed)
 
         residual = targets - belief.mean
-        interval, size = fit_interval(belief.beside(values), residual, folds, fit)
-        doubt, abstains = fit_doubt(values, size, folds)
-        tails = (
-            np.quantile(targets[abstains], (0.05, 0.95)) if abstains.any() else (-np.inf, np.inf)
-        )
-        fallback = float(tails[0]), float(tails[1])
+        interval, size = fit_interval(belief.beside(values), residual, folds, fit_sizes)
+        doubt, abstains = fit_ood_detector(values, size, folds)
+        fallback = -np.inf, np.inf
+        if abstains.any():
+            low, high = np.quantile(targets[abstains], (0.05, 0.95))
+            fallback = float(low), float(high)
         forecast = np.log2(table.base_ms) + belief.mean
-        reach, scatter = reach_of(table, forecast, size), scatter_of(table, residual, size)
+        reach, scatter = (
+            fit_candidate_budget(table, forecast, size),
+            fit_variance_components(table, residual, size),
+        )
         return Calibration(interval, doubt, reach, scatter, fallback)
 
 
@@ -253,15 +256,15 @@ class Trees:
         members: the models.
         single: one small model that imitates them, several times as fast.
         calibration: what its forecasts are worth.
-        kernels: ids of those that it learned from, shortened (`_short`); it never abstains on
-            them.
+        kernels: ids of those that it learned from, shortened (`_shortened_kernel_ids`); it never
+            abstains on them.
         left_out_ms: each row of the table as models forecast it that did not know its family,
             (rows,); empty if the ensemble was read from a file.
     """
 
     names: tuple[str, ...]
-    members: tuple[Grown, ...]
-    single: Grown
+    members: tuple[BoostedTrees, ...]
+    single: BoostedTrees
     calibration: Calibration
     kernels: frozenset[str] = frozenset()
     left_out_ms: Array = field(default_factory=lambda: np.empty(0), repr=False)
@@ -279,24 +282,24 @@ class Trees:
             table: with times.
             settings: of the trees.
             seed: of the trees.
-            left_out: what `out_of_family` found for these rows, if that is at hand.
+            left_out: what `expect_out_of_family` found for these rows, if that is at hand.
         """
-        names, members = ensemble(table, settings, seed)
+        names, members = grow_ensemble(table, settings, seed)
         values = columns_of(table, names)
-        rows = drawn(table, settings.most)
-        weight = weights(table[rows], settings.focus, settings.crowd)
-        mean = _believed(members, values[rows], is_modelled(table)[rows]).mean
+        rows = drawn_rows(table, settings.most)
+        weight = row_weights(table[rows], settings.focus, settings.crowd)
+        mean = _expect_by_members(members, values[rows], is_modelled(table)[rows]).mean
         alike = replace(_SINGLE, threads=settings.threads)
-        single = _grow(values[rows], mean, weight, alike, seed)
-        belief = out_of_family(table, settings, seed) if left_out is None else left_out
-        calibration = Calibration.of(table, values, belief, settings, seed)
+        single = _grow_trees(values[rows], mean, weight, alike, seed)
+        belief = expect_out_of_family(table, settings, seed) if left_out is None else left_out
+        calibration = Calibration.from_left_out(table, values, belief, settings, seed)
         left_out_ms = table.base_ms * 2.0**belief.mean
         return Trees(
             names,
             members,
             single,
             calibration,
-            frozenset(_short(table)),
+            frozenset(_shortened_kernel_ids(table)),
             left_out_ms,
         )
 
@@ -304,11 +307,11 @@ class Trees:
         """Forecast times and intervals of a table's rows, whose own times are not read."""
         values = columns_of(table, self.names)
         belief = self.believed(values, is_modelled(table))
-        return self.forecasts_of(values, belief, table.base_ms, familiar=self.familiar(table))
+        return self.forecasts_of(values, belief, table.base_ms, familiar=self.knows_kernels(table))
 
-    def familiar(self, table: Table) -> Array:
+    def knows_kernels(self, table: Table) -> Array:
         """Tell for each row whether it is of a kernel that it learned from, (rows,)."""
-        return np.isin(_short(table), sorted(self.kernels))
+        return np.isin(_shortened_kernel_ids(table), sorted(self.kernels))
 
     def believed(self, values: Array, modelled: Array) -> Belief:
         """Return what the ensemble expects.
@@ -317,7 +320,7 @@ class Trees:
             values: features, (rows, names).
             modelled: where the base is a modelled time, (rows,).
         """
-        return _believed(self.members, values, modelled)
+        return _expect_by_members(self.members, values, modelled)
 
     def size(self, values: Array, belief: Belief) -> Array:
         """Return the size of a typical error, in log2, (rows,)."""
@@ -356,7 +359,7 @@ class Trees:
 
 
 @dataclass(frozen=True)
-class Grown:
+class BoostedTrees:
     """One XGBoost model."""
 
     booster: Any = field(repr=False)
@@ -367,23 +370,23 @@ class Grown:
 
     def leaves(self, values: Array) -> Array:
         """Return the leaf of each tree that a row is in, (rows, trees)."""
-        return np.asarray(self.booster.predict(_matrix(values), pred_leaf=True))
+        return np.asarray(self.booster.predict(_data_matrix(values), pred_leaf=True))
 
     def contributions(self, values: Array) -> Array:
         """Return SHAP values by feature, and the mean in the last column, (rows, names + 1)."""
-        return np.asarray(self.booster.predict(_matrix(values), pred_contribs=True))
+        return np.asarray(self.booster.predict(_data_matrix(values), pred_contribs=True))
 
 
-def _matrix(values: Array) -> Any:
+def _data_matrix(values: Array) -> Any:
     return xgboost().DMatrix(values, nthread=1)  # small ones: see `solkit.surrogate.model`
 
 
-def useful(table: Table, settings: Settings) -> list[str]:
+def useful_features(table: Table, settings: Settings) -> list[str]:
     """Return names of features that vary; of parameters those that several families have."""
     families = np.unique(table.about["family"], return_inverse=True)[1]
     useful_names = []
     for name in table.names:
-        if group_of(name) in settings.leave_out:
+        if feature_group(name) in settings.leave_out:
             continue
         column = table.column(name)
         present = ~np.isnan(column)
@@ -395,9 +398,9 @@ def useful(table: Table, settings: Settings) -> list[str]:
     return useful_names
 
 
-def _grow(
+def _grow_trees(
     values: Array, targets: Array, weight: Array | None, settings: Settings, seed: int
-) -> Grown:
+) -> BoostedTrees:
     xgb = xgboost()
     threads = settings.threads or None
     options = {
@@ -417,16 +420,16 @@ def _grow(
     data = xgb.QuantileDMatrix(
         values, targets, weight=weight, nthread=threads, max_bin=settings.bins
     )
-    return Grown(xgb.train(options, data, settings.rounds))
+    return BoostedTrees(xgb.train(options, data, settings.rounds))
 
 
-def ensemble(
+def grow_ensemble(
     table: Table, settings: Settings = DEFAULTS, seed: int = 0
-) -> tuple[tuple[str, ...], tuple[Grown, ...]]:
+) -> tuple[tuple[str, ...], tuple[BoostedTrees, ...]]:
     """Return the features that are worth using, and models that learned a table's rows by them."""
-    table = table[drawn(table, settings.most)]
-    names = tuple(useful(table, settings))
-    grow = _Growing(table, names, settings, 1000 * seed)
+    table = table[drawn_rows(table, settings.most)]
+    names = tuple(useful_features(table, settings))
+    grow = _TreeGrower(table, names, settings, 1000 * seed)
     folds = group_folds(table.about["family"], settings.members)
     return names, tuple(
         grow(train if (train := folds != fold).any() else ~train, fold)  # all, if it has all
@@ -434,17 +437,17 @@ def ensemble(
     )
 
 
-def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Belief:
+def expect_out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) -> Belief:
     """Return what models expect of each row that did not learn from its family.
 
     Each model leaves out two folds of the families, so that a row has several that do not know it,
     which differ as members differ on what none of them knows; with one member a single one. Where
     there are no other families, 0 is expected.
     """
-    names = tuple(useful(table, settings))
+    names = tuple(useful_features(table, settings))
     folds = group_folds(table.about["family"])
-    learned = np.flatnonzero(drawn(table, settings.most))
-    grow = _Growing(table[learned], names, settings, 1000 * seed)
+    learned = np.flatnonzero(drawn_rows(table, settings.most))
+    grow = _TreeGrower(table[learned], names, settings, 1000 * seed)
     values = columns_of(table, names)
     if settings.members > 1:
         pairs = list(itertools.combinations(range(GROUPS), 2))
@@ -461,14 +464,14 @@ def out_of_family(table: Table, settings: Settings = DEFAULTS, seed: int = 0) ->
     overall = Belief(np.zeros(len(table)), np.zeros(len(table)), is_modelled(table))
     for fold, predictions in parts.items():
         rows = folds == fold
-        belief = Belief.of(np.array(predictions), overall.modelled[rows])
+        belief = Belief.from_members(np.array(predictions), overall.modelled[rows])
         overall.member_mean[rows] = belief.member_mean
         overall.spread[rows] = belief.spread
     return overall
 
 
 @dataclass
-class _Growing:
+class _TreeGrower:
     """Grows models on some rows of a table."""
 
     table: Table
@@ -477,12 +480,12 @@ class _Growing:
     seed: int
 
     def __post_init__(self) -> None:
-        self.values, self.wanted = columns_of(self.table, self.names), target(self.table)
-        self.weight = weights(self.table, self.settings.focus, self.settings.crowd)
+        self.values, self.wanted = columns_of(self.table, self.names), log2_target(self.table)
+        self.weight = row_weights(self.table, self.settings.focus, self.settings.crowd)
 
-    def __call__(self, rows: Array, place: int) -> Grown:
+    def __call__(self, rows: Array, place: int) -> BoostedTrees:
         """Return a model of the rows of a mask."""
-        return _grow(
+        return _grow_trees(
             self.values[rows],
             self.wanted[rows],
             self.weight[rows],
@@ -491,11 +494,11 @@ class _Growing:
         )
 
 
-def _believed(members: Sequence[Grown], values: Array, modelled: Array) -> Belief:
-    return Belief.of(np.array([member.predict(values) for member in members]), modelled)
+def _expect_by_members(members: Sequence[BoostedTrees], values: Array, modelled: Array) -> Belief:
+    return Belief.from_members(np.array([member.predict(values) for member in members]), modelled)
 
 
-def _short(table: Table) -> Array:
+def _shortened_kernel_ids(table: Table) -> Array:
     """Return eight digits of each row's kernel id, (rows,): enough for thousands of kernels."""
     return table.about["kernel_id"].astype(str).astype("U8")
 
@@ -505,10 +508,10 @@ def is_modelled(table: Table) -> Array:
     return ~np.isnan(table.modelled_ms)
 
 
-def drawn(table: Table, most: int) -> Array:
+def drawn_rows(table: Table, most: int) -> Array:
     """Tell for each row whether it is learned from, (rows,): at most `most` of a cell."""
     kept = np.ones(len(table), bool)
-    for rows in cells_of(table):
+    for rows in rows_by_cell(table):
         if len(rows) > most:
             params = table.about["params"][rows]
             chance = [hashlib.sha256(str(param).encode()).digest() for param in params]
@@ -517,12 +520,12 @@ def drawn(table: Table, most: int) -> Array:
     return kept
 
 
-def target(table: Table) -> Array:
+def log2_target(table: Table) -> Array:
     """Return what is learned, (rows,)."""
     return np.asarray(np.log2(table.time_ms / table.base_ms))
 
 
-def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
+def row_weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
     """Return (best on the GPU / time) ** focus, less where a kernel has many rows, (rows,).
 
     Args:
@@ -534,13 +537,13 @@ def weights(table: Table, focus: float, crowd: float = 0.0) -> Array:
     _, place = np.unique(pairs, return_inverse=True)
     best = np.full(place.max() + 1, np.inf)
     np.minimum.at(best, place, table.time_ms)
-    return np.asarray((best[place] / table.time_ms) ** focus * _crowding(table, crowd))
+    return np.asarray((best[place] / table.time_ms) ** focus * _crowding_weights(table, crowd))
 
 
-def _crowding(table: Table, crowd: float) -> Array:
+def _crowding_weights(table: Table, crowd: float) -> Array:
     """Return 1 / (rows of a kernel at a shape on a GPU) ** crowd, 1 in the mean, (rows,)."""
     crowding = np.empty(len(table))
-    for rows in cells_of(table):
+    for rows in rows_by_cell(table):
         crowding[rows] = len(rows) ** -crowd
     return np.asarray(crowding / crowding.mean())
 

@@ -16,10 +16,10 @@ __all__ = [
     "CandidateBudget",
     "OODDetector",
     "VarianceComponents",
-    "cells_of",
-    "fit_doubt",
-    "reach_of",
-    "scatter_of",
+    "fit_candidate_budget",
+    "fit_ood_detector",
+    "fit_variance_components",
+    "rows_by_cell",
 ]
 
 _ABSTAINING = 0.01
@@ -52,11 +52,11 @@ class OODDetector:
     def abstains(self, values: Array, size: Array) -> Array:
         """Tell whether to abstain, (rows,): features are (rows, names), expected errors (rows,)."""
         return np.asarray(
-            (size > self.size) | (_outside(values, self.low, self.high) > self.outside)
+            (size > self.size) | (_outside_share(values, self.low, self.high) > self.outside)
         )
 
 
-def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[OODDetector, Array]:
+def fit_ood_detector(values: Array, size: Array, folds: Array) -> tuple[OODDetector, Array]:
     """Learn where to abstain.
 
     Args:
@@ -71,13 +71,13 @@ def fit_doubt(values: Array, size: Array, folds: Array) -> tuple[OODDetector, Ar
     for fold in np.unique(folds):
         train, test = folds != fold, folds == fold
         if train.any():
-            outside[test] = _outside(values[test], *_ranges(values[train]))
+            outside[test] = _outside_share(values[test], *_feature_ranges(values[train]))
     limits = float(np.quantile(size, 1 - _ABSTAINING)), float(np.quantile(outside, _NOVEL))
-    doubt = OODDetector(limits[0], *_ranges(values), limits[1])
+    doubt = OODDetector(limits[0], *_feature_ranges(values), limits[1])
     return doubt, np.asarray((size > limits[0]) | (outside > limits[1]))
 
 
-def _ranges(values: Array) -> tuple[Array, Array]:
+def _feature_ranges(values: Array) -> tuple[Array, Array]:
     present = ~np.isnan(values)
     low, high = np.full((2, values.shape[1]), np.nan, np.float32)
     low[:], high[:] = -np.inf, np.inf
@@ -86,7 +86,7 @@ def _ranges(values: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _outside(values: Array, low: Array, high: Array) -> Array:
+def _outside_share(values: Array, low: Array, high: Array) -> Array:
     present = ~np.isnan(values)
     out = (values < low) | (values > high)
     return np.asarray((out & present).sum(axis=1) / np.maximum(present.sum(axis=1), 1))
@@ -116,7 +116,7 @@ class CandidateBudget:
         return int((log_ms <= limit).sum())
 
 
-def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
+def fit_candidate_budget(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
     """Learn `CandidateBudget` from the kernels and shapes of a table, over which it is conformal.
 
     Args:
@@ -125,7 +125,7 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
         size: expected errors, (rows,).
     """
     scores = []
-    for rows in cells_of(table):
+    for rows in rows_by_cell(table):
         if len(rows) < _LEAST_POOL:
             continue
         good = table.time_ms[rows] <= _NEAR * table.time_ms[rows].min()
@@ -137,7 +137,7 @@ def reach_of(table: Table, log_ms: Array, size: Array) -> CandidateBudget:
     return CandidateBudget(float(np.quantile(scores, place)))
 
 
-def cells_of(table: Table) -> list[Array]:
+def rows_by_cell(table: Table) -> list[Array]:
     """Return the rows of each kernel at each shape on each GPU."""
     names = table.row_keys(_CELL)
     order = np.argsort(names, kind="stable")
@@ -167,7 +167,7 @@ class VarianceComponents:
     rest: float
 
 
-def scatter_of(table: Table, residual: Array, size: Array) -> VarianceComponents:
+def fit_variance_components(table: Table, residual: Array, size: Array) -> VarianceComponents:
     """Return variance components of residuals, from means of nested groups.
 
     Args:
@@ -177,7 +177,7 @@ def scatter_of(table: Table, residual: Array, size: Array) -> VarianceComponents
     """
     scaled = np.clip(residual / size, -4, 4)
     groups = (np.unique(table.row_keys(names), return_inverse=True)[1] for names in _NESTED)
-    within = [_within(scaled, group) for group in groups]
+    within = [_variance_within(scaled, group) for group in groups]
     total = float(np.mean(scaled**2))
     family, kernel, cell = total - within[0], within[0] - within[1], within[1] - within[2]
     return VarianceComponents(
@@ -192,7 +192,7 @@ _NESTED = (
 )
 
 
-def _within(values: Array, groups: Array) -> float:
+def _variance_within(values: Array, groups: Array) -> float:
     """Return the unbiased variance within groups of at least two rows."""
     counts = np.bincount(groups)
     means = np.bincount(groups, values) / counts

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from solkit.surrogate.shipped import LANGUAGE_FILE, MODEL_FILE, ship
+from solkit.surrogate.shipped import LANGUAGE_FILE, MODEL_FILE, write_shipped_files
 
 if __name__ == "__main__":
     files = Path("surrogate") / MODEL_FILE, Path("datasets/data") / LANGUAGE_FILE
-    ship(Path(sys.argv[1]), *files)
+    write_shipped_files(Path(sys.argv[1]), *files)
     for each in files:
         size = f"{each.stat().st_size / 1e6:.1f} MB" if each.exists() else "none"
         print(f"{each}: {size}")

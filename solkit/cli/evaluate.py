@@ -137,14 +137,14 @@ def evaluate(
         from solkit.core import Depth
         from solkit.datasets.shipped import LEARNED_FROM
         from solkit.report import evaluation
-        from solkit.surrogate.evaluation.evaluate import judged
-        from solkit.surrogate.table import table_of
+        from solkit.surrogate.evaluation.evaluate import evaluate_forecasts
+        from solkit.surrogate.table import table_of_stores
         from solkit.surrogate.trees import xgboost
 
         xgboost()
         deep = Depth(depth.value)
         with _base.working("reading facts"):
-            table = table_of([opened(name) for name in stores or LEARNED_FROM], deep)
+            table = table_of_stores([opened(name) for name in stores or LEARNED_FROM], deep)
         if not len(table):
             raise InputError(f"no row has facts of depth {deep.value}: `solkit data refill`")
         names = [member.value for member in dict.fromkeys(split or [_Split.FAMILIES])]
@@ -156,7 +156,10 @@ def evaluate(
                 stores = stores or list(LEARNED_FROM)
                 by_label |= _language(table, deep, stores, by_label[""], work, seed)
         judgements = {
-            label: {name: judged(table, forecast, seed) for name, forecast in by_split.items()}
+            label: {
+                name: evaluate_forecasts(table, forecast, seed)
+                for name, forecast in by_split.items()
+            }
             for label, by_split in by_label.items()
         }
         about = evaluation.About(deep.value, None if model else members, update)
@@ -189,12 +192,12 @@ def _left_out(
     table: Table, splits: list[str], baselines: bool, members: int, update: int, seed: int
 ) -> dict[str, dict[str, Forecasts]]:
     from solkit.core import progress
-    from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecasts
+    from solkit.surrogate.evaluation.evaluate import EvaluationRequest, forecast_splits
     from solkit.surrogate.trees import Settings
 
     request = EvaluationRequest(splits, baselines, update, Settings(members=members), seed)
     with _base.working("evaluating"):
-        return forecasts(table, request, progress.tell)
+        return forecast_splits(table, request, progress.tell)
 
 
 def _language(
@@ -210,24 +213,26 @@ def _language(
 
     from solkit.cli.data import opened
     from solkit.core import Depth
-    from solkit.surrogate.ensemble import Reading
+    from solkit.surrogate.ensemble import RegressorSettings
     from solkit.surrogate.evaluation import language
-    from solkit.surrogate.language.training import facts_of
-    from solkit.surrogate.table import table_of
+    from solkit.surrogate.language.training import compiled_facts
+    from solkit.surrogate.table import table_of_stores
     from solkit.surrogate.trees import Forecasts
 
-    compiled = table_of([opened(name) for name in stores], Depth.COMPILED)
-    facts = facts_of(table, compiled) if len(compiled) else None
-    how = Reading(seed=seed)
+    compiled = table_of_stores([opened(name) for name in stores], Depth.COMPILED)
+    facts = compiled_facts(table, compiled) if len(compiled) else None
+    how = RegressorSettings(seed=seed)
     by_name: dict[str, dict[str, Forecasts]] = {"language": {}, "stacked": {}}
     for split, forecast in trees.items():
         folder = None if work is None else f"{work}/{depth.value}"
-        alone = language.left_out(
+        alone = language.forecast_left_out(
             table, split, how, facts=facts, folder=folder, tell=_base.complain
         )
-        both = language.stacked(table, split, forecast, alone)
+        both = language.stack_forecasts(table, split, forecast, alone)
         for name, log2_ratios in (("language", alone), ("stacked", both)):
-            by_name[name][split] = Forecasts.of(np.asarray(table.base_ms * 2.0**log2_ratios))
+            by_name[name][split] = Forecasts.from_times(
+                np.asarray(table.base_ms * 2.0**log2_ratios)
+            )
     return by_name
 
 
@@ -235,14 +240,18 @@ def _by_model(
     table: Table, depth: Depth, model: str, baselines: bool
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecast all rows by a model as it is; whether it knew them is unknown here."""
-    from solkit.surrogate.evaluation.forecasters import kernel_model, random, repeated
+    from solkit.surrogate.evaluation.forecasters import (
+        forecast_at_random,
+        forecast_by_kernel_model,
+        forecast_noise_ceiling,
+    )
     from solkit.surrogate.model import Surrogate
 
     by_label = {"": Surrogate.load(None if model == "shipped" else model).forecast(table, depth)}
     if baselines:
         by_label |= {
-            "kernel_model": kernel_model(table, table),
-            "random": random(table, table),
-            "noise_ceiling": repeated(table, table),
+            "kernel_model": forecast_by_kernel_model(table, table),
+            "random": forecast_at_random(table, table),
+            "noise_ceiling": forecast_noise_ceiling(table, table),
         }
     return {label: {"all": forecast} for label, forecast in by_label.items()}

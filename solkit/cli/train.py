@@ -105,14 +105,14 @@ def _with_language(
     model: Surrogate, stores: list[Store], depths: list[Depth], seed: int, work: Path | None
 ) -> Surrogate:
     from solkit.core import Depth
-    from solkit.surrogate.ensemble import Reading, stacked
-    from solkit.surrogate.table import table_of
+    from solkit.surrogate.ensemble import RegressorSettings, stack_regressor
+    from solkit.surrogate.table import table_of_stores
 
-    compiled = table_of(stores, Depth.COMPILED)
-    how = Reading(seed=seed)
+    compiled = table_of_stores(stores, Depth.COMPILED)
+    how = RegressorSettings(seed=seed)
     for depth in depths:
-        table = compiled if depth is Depth.COMPILED else table_of(stores, depth)
-        model = stacked(
+        table = compiled if depth is Depth.COMPILED else table_of_stores(stores, depth)
+        model = stack_regressor(
             model, table, depth, how, compiled=compiled, folder=work, tell=_base.complain
         )
     return model

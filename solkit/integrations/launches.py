@@ -27,8 +27,8 @@ from solkit.roofline.kernel.dram_traffic import dram_traffic
 from solkit.roofline.kernel.evaluate import described
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Surrogate
-from solkit.surrogate.plan import Action, actions
-from solkit.surrogate.table import Entry, tabled
+from solkit.surrogate.plan import Action, plan_actions
+from solkit.surrogate.table import Entry, table_of_entries
 from solkit.surrogate.trees import Forecasts
 
 __all__ = ["Launch", "compile_ahead", "promising"]
@@ -112,7 +112,7 @@ def _compiled(captured: CapturedLaunch, device: Device) -> None:
 
 
 def _chosen(forecasts: Forecasts, fails: Array, number: int) -> list[int]:
-    order, acts = actions(forecasts.time_ms, forecasts.low_ms, fails, [0], number)
+    order, acts = plan_actions(forecasts.time_ms, forecasts.low_ms, fails, [0], number)
     kept = {place for place, (action, _) in enumerate(acts) if action is not Action.SKIP}
     kept.add(0)
     for place in map(int, order):  # forecasts of failure may be wrong: never fewer than asked
@@ -236,8 +236,8 @@ def _told(
         kernel = described(launch_facts, device)
         entries.append(Entry(problem, device, [kernel], params, {}, source=source))
     depth = Depth.LOWERED if any(facts.values()) else Depth.CAPTURED
-    forecasts = Forecasts.of(np.full(len(launches), np.nan))
-    return forecasts.with_(np.array(places), surrogate.forecast(tabled(entries), depth))
+    forecasts = Forecasts.from_times(np.full(len(launches), np.nan))
+    return forecasts.with_(np.array(places), surrogate.forecast(table_of_entries(entries), depth))
 
 
 def _source(captured: CapturedLaunch) -> str:

@@ -19,7 +19,12 @@ from solkit.core import Depth, Device, Forecast, KernelFile, Result
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file, shipped
-from solkit.surrogate.expected import depth_of, entry, forecast_of, problem_from
+from solkit.surrogate.expected import (
+    common_depth,
+    entry_of_analysis,
+    forecast_candidate,
+    problem_from,
+)
 from solkit.surrogate.table import Entry
 
 __all__ = ["with_forecasts"]
@@ -41,18 +46,18 @@ def with_forecasts(file: KernelFile, results: Sequence[Result], device: Device) 
 
 def _forecast(kernel: Kernel, result: Result, device: Device, identity: str) -> Forecast | None:
     """Forecast a result's candidate; ``None`` if its launches are not all known."""
-    depth = depth_of(result.analysis)
+    depth = common_depth(result.analysis)
     if depth is None or result.gap is None or not result.analysis.is_whole:
         return None
     problem = problem_from(result.bound, result.work, result.shape)
-    query = entry(problem, device, kernel, result.shape, result.params, result.analysis)
+    query = entry_of_analysis(problem, device, kernel, result.shape, result.params, result.analysis)
     path = _path(query, depth, identity)
     forecast = _read(path)
     if forecast is None:
         model = shipped()
         if model is None:
             return None
-        forecast = forecast_of(query, depth, model.without_language())
+        forecast = forecast_candidate(query, depth, model.without_language())
         _write(path, forecast)
     return forecast
 

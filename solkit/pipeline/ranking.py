@@ -15,7 +15,7 @@ from solkit.pipeline.studying import Shape, analyser_for
 from solkit.pipeline.target import target
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Plan
-from solkit.surrogate.ranking import RankSettings, Request, pools
+from solkit.surrogate.ranking import RankSettings, Request, ranked_pools
 from solkit.surrogate.ranking import rank as ranked
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def ask_tell(
         if shape is None:
             described = analyser.describe(request.files[0], request.reference).result()
             request = replace(request, shapes=described.problem.shapes[:1])
-        return AskTell(pools(request, analyser, model)[0].plan, seed)
+        return AskTell(ranked_pools(request, analyser, model)[0].plan, seed)
 
 
 def _request(

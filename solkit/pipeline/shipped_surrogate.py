@@ -6,7 +6,7 @@ import contextlib
 
 from solkit.errors import UnsupportedError
 from solkit.surrogate.model import Surrogate
-from solkit.surrogate.shipped import trees
+from solkit.surrogate.shipped import shipped_trees_file
 
 __all__ = ["model_file", "shipped"]
 
@@ -25,6 +25,6 @@ def model_file() -> str:
         UnsupportedError: there is none.
         OSError: likewise.
     """
-    path = trees()
+    path = shipped_trees_file()
     status = path.stat()
     return repr((str(path), status.st_size, status.st_mtime_ns))

@@ -12,8 +12,8 @@ from solkit.errors import InputError
 from solkit.extras import library
 from solkit.report.figures import STYLE
 from solkit.report.palette import LIGHT
-from solkit.surrogate.evaluation.out_of_distribution import by_family
-from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.out_of_distribution import coverage_by_family
+from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import regret_curve
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts
@@ -75,7 +75,7 @@ def _figures(table: Table, forecasts: Told, seed: int) -> Iterator[tuple[str, Fi
             figure = regret(table, of_split, kind, _title(split), seed)
             if figure is not None:
                 yield f"{split}-regret-{kind}", figure
-        if shares := by_family(table[rows], ours[rows]):
+        if shares := coverage_by_family(table[rows], ours[rows]):
             yield f"{split}-coverage", coverage(shares, _title(split))
 
 
@@ -113,7 +113,7 @@ def regret(
     drawn = False
     for mark, (name, forecasts) in enumerate(by_forecaster.items()):
         rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
-        pools = list(pools_of(table, kind, rows, seed))
+        pools = list(draw_pools(table, kind, rows, seed))
         if not pools:
             continue
         drawn = True

@@ -21,36 +21,36 @@ from solkit.processes.pools import pool
 from solkit.surrogate.evaluation.forecasters import (
     Forecaster,
     OnTrees,
-    for_fold,
+    forecaster_of_fold,
     forecasters_for,
 )
 from solkit.surrogate.evaluation.out_of_distribution import (
-    Abstaining,
+    Abstention,
     Coverage,
-    abstaining_of,
-    coverage_of,
+    measure_abstention,
+    measure_coverage,
 )
-from solkit.surrogate.evaluation.pools import KINDS, pools_of
+from solkit.surrogate.evaluation.pools import KINDS, draw_pools
 from solkit.surrogate.evaluation.regret_metrics import (
     Figures,
     Pairs,
-    figures_of,
-    pairs_of,
-    time_error,
+    judge_kernel_pairs,
+    median_time_error,
+    ranking_figures,
 )
-from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.evaluation.splits import split_into_folds
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, out_of_family
+from solkit.surrogate.trees import DEFAULTS, Belief, Forecasts, Settings, expect_out_of_family
 
 __all__ = [
     "UPDATED",
     "Evaluation",
     "EvaluationRequest",
-    "evaluate",
-    "forecasts",
-    "judged",
-    "left_out",
+    "evaluate_forecasts",
+    "evaluate_split",
+    "forecast_left_out",
+    "forecast_splits",
 ]
 
 
@@ -71,7 +71,7 @@ class Evaluation:
     pools: Mapping[str, Figures]
     time_error: float
     coverage: Coverage
-    abstaining: Abstaining
+    abstaining: Abstention
     pairs: Mapping[str, Pairs]
     rows: int
 
@@ -81,7 +81,7 @@ class Evaluation:
         return self.coverage.share
 
 
-def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) -> Evaluation:
+def evaluate_split(table: Table, split: str, forecaster: Forecaster, seed: int = 0) -> Evaluation:
     """Forecast each fold from the others, and compare.
 
     Args:
@@ -93,32 +93,32 @@ def evaluate(table: Table, split: str, forecaster: Forecaster, seed: int = 0) ->
     Raises:
         InputError: there is no such split.
     """
-    return judged(table, left_out(table, split, forecaster), seed)
+    return evaluate_forecasts(table, forecast_left_out(table, split, forecaster), seed)
 
 
-def left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
+def forecast_left_out(table: Table, split: str, forecaster: Forecaster) -> Forecasts:
     """Forecast each row when it is left out; NaN for rows of no fold."""
-    forecasts = Forecasts.of(np.full(len(table), np.nan))
-    for fold in folds_of(table, split):
+    forecasts = Forecasts.from_times(np.full(len(table), np.nan))
+    for fold in split_into_folds(table, split):
         if len(fold.train) and len(fold.test):
-            learns = for_fold(forecaster, fold)
+            learns = forecaster_of_fold(forecaster, fold)
             forecasts = forecasts.with_(fold.test, learns(table[fold.train], table[fold.test]))
     return forecasts
 
 
-def judged(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
+def evaluate_forecasts(table: Table, forecasts: Forecasts, seed: int = 0) -> Evaluation:
     """Return figures of forecasts; rows whose forecast is NaN do not count."""
     rows = np.flatnonzero(~np.isnan(forecasts.time_ms))
-    pools = {kind: list(pools_of(table, kind, rows, seed)) for kind in KINDS}
+    pools = {kind: list(draw_pools(table, kind, rows, seed)) for kind in KINDS}
     return Evaluation(
         {
-            kind: figures_of(table, pools_of_kind, forecasts.time_ms)
+            kind: ranking_figures(table, pools_of_kind, forecasts.time_ms)
             for kind, pools_of_kind in pools.items()
         },
-        time_error(forecasts.time_ms[rows], table.time_ms[rows]),
-        coverage_of(table[rows], forecasts[rows]),
-        abstaining_of(table[rows], forecasts[rows]),
-        pairs_of(table, pools["problem"], forecasts.time_ms),
+        median_time_error(forecasts.time_ms[rows], table.time_ms[rows]),
+        measure_coverage(table[rows], forecasts[rows]),
+        measure_abstention(table[rows], forecasts[rows]),
+        judge_kernel_pairs(table, pools["problem"], forecasts.time_ms),
         len(rows),
     )
 
@@ -149,7 +149,7 @@ class EvaluationRequest:
     processes: int = 0
 
 
-def forecasts(
+def forecast_splits(
     table: Table, request: EvaluationRequest, tell: Callable[[str], None] = lambda _: None
 ) -> dict[str, dict[str, Forecasts]]:
     """Forecast rows that were left out, by forecaster and split: NaN for rows of no fold.
@@ -162,28 +162,42 @@ def forecasts(
     Raises:
         InputError: there is no such split.
     """
-    parts = {split: len(list(folds_of(table, split))) for split in request.splits}
+    parts = {split: len(list(split_into_folds(table, split))) for split in request.splits}
     nothing = np.full(len(table), np.nan)
     by_label: dict[str, dict[str, Forecasts]] = defaultdict(dict)
     tasks: list[tuple[str, str, Future[tuple[Array, dict[str, Forecasts]] | None]]] = []
-    with pool(request.processes or cores(), _hold, (table,)) as workers:
+    with pool(request.processes or cores(), _hold_table, (table,)) as workers:
         belief = workers.submit(_out_of_family, request.settings, request.seed)
 
-        def start(split: str, forecasters: Mapping[str, Forecaster]) -> None:
+        def submit_folds(split: str, forecasters: Mapping[str, Forecaster]) -> None:
             for label, forecaster in forecasters.items():
                 learns_on = isinstance(forecaster, OnTrees) and forecaster.points > 0
                 for series in (label, UPDATED) if learns_on else (label,):
-                    by_label[series][split] = Forecasts.of(nothing)
+                    by_label[series][split] = Forecasts.from_times(nothing)
                 tasks.extend(
-                    (label, split, workers.submit(_fold, forecaster, split, place))
+                    (label, split, workers.submit(_forecast_fold, forecaster, split, place))
                     for place in range(parts[split])
                 )
 
         for split in request.splits:
-            start(split, {k: v for k, v in _all(split, request).items() if not _waits(v)})
+            submit_folds(
+                split,
+                {
+                    k: v
+                    for k, v in _forecasters_of_split(split, request).items()
+                    if not _rests_on_left_out(v)
+                },
+            )
         left_out = belief.result()
         for split in request.splits:
-            start(split, {k: v for k, v in _all(split, request, left_out).items() if _waits(v)})
+            submit_folds(
+                split,
+                {
+                    k: v
+                    for k, v in _forecasters_of_split(split, request, left_out).items()
+                    if _rests_on_left_out(v)
+                },
+            )
         for number, (label, split, task) in enumerate(tasks, 1):
             if (done := task.result()) is not None:
                 rows, of_fold = done
@@ -200,7 +214,7 @@ def forecasts(
     }
 
 
-def _all(
+def _forecasters_of_split(
     split: str, request: EvaluationRequest, left_out: Belief | None = None
 ) -> dict[str, Forecaster]:
     forecasters = forecasters_for(
@@ -211,7 +225,7 @@ def _all(
     return forecasters
 
 
-def _waits(forecaster: Forecaster) -> bool:
+def _rests_on_left_out(forecaster: Forecaster) -> bool:
     """Tell whether it rests on what models say of families that they did not know."""
     return isinstance(forecaster, OnTrees)
 
@@ -222,31 +236,31 @@ _table: Table | None = None
 """Table that this worker evaluates on."""
 
 
-def _hold(table: Table) -> None:
+def _hold_table(table: Table) -> None:
     global _table
     _table = table
 
 
-def _held() -> Table:
+def _held_table() -> Table:
     assert _table is not None
     return _table
 
 
 def _out_of_family(settings: Settings, seed: int) -> Belief:
-    return out_of_family(_held(), settings, seed)
+    return expect_out_of_family(_held_table(), settings, seed)
 
 
-def _fold(
+def _forecast_fold(
     forecaster: Forecaster, split: str, place: int
 ) -> tuple[Array, dict[str, Forecasts]] | None:
     """Return the rows of a fold and their forecasts, also after an update; ``None`` if empty."""
-    table = _held()
-    fold = list(folds_of(table, split))[place]
+    table = _held_table()
+    fold = list(split_into_folds(table, split))[place]
     if not len(fold.train) or not len(fold.test):
         return None
-    learns, train, test = for_fold(forecaster, fold), table[fold.train], table[fold.test]
+    learns, train, test = forecaster_of_fold(forecaster, fold), table[fold.train], table[fold.test]
     if isinstance(learns, OnTrees) and learns.points:
         grown = learns.grown(train)  # once for both
-        both = {"": grown.forecast(test), UPDATED: learns.informed(grown, test)}
+        both = {"": grown.forecast(test), UPDATED: learns.forecast_after_update(grown, test)}
         return fold.test, both
     return fold.test, {"": learns(train, test)}

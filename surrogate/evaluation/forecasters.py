@@ -14,7 +14,7 @@ import numpy as np
 
 from solkit.core import Depth
 from solkit.surrogate.evaluation.splits import Fold, configurations_of
-from solkit.surrogate.features import Array, group_of
+from solkit.surrogate.features import Array, feature_group
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
@@ -24,23 +24,23 @@ from solkit.surrogate.trees import (
     Settings,
     Trees,
     columns_of,
-    ensemble,
+    grow_ensemble,
 )
 
 __all__ = [
     "BASELINES",
     "Forecaster",
     "OnTrees",
-    "for_fold",
+    "forecast_at_random",
+    "forecast_by_kernel_model",
+    "forecast_by_lookup",
+    "forecast_by_nearest",
+    "forecast_noise_ceiling",
+    "forecaster_of_fold",
     "forecasters_for",
-    "kernel_model",
-    "lookup",
-    "nearest",
-    "on_knobs",
-    "random",
-    "repeated",
-    "transferred",
-    "trees",
+    "knobs_forecaster",
+    "transfer_forecaster",
+    "trees_forecaster",
 ]
 
 Forecaster = Callable[[Table, Table], Forecasts]
@@ -78,36 +78,38 @@ class OnTrees:
     def __call__(self, train: Table, test: Table) -> Forecasts:
         """Learn, and forecast; if `points` are asked for, after they were measured."""
         grown = self.grown(train)
-        return self.informed(grown, test) if self.points else grown.forecast(test)
+        return self.forecast_after_update(grown, test) if self.points else grown.forecast(test)
 
     def grown(self, train: Table) -> Trees:
         """Learn from rows."""
         return Trees.fit(train, self.settings, self.seed, self.left_out)
 
-    def informed(self, grown: Trees, test: Table) -> Forecasts:
+    def forecast_after_update(self, grown: Trees, test: Table) -> Forecasts:
         """Forecast after some rows of each family were measured; NaN for these."""
-        return _informed(grown, test, self)
+        return _forecast_after_update(grown, test, self)
 
-    def among(self, rows: Array) -> OnTrees:
+    def restrict_to_rows(self, rows: Array) -> OnTrees:
         """Return the forecaster that learns from some rows of `left_out`'s table."""
         return self if self.left_out is None else replace(self, left_out=self.left_out[rows])
 
 
-def for_fold(forecaster: Forecaster, fold: Fold) -> Forecaster:
+def forecaster_of_fold(forecaster: Forecaster, fold: Fold) -> Forecaster:
     """Return a forecaster for the rows that a fold learns from."""
-    return forecaster.among(fold.train) if isinstance(forecaster, OnTrees) else forecaster
+    return (
+        forecaster.restrict_to_rows(fold.train) if isinstance(forecaster, OnTrees) else forecaster
+    )
 
 
-def trees(settings: Settings = DEFAULTS, seed: int = 0) -> OnTrees:
+def trees_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> OnTrees:
     """Make trees on what the kernel model leaves unexplained."""
     return OnTrees(settings, seed)
 
 
-def _informed(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
+def _forecast_after_update(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
     """Forecast after some rows of each family were measured; NaN for these."""
     depth = Depth.COMPILED  # a name only: there is but one
     model = Surrogate({"depths": [depth.value]}, {}, lambda _: grown)
-    forecasts = Forecasts.of(np.full(len(test), np.nan))
+    forecasts = Forecasts.from_times(np.full(len(test), np.nan))
     random = np.random.default_rng(how.seed)
     families = test.about["family"]
     for family in np.unique(families):
@@ -119,32 +121,35 @@ def _informed(grown: Trees, test: Table, how: OnTrees) -> Forecasts:
     return forecasts
 
 
-def transferred(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
+def transfer_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
     """Forecast from the time on another GPU; trees learn what the models' ratio misses.
 
     The base is the time there times the ratio of the modelled times. The trees read the features
     here, and how far the time there was from the modelled one. Rows that were not timed elsewhere
     have no forecast.
     """
-    return functools.partial(_transferred, settings=settings, seed=seed)
+    return functools.partial(_forecast_by_transfer, settings=settings, seed=seed)
 
 
-def _transferred(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
-    train_beside, test_beside = _beside(train, train), _beside(train, test)
+def _forecast_by_transfer(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+    train_beside, test_beside = (
+        _with_other_gpu_times(train, train),
+        _with_other_gpu_times(train, test),
+    )
     rows = np.flatnonzero(~np.isnan(train_beside.modelled_ms))
     if not len(rows):
-        return Forecasts.of(test_beside.modelled_ms)
-    return trees(settings, seed)(train_beside[rows], test_beside)
+        return Forecasts.from_times(test_beside.modelled_ms)
+    return trees_forecaster(settings, seed)(train_beside[rows], test_beside)
 
 
-def lookup(train: Table, test: Table) -> Forecasts:
+def forecast_by_lookup(train: Table, test: Table) -> Forecasts:
     """Return the same configuration's time on another GPU, as it was there."""
-    return Forecasts.of(_there(train, test)[0])
+    return Forecasts.from_times(_times_on_other_gpu(train, test)[0])
 
 
-def _beside(train: Table, test: Table) -> Table:
+def _with_other_gpu_times(train: Table, test: Table) -> Table:
     """Return rows with another GPU's time: in the base, and as a feature; NaN without one."""
-    time_ms, base_ms = _there(train, test)
+    time_ms, base_ms = _times_on_other_gpu(train, test)
     gap = np.log2(time_ms / base_ms)
     return replace(
         test,
@@ -154,7 +159,7 @@ def _beside(train: Table, test: Table) -> Table:
     )
 
 
-def _there(train: Table, test: Table) -> tuple[Array, Array]:
+def _times_on_other_gpu(train: Table, test: Table) -> tuple[Array, Array]:
     """Return time and base of the same configuration on another GPU, (rows,) each; NaN if none."""
     timed: dict[tuple[str, str], tuple[float, float]] = {}
     devices = train.about["device"].astype(str)
@@ -179,36 +184,36 @@ def _there(train: Table, test: Table) -> tuple[Array, Array]:
     return times[:, 0], times[:, 1]
 
 
-def repeated(_: Table, test: Table) -> Forecasts:
+def forecast_noise_ceiling(_: Table, test: Table) -> Forecasts:
     """Return the noise ceiling: the times themselves, as far off as repeats of such times were.
 
     A row that was timed again has its own deviation, another that of a row of about its time.
     """
     timed_again = np.flatnonzero(~np.isnan(test.repeat_log2))
     if not len(timed_again):
-        return Forecasts.of(np.full(len(test), np.nan))
+        return Forecasts.from_times(np.full(len(test), np.nan))
     order = timed_again[np.argsort(test.time_ms[timed_again], kind="stable")]
     place = np.searchsorted(test.time_ms[order], test.time_ms)
     chance = np.random.default_rng(0).integers(-_ALIKE, _ALIKE + 1, len(test))
     like = test.repeat_log2[order[np.clip(place + chance, 0, len(order) - 1)]]
     off = np.where(np.isnan(test.repeat_log2), like, test.repeat_log2)
-    return Forecasts.of(test.time_ms * 2.0**off)
+    return Forecasts.from_times(test.time_ms * 2.0**off)
 
 
-def on_knobs(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
+def knobs_forecaster(settings: Settings = DEFAULTS, seed: int = 0) -> Forecaster:
     """Make trees on parameters and geometry alone, as other tuners have them; times only."""
     bare = replace(settings, leave_out=_KNOBS)
-    return functools.partial(_on_knobs, settings=bare, seed=seed)
+    return functools.partial(_forecast_on_knobs, settings=bare, seed=seed)
 
 
-def _on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
+def _forecast_on_knobs(train: Table, test: Table, settings: Settings, seed: int) -> Forecasts:
     train, test = _unmodelled(train), _unmodelled(test)
-    if all(group_of(name) in _KNOBS for name in train.names):
-        return random(train, test)  # there are no knobs
-    names, members = ensemble(train, settings, seed)
+    if all(feature_group(name) in _KNOBS for name in train.names):
+        return forecast_at_random(train, test)  # there are no knobs
+    names, members = grow_ensemble(train, settings, seed)
     values = columns_of(test, names)
     mean = np.mean([member.predict(values) for member in members], axis=0)
-    return Forecasts.of(test.base_ms * 2.0**mean)
+    return Forecasts.from_times(test.base_ms * 2.0**mean)
 
 
 def _unmodelled(table: Table) -> Table:
@@ -216,19 +221,19 @@ def _unmodelled(table: Table) -> Table:
     return replace(table, modelled_ms=table.sol_ms)
 
 
-def kernel_model(_: Table, test: Table) -> Forecasts:
+def forecast_by_kernel_model(_: Table, test: Table) -> Forecasts:
     """Return the modelled time; nothing is learned."""
-    return Forecasts.of(np.where(np.isnan(test.modelled_ms), test.sol_ms, test.modelled_ms))
+    return Forecasts.from_times(np.where(np.isnan(test.modelled_ms), test.sol_ms, test.modelled_ms))
 
 
-def random(train: Table, test: Table) -> Forecasts:
+def forecast_at_random(train: Table, test: Table) -> Forecasts:
     """Return the typical gap, times noise that has nothing to do with the candidate."""
     gaps = np.log2(train.time_ms / train.sol_ms)
     drawn = np.random.default_rng(0).normal(np.median(gaps), 1e-6, len(test))
-    return Forecasts.of(test.sol_ms * 2.0**drawn)
+    return Forecasts.from_times(test.sol_ms * 2.0**drawn)
 
 
-def nearest(train: Table, test: Table) -> Forecasts:
+def forecast_by_nearest(train: Table, test: Table) -> Forecasts:
     """Return the gap of the nearest row in standardised features; what is unknown is average.
 
     Of many known rows it is the nearest of a sample.
@@ -243,14 +248,14 @@ def nearest(train: Table, test: Table) -> Forecasts:
     mean = np.nanmean(train.values[:, columns], axis=0)
     spread = np.nanstd(train.values[:, columns], axis=0) + 1e-6
 
-    def scaled(table: Table) -> Array:
+    def standardise(table: Table) -> Array:
         return np.asarray(np.nan_to_num((table.values[:, columns] - mean) / spread), np.float32)
 
-    place = _nearest(scaled(train), scaled(test))
-    return Forecasts.of(test.sol_ms * (train.time_ms / train.sol_ms)[place])
+    place = _nearest_rows(standardise(train), standardise(test))
+    return Forecasts.from_times(test.sol_ms * (train.time_ms / train.sol_ms)[place])
 
 
-def _nearest(train: Array, test: Array) -> Array:
+def _nearest_rows(train: Array, test: Array) -> Array:
     """Return the nearest known point of each, (asked,): trees do not help in so many dimensions.
 
     Squared distances, less what all known points share, a block at a time.
@@ -261,11 +266,11 @@ def _nearest(train: Array, test: Array) -> Array:
 
 
 BASELINES: dict[str, Forecaster] = {
-    "kernel_model": kernel_model,
-    "knobs": on_knobs(),
-    "nearest": nearest,
-    "random": random,
-    "noise_ceiling": repeated,
+    "kernel_model": forecast_by_kernel_model,
+    "knobs": knobs_forecaster(),
+    "nearest": forecast_by_nearest,
+    "random": forecast_at_random,
+    "noise_ceiling": forecast_noise_ceiling,
 }
 """Forecasters that are shown next to a model."""
 
@@ -280,8 +285,8 @@ def forecasters_for(
     """Return the forecasters of a split: the surrogate, with an empty name, and its rivals."""
     ours: Forecaster = OnTrees(settings, seed, left_out)
     if split == "transfer":
-        ours = transferred(settings, seed)
+        ours = transfer_forecaster(settings, seed)
     forecasters = {"": ours}
     if baselines:
-        forecasters |= BASELINES | ({"lookup": lookup} if split == "transfer" else {})
+        forecasters |= BASELINES | ({"lookup": forecast_by_lookup} if split == "transfer" else {})
     return forecasters

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 
 from solkit.surrogate import ensemble
-from solkit.surrogate.ensemble import Reading, Stack
-from solkit.surrogate.evaluation.splits import folds_of
+from solkit.surrogate.ensemble import RegressorSettings, Stack
+from solkit.surrogate.evaluation.splits import split_into_folds
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import DEFAULTS, Forecasts, target, weights
+from solkit.surrogate.trees import DEFAULTS, Forecasts, log2_target, row_weights
 
-__all__ = ["folds_kept", "left_out", "stacked"]
+__all__ = ["forecast_left_out", "load_finished_folds", "stack_forecasts"]
 
 
-def left_out(
+def forecast_left_out(
     table: Table,
     split: str,
-    how: Reading,
+    how: RegressorSettings,
     *,
     facts: Array | None = None,
     folds: Iterable[int] | None = None,
@@ -48,35 +48,41 @@ def left_out(
         InputError: there is no such split, or the folder is of another run.
     """
     place = None if folder is None else Path(folder)
-    parts = dict(enumerate(folds_of(table, split)))
+    parts = dict(enumerate(split_into_folds(table, split)))
     chosen = {n: parts[n] for n in (parts if folds is None else folds)}
-    means = ensemble.left_out(table, chosen, how, split, facts=facts, folder=place, tell=tell)
-    return np.where(np.isnan(means), ensemble.kept(table, parts, split, place), means)
+    means = ensemble.forecast_left_out(
+        table, chosen, how, split, facts=facts, folder=place, tell=tell
+    )
+    return np.where(
+        np.isnan(means), ensemble.load_finished_folds(table, parts, split, place), means
+    )
 
 
-def folds_kept(table: Table, split: str, folder: Path | None) -> Array:
+def load_finished_folds(table: Table, split: str, folder: Path | None) -> Array:
     """Return what a folder holds of a split's finished folds, (rows,); NaN elsewhere.
 
     Raises:
         InputError: it is of another run.
     """
-    return ensemble.kept(table, dict(enumerate(folds_of(table, split))), split, folder)
+    return ensemble.load_finished_folds(
+        table, dict(enumerate(split_into_folds(table, split))), split, folder
+    )
 
 
-def stacked(table: Table, split: str, trees: Forecasts, language: Array) -> Array:
+def stack_forecasts(table: Table, split: str, trees: Forecasts, language: Array) -> Array:
     """Return log2(time / base) of each row by both, (rows,); NaN where one says nothing.
 
     Args:
         table: configurations with their times.
         split: of which both are forecasts.
         trees: of rows that they were not told of.
-        language: likewise, from `left_out`.
+        language: likewise, from `forecast_left_out`.
     """
     forecasts = {"trees": np.log2(trees.time_ms / table.base_ms), "language": language}
-    targets, weight = target(table), weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+    targets, weight = log2_target(table), row_weights(table, DEFAULTS.focus, DEFAULTS.crowd)
     both = ~np.isnan(forecasts["trees"]) & ~np.isnan(language)
     means = np.full(len(table), np.nan)
-    for fold in folds_of(table, split):
+    for fold in split_into_folds(table, split):
         here = fold.test[both[fold.test]]
         others = np.setdiff1d(np.flatnonzero(both), fold.test)
         if len(here):

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solkit.surrogate.evaluation.regret_metrics import time_error
+from solkit.surrogate.evaluation.regret_metrics import median_time_error
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import Forecasts
 
-__all__ = ["Abstaining", "Coverage", "abstaining_of", "by_family", "coverage_of"]
+__all__ = ["Abstention", "Coverage", "coverage_by_family", "measure_abstention", "measure_coverage"]
 
 _LEAST_ROWS = 20
 """A family with fewer rows says little about coverage."""
@@ -35,7 +35,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Abstaining:
+class Abstention:
     """Abstention of a forecaster.
 
     Attributes:
@@ -47,20 +47,20 @@ class Abstaining:
     error_ratio: float
 
 
-def coverage_of(table: Table, forecasts: Forecasts) -> Coverage:
+def measure_coverage(table: Table, forecasts: Forecasts) -> Coverage:
     """Measure the coverage of forecasts of rows of a table."""
     if np.isnan(forecasts.low_ms).all():
         return Coverage(np.nan, np.nan, np.nan, 0)
-    shares = np.array([share for share, _ in by_family(table, forecasts).values()])
+    shares = np.array([share for share, _ in coverage_by_family(table, forecasts).values()])
     low = (float(np.quantile(shares, 0.1)), float(shares.min())) if len(shares) else (np.nan,) * 2
-    return Coverage(float(_inside(table, forecasts).mean()), *low, len(shares))
+    return Coverage(float(_is_inside_interval(table, forecasts).mean()), *low, len(shares))
 
 
-def by_family(table: Table, forecasts: Forecasts) -> dict[str, tuple[float, int]]:
+def coverage_by_family(table: Table, forecasts: Forecasts) -> dict[str, tuple[float, int]]:
     """Return the share of rows in the interval, and rows, of each family that has enough rows."""
     families, place = np.unique(table.about["family"].astype(str), return_inverse=True)
     rows = np.bincount(place, minlength=len(families))
-    inside = np.bincount(place, _inside(table, forecasts), minlength=len(families))
+    inside = np.bincount(place, _is_inside_interval(table, forecasts), minlength=len(families))
     return {
         str(family): (float(inside[at] / rows[at]), int(rows[at]))
         for at, family in enumerate(families)
@@ -68,18 +68,19 @@ def by_family(table: Table, forecasts: Forecasts) -> dict[str, tuple[float, int]
     }
 
 
-def abstaining_of(table: Table, forecasts: Forecasts) -> Abstaining:
+def measure_abstention(table: Table, forecasts: Forecasts) -> Abstention:
     """Measure the abstention of forecasts of rows of a table."""
     abstains = forecasts.abstains.astype(bool)
     if not abstains.any() or abstains.all():
-        return Abstaining(float(abstains.mean()) if len(abstains) else 0.0, np.nan)
+        return Abstention(float(abstains.mean()) if len(abstains) else 0.0, np.nan)
     there, elsewhere = (
-        time_error(forecasts.time_ms[rows], table.time_ms[rows]) for rows in (abstains, ~abstains)
+        median_time_error(forecasts.time_ms[rows], table.time_ms[rows])
+        for rows in (abstains, ~abstains)
     )
-    return Abstaining(float(abstains.mean()), there / elsewhere if elsewhere else np.nan)
+    return Abstention(float(abstains.mean()), there / elsewhere if elsewhere else np.nan)
 
 
-def _inside(table: Table, forecasts: Forecasts) -> Array:
+def _is_inside_interval(table: Table, forecasts: Forecasts) -> Array:
     return np.asarray(
         (forecasts.low_ms <= table.time_ms) & (table.time_ms <= forecasts.high_ms), float
     )

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from solkit.surrogate.evaluation.pools import Pool
-from solkit.surrogate.evaluation.regret_metrics import regrets, spearman
+from solkit.surrogate.evaluation.regret_metrics import pool_regrets, spearman
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["Difference", "Interval", "paired"]
+__all__ = ["Difference", "Interval", "paired_bootstrap"]
 
 _DRAWS = 2000
 _INTERVAL = (0.025, 0.975)
@@ -46,7 +46,7 @@ class Difference:
     regret: Interval
 
 
-def paired(
+def paired_bootstrap(
     table: Table, pools: Iterable[Pool], ours: Array, theirs: Array, first: int = 3, seed: int = 0
 ) -> Difference:
     """Compare two scores on the same pools.
@@ -71,7 +71,7 @@ def paired(
         scores = ours[pool.rows], theirs[pool.rows]
         one, two = (spearman(score, times) for score in scores)
         ranks[family][pool.group].append((one, two))
-        one, two = (regrets(score, times, (first,))[0] for score in scores)
+        one, two = (pool_regrets(score, times, (first,))[0] for score in scores)
         lost[family][problem].append((one, two))
     families = sorted(ranks)
     by_group = [np.array([np.mean(pairs, axis=0) for pairs in ranks[f].values()]) for f in families]
@@ -80,24 +80,26 @@ def paired(
     )
     chance = np.random.default_rng(seed)
     drawn = [chance.integers(0, len(families), len(families)) for _ in range(_DRAWS)]
-    gained = [_gain(np.concatenate([by_group[at] for at in sample])) for sample in drawn]
-    ratios = [_ratio(by_family[sample]) for sample in drawn]
+    gained = [
+        _median_difference(np.concatenate([by_group[at] for at in sample])) for sample in drawn
+    ]
+    ratios = [_regret_ratio(by_family[sample]) for sample in drawn]
     return Difference(
-        Interval(_gain(np.concatenate(by_group)), *_between(gained)),
-        Interval(_ratio(by_family), *_between(ratios)),
+        Interval(_median_difference(np.concatenate(by_group)), *_bootstrap_interval(gained)),
+        Interval(_regret_ratio(by_family), *_bootstrap_interval(ratios)),
     )
 
 
-def _between(values: Sequence[float]) -> tuple[float, float]:
+def _bootstrap_interval(values: Sequence[float]) -> tuple[float, float]:
     low, high = np.quantile(values, _INTERVAL)
     return float(low), float(high)
 
 
-def _gain(groups: Array) -> float:
+def _median_difference(groups: Array) -> float:
     one, two = np.median(groups, axis=0)
     return float(one - two)
 
 
-def _ratio(families: Array) -> float:
+def _regret_ratio(families: Array) -> float:
     one, two = families.mean(axis=0)
     return float(one / two) if two else 1.0

@@ -19,7 +19,7 @@ import numpy as np
 from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 
-__all__ = ["KINDS", "Pool", "pools_of"]
+__all__ = ["KINDS", "Pool", "draw_pools"]
 
 _PLACE = ("device", "triton_version")
 KINDS = {"problem": ("problem_id", *_PLACE), "kernel": ("kernel_id", "problem_id", *_PLACE)}
@@ -42,7 +42,7 @@ class Pool:
     rows: Array
 
 
-def pools_of(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[Pool]:
+def draw_pools(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[Pool]:
     """Yield the pools of a kind among some rows of a table.
 
     Args:
@@ -57,13 +57,13 @@ def pools_of(table: Table, kind: str, rows: Array, seed: int = 0) -> Iterator[Po
     starts = np.flatnonzero(np.r_[True, names[order][1:] != names[order][:-1]])
     for those in np.split(rows[order], starts[1:]):
         group = " ".join(str(table.about[name][those[0]]) for name in KINDS[kind])
-        for drawn in _draws(those, group, seed):
+        for drawn in _draw_from_group(those, group, seed):
             times_ms = table.time_ms[drawn]
             if np.quantile(times_ms, 0.75) > _SPREAD * np.min(times_ms):
                 yield Pool(group, drawn)
 
 
-def _draws(rows: Array, group: str, seed: int) -> Iterator[Array]:
+def _draw_from_group(rows: Array, group: str, seed: int) -> Iterator[Array]:
     if len(rows) < _LEAST:
         return
     if len(rows) <= _MOST:

@@ -29,13 +29,13 @@ __all__ = [
     "FIRST",
     "Figures",
     "Pairs",
-    "figures_of",
-    "needed",
-    "pairs_of",
+    "judge_kernel_pairs",
+    "median_time_error",
+    "needed_measurements",
+    "pool_regrets",
+    "ranking_figures",
     "regret_curve",
-    "regrets",
     "spearman",
-    "time_error",
 ]
 
 FIRST = (1, 3, 5, 8)
@@ -80,7 +80,7 @@ class Pairs:
     problems: int
 
 
-def figures_of(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
+def ranking_figures(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
     """Judge how well a score ranks: the lower, the faster.
 
     Args:
@@ -102,8 +102,8 @@ def figures_of(table: Table, pools: Iterable[Pool], score: Array) -> Figures:
         float(np.quantile(means, 0.1)),
         dict(zip(FIRST, regret_curve(table, pools, score, FIRST), strict=True)),
         problems,
-        _often(table, pools, score),
-        _often(table, full, score),
+        _needed_in_most_pools(table, pools, score),
+        _needed_in_most_pools(table, full, score),
     )
 
 
@@ -117,7 +117,9 @@ def regret_curve(
     for pool in pools:
         first_row = pool.rows[0]
         family, problem = (str(table.about[name][first_row]) for name in ("family", "problem_id"))
-        lost[family][problem].append(regrets(score[pool.rows], table.time_ms[pool.rows], first))
+        lost[family][problem].append(
+            pool_regrets(score[pool.rows], table.time_ms[pool.rows], first)
+        )
     by_family = [
         np.mean([np.mean(pools, axis=0) for pools in problems.values()], axis=0)
         for problems in lost.values()
@@ -125,11 +127,13 @@ def regret_curve(
     return [float(value) for value in np.mean(by_family, axis=0)]
 
 
-def _often(table: Table, pools: Sequence[Pool], score: Array) -> int:
+def _needed_in_most_pools(table: Table, pools: Sequence[Pool], score: Array) -> int:
     """Return how many must be measured in nine of ten pools; pools of a group share its weight."""
     if not pools:
         return 0
-    numbers = np.array([needed(score[pool.rows], table.time_ms[pool.rows]) for pool in pools])
+    numbers = np.array(
+        [needed_measurements(score[pool.rows], table.time_ms[pool.rows]) for pool in pools]
+    )
     _, group, size = np.unique(
         [pool.group for pool in pools], return_inverse=True, return_counts=True
     )
@@ -139,13 +143,13 @@ def _often(table: Table, pools: Sequence[Pool], score: Array) -> int:
     return int(numbers[order][min(place, len(order) - 1)])
 
 
-def needed(scores: Array, times_ms: Array) -> int:
+def needed_measurements(scores: Array, times_ms: Array) -> int:
     """Return how many of a pool must be measured, in order, to have one within 2 % of its best."""
     ranked = times_ms[np.argsort(scores, kind="stable")]
     return int(np.argmax(ranked <= _NEAR * ranked.min())) + 1
 
 
-def pairs_of(table: Table, pools: Iterable[Pool], score: Array) -> dict[str, Pairs]:
+def judge_kernel_pairs(table: Table, pools: Iterable[Pool], score: Array) -> dict[str, Pairs]:
     """Judge whether of two kernels for one problem the faster one is told.
 
     Args:
@@ -175,19 +179,19 @@ def _mean_of_means(groups: Sequence[Sequence[float]]) -> float:
 
 def spearman(one: Array, other: Array) -> float:
     """Rank correlation, ties at their mean rank; 0 if one side is constant."""
-    a, b = _ranks(one), _ranks(other)
+    a, b = _average_ranks(one), _average_ranks(other)
     a, b = a - a.mean(), b - b.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size else 0.0
 
 
-def _ranks(values: Array) -> Array:
+def _average_ranks(values: Array) -> Array:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[place])
 
 
-def regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> list[float]:
+def pool_regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> list[float]:
     """Return the regret of a pool for each number that may be measured."""
     best_so_far = (
         np.minimum.accumulate(times_ms[np.argsort(scores, kind="stable")]) / times_ms.min()
@@ -195,6 +199,6 @@ def regrets(scores: Array, times_ms: Array, first: Sequence[int] = FIRST) -> lis
     return [min(float(best_so_far[min(n, len(best_so_far)) - 1]) - 1, 1.0) for n in first]
 
 
-def time_error(forecast_ms: Array, time_ms: Array) -> float:
+def median_time_error(forecast_ms: Array, time_ms: Array) -> float:
     """Return the median relative error, a fraction; both ways alike."""
     return float(np.expm1(np.median(np.abs(np.log(forecast_ms / time_ms)))))

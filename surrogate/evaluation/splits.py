@@ -39,9 +39,9 @@ __all__ = [
     "SPLITS",
     "Fold",
     "configurations_of",
-    "folds_of",
-    "kinds_of",
-    "relatives",
+    "kinds_of_rows",
+    "related_kinds",
+    "split_into_folds",
 ]
 
 FOLDS = 5
@@ -70,7 +70,7 @@ class Fold:
     test: Array
 
 
-def folds_of(table: Table, split: str) -> Iterator[Fold]:
+def split_into_folds(table: Table, split: str) -> Iterator[Fold]:
     """Yield the folds of a split.
 
     Raises:
@@ -79,31 +79,31 @@ def folds_of(table: Table, split: str) -> Iterator[Fold]:
     if split not in SPLITS:
         raise InputError(f"{split!r} is no split: choose one of {', '.join(SPLITS)}")
     if split == "kinds":
-        yield from _by_kind(table)
+        yield from _folds_by_kind(table)
         return
-    places = _places(table.row_keys(_LEFT_OUT[split]))
+    places = _hashed_folds(table.row_keys(_LEFT_OUT[split]))
     for fold in range(FOLDS):
         test = places == fold
         if split not in _BY_DEVICE:
-            yield _fold(~test, test)
+            yield _fold_of_masks(~test, test)
             continue
         for device in np.unique(table.about["device"]):
             there = table.about["device"] == device
             if split == "devices":
-                yield _fold(~test & ~there, test & there)
+                yield _fold_of_masks(~test & ~there, test & there)
             else:
                 paired = test & there & np.isin(here := configurations_of(table), here[~there])
-                yield _fold(~(test & there), paired)
+                yield _fold_of_masks(~(test & there), paired)
 
 
-def _by_kind(table: Table) -> Iterator[Fold]:
-    kinds = kinds_of(table)
-    places, kin = _places(kinds), relatives()
+def _folds_by_kind(table: Table) -> Iterator[Fold]:
+    kinds = kinds_of_rows(table)
+    places, kin = _hashed_folds(kinds), related_kinds()
     for fold in range(FOLDS):
         test = places == fold
         left_out = set(kinds[test])
         left_out |= {relative for kind in left_out for relative in kin.get(kind, ())}
-        yield _fold(~np.isin(kinds, sorted(left_out)), test)
+        yield _fold_of_masks(~np.isin(kinds, sorted(left_out)), test)
 
 
 def configurations_of(table: Table) -> Array:
@@ -111,7 +111,7 @@ def configurations_of(table: Table) -> Array:
     return table.row_keys(("kernel_id", "problem_id", "params"))
 
 
-def kinds_of(table: Table) -> Array:
+def kinds_of_rows(table: Table) -> Array:
     """Return the kind of each row; a template of Inductor's is a kind, ``inductor/pointwise``."""
     about = table.about
     templates = np.char.add("inductor/", about["family"].astype(str))
@@ -119,7 +119,7 @@ def kinds_of(table: Table) -> Array:
 
 
 @functools.cache
-def relatives() -> Mapping[str, frozenset[str]]:
+def related_kinds() -> Mapping[str, frozenset[str]]:
     """Return the kinds that are left out with each kind; the relation goes both ways."""
     text = importlib.resources.files(__package__).joinpath("relatives.toml").read_text("utf-8")
     kin: defaultdict[str, set[str]] = defaultdict(set)
@@ -130,11 +130,11 @@ def relatives() -> Mapping[str, frozenset[str]]:
     return {kind: frozenset(others) for kind, others in kin.items()}
 
 
-def _fold(train: Array, test: Array) -> Fold:
+def _fold_of_masks(train: Array, test: Array) -> Fold:
     return Fold(np.flatnonzero(train), np.flatnonzero(test))
 
 
-def _places(keys: Array) -> Array:
+def _hashed_folds(keys: Array) -> Array:
     """Return the fold of each key, by its hash."""
     distinct, where = np.unique(keys, return_inverse=True)
     folds = [int(hashlib.sha256(str(key).encode()).hexdigest(), 16) % FOLDS for key in distinct]

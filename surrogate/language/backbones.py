@@ -24,7 +24,7 @@ from solkit.surrogate.language.tokens import transformers
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-__all__ = ["Adapt", "Backbone", "adapted", "merged", "opened"]
+__all__ = ["Adapt", "Backbone", "adapt_backbone", "load_backbone", "merged_adapters"]
 
 _RANK = 8  # of LoRA's matrices
 _MERGING = threading.RLock()  # the weights are those of one reader then
@@ -55,7 +55,7 @@ class Backbone:
     module: nn.Module
 
 
-def opened(path: str, *, local_files_only: bool = True) -> Backbone:
+def load_backbone(path: str, *, local_files_only: bool = True) -> Backbone:
     """Return a backbone with its weights, in fp32.
 
     Args:
@@ -70,7 +70,7 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
     check_path(path)
     name, options = source_of(path, local_files_only=local_files_only)
     try:
-        with _quiet(package), read_once(path):
+        with _without_progress_bars(package), read_once(path):
             tokenizer = package.AutoTokenizer.from_pretrained(name, **options)
             module = package.AutoModel.from_pretrained(name, dtype=torch.float32, **options)
     except ImportError as error:
@@ -80,13 +80,13 @@ def opened(path: str, *, local_files_only: bool = True) -> Backbone:
     if not tokenizer.is_fast:
         raise InputError(f"{path} has no fast tokenizer, which tells where tokens come from")
     if is_gguf(path):
-        module = _plain(module)
+        module = _copy_unquantised(module)
     if getattr(module.config, "use_cache", False):
         module.config.use_cache = False  # no text goes on: keys and values are of no use later
     return Backbone(module.config, tokenizer, module)
 
 
-def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
+def adapt_backbone(module: nn.Module, adapt: Adapt) -> nn.Module:
     """Return a backbone of which the right parts learn.
 
     Of one that learns, each layer keeps its input alone, and computes the rest again for the
@@ -102,15 +102,17 @@ def adapted(module: nn.Module, adapt: Adapt) -> nn.Module:
     if adapt is Adapt.FROZEN:
         return module.requires_grad_(False)
     if adapt is Adapt.FULL:
-        return _computing_again(module)
+        return _enable_checkpointing(module)
     peft = library("peft", "language")
     lora = peft.LoraConfig(r=_RANK, lora_alpha=2 * _RANK, target_modules="all-linear")
     wrapped: nn.Module = peft.get_peft_model(module, lora)
-    _computing_again(module)  # after peft, which would have the gradients of the embeddings as well
+    _enable_checkpointing(
+        module
+    )  # after peft, which would have the gradients of the embeddings as well
     return wrapped
 
 
-def _computing_again(module: Any) -> nn.Module:
+def _enable_checkpointing(module: Any) -> nn.Module:
     """Let layers keep their inputs alone, if the module can; only while it learns."""
     if getattr(module, "supports_gradient_checkpointing", False):
         # older versions of transformers know the second name alone
@@ -121,7 +123,7 @@ def _computing_again(module: Any) -> nn.Module:
 
 
 @contextlib.contextmanager
-def merged(backbone: Any) -> Iterator[None]:
+def merged_adapters(backbone: Any) -> Iterator[None]:
     """Add LoRA's matrices to the weights that they stand beside, and take them off at the end.
 
     A text then costs what it costs without LoRA. Any other backbone stays as it is.
@@ -141,7 +143,7 @@ def merged(backbone: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _quiet(library: Any) -> Iterator[None]:
+def _without_progress_bars(library: Any) -> Iterator[None]:
     """Run without progress bars."""
     logging = library.utils.logging
     shown = logging.is_progress_bar_enabled()
@@ -153,7 +155,7 @@ def _quiet(library: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _plain(module: Any) -> nn.Module:
+def _copy_unquantised(module: Any) -> nn.Module:
     """Copy a model without the GGUF that it came from: LoRA refuses those as quantised."""
     config = module.config
     if hasattr(config, "quantization_config"):

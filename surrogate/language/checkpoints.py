@@ -14,10 +14,10 @@ import torch
 from solkit.errors import InputError
 from solkit.surrogate.language.model import LanguageModel
 
-__all__ = ["keep", "resumed"]
+__all__ = ["load_checkpoint", "save_checkpoint"]
 
 
-def keep(
+def save_checkpoint(
     file: Path, step: int, network: LanguageModel, run: Mapping[str, Any], parts: Mapping[str, Any]
 ) -> None:
     """Write what a run needs to go on. What is under the file's name is complete.
@@ -35,7 +35,7 @@ def keep(
     draft.replace(file)
 
 
-def resumed(
+def load_checkpoint(
     file: Path | None,
     network: LanguageModel,
     run: Mapping[str, Any],
@@ -45,7 +45,7 @@ def resumed(
     """Go on from a file if it is there; how many steps were done before.
 
     Args:
-        file: that `keep` wrote.
+        file: that `save_checkpoint` wrote.
         network: that learns.
         run: tells this run from others.
         parts: as they were kept.

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.network import Batch, Rows, Texts, sent, stacked
-from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_of
+from solkit.surrogate.language.network import Batch, Rows, Texts, pad_token_ids, send_to_device
+from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_values
 from solkit.surrogate.language.text import Writer, kernel_text
-from solkit.surrogate.language.tokens import Encoded, encode, encode_all
+from solkit.surrogate.language.tokens import Encoded, encode_text, encode_texts
 from solkit.surrogate.table import Table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Corpus", "Room", "texts_of", "together"]
+__all__ = ["Corpus", "Room", "distinct_texts", "texts_side_by_side"]
 
 _WORD = 4  # tokens of a value that is a word
 _EMPTY = Encoded(np.zeros(0, np.int64), ())
@@ -83,7 +83,7 @@ class Corpus:
         return int(self._counts.max(initial=1))
 
     @staticmethod
-    def of(
+    def from_table(
         table: Table, tokenizer: PreTrainedTokenizerBase, scale: Scale, most: int = 1024
     ) -> Corpus:
         """Read a table's rows.
@@ -94,14 +94,14 @@ class Corpus:
             scale: of the features.
             most: tokens of a text that are read.
         """
-        texts, text_of = texts_of(table)
+        texts, text_of = distinct_texts(table)
         keys = np.char.add(
             np.char.add(table.about["params"].astype(str), "\n"), table.about["shape"]
         )
         keys = np.char.add(np.char.add(text_of.astype(str), "\n"), keys)
         distinct, first, named_of_row = np.unique(keys, return_index=True, return_inverse=True)
         sets = [
-            named_of(str(table.about["params"][row]), str(table.about["shape"][row]))
+            named_values(str(table.about["params"][row]), str(table.about["shape"][row]))
             for row in first
         ]
         names: list[dict[str, int]] = [{} for _ in texts]
@@ -122,10 +122,10 @@ class Corpus:
             )
             for place, text in enumerate(named.words):
                 if text and text not in spelled:
-                    spelled[text] = _ids(tokenizer, text)
+                    spelled[text] = _word_token_ids(tokenizer, text)
                 if text:
                     word[at, place, : len(spelled[text])] = spelled[text]
-        features, unknown = scale.scaled(table)
+        features, unknown = scale.scale_features(table)
         return Corpus(
             tokenizer,
             texts,
@@ -158,7 +158,7 @@ class Corpus:
     def encoded(self, text: int) -> Encoded:
         """Return a text's tokens."""
         if text not in self._encoded:
-            tokens = encode(self.tokenizer, self.texts[text], self.names[text], self.most)
+            tokens = encode_text(self.tokenizer, self.texts[text], self.names[text], self.most)
             self._encoded[text] = tokens
         return self._encoded[text]
 
@@ -166,7 +166,7 @@ class Corpus:
         """Encode as `encoded` does, many texts at once."""
         new = [text for text in texts if text not in self._encoded]
         written, names = [self.texts[text] for text in new], [self.names[text] for text in new]
-        encoded = encode_all(self.tokenizer, written, names, self.most)
+        encoded = encode_texts(self.tokenizer, written, names, self.most)
         self._encoded.update(zip(new, encoded, strict=True))
         return [self._encoded[text] for text in texts]
 
@@ -178,7 +178,7 @@ class Corpus:
                 other, renamed = writer.variant(text, random.Random(f"{seed} {place} {which}"))
                 written.append(other)
                 names.append([renamed.get(name, name) for name in self.names[place]])
-        encoded = encode_all(self.tokenizer, written, names, self.most)
+        encoded = encode_texts(self.tokenizer, written, names, self.most)
         return [encoded[at : at + count] for at in range(0, len(encoded), max(count, 1))]
 
     def batch(
@@ -197,8 +197,8 @@ class Corpus:
         return Batch(self.together(chosen, room), chosen_rows)
 
     def together(self, chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
-        """Put texts side by side as `together` does, on the device of the rows' tensors."""
-        return together(chosen, room).to(self.features.device)
+        """Do as `texts_side_by_side`, on the device of the rows' tensors."""
+        return texts_side_by_side(chosen, room).to(self.features.device)
 
     def rows(self, rows: Array, text_of: Array, named: int = 0) -> Rows:
         """Return some rows, whose texts are at some places.
@@ -209,12 +209,12 @@ class Corpus:
             named: values that each has room for at least.
         """
         device = self.features.device
-        at = sent(torch.as_tensor(rows), device)
+        at = send_to_device(torch.as_tensor(rows), device)
         sets = self.named_of[rows]
         longest = max([named, 1, *self._counts[sets].tolist()])
-        of_row = sent(torch.as_tensor(sets), device)
+        of_row = send_to_device(torch.as_tensor(sets), device)
         return Rows(
-            sent(torch.as_tensor(text_of), device),
+            send_to_device(torch.as_tensor(text_of), device),
             self.features[at],
             self.unknown[at],
             *(column[of_row, :longest] for column in (self.name, self.value, self.word)),
@@ -222,7 +222,7 @@ class Corpus:
         )
 
 
-def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
+def texts_side_by_side(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
     """Put texts side by side.
 
     Args:
@@ -231,7 +231,7 @@ def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
     """
     space = room or Room()
     chosen = [*chosen, *(_EMPTY for _ in range(len(chosen), space.texts))]
-    ids, mask = stacked([encoded.ids for encoded in chosen], space.tokens)
+    ids, mask = pad_token_ids([encoded.ids for encoded in chosen], space.tokens)
     most = max([space.names, 1, *(len(encoded.places) for encoded in chosen)])
     weights = np.zeros((len(chosen), most, ids.shape[1]), np.float32)
     for text, encoded in zip(weights, chosen, strict=True):
@@ -241,7 +241,7 @@ def together(chosen: Sequence[Encoded], room: Room | None = None) -> Texts:
     return Texts(ids, mask, torch.from_numpy(weights), lengths)
 
 
-def texts_of(table: Table) -> tuple[list[str], Array]:
+def distinct_texts(table: Table) -> tuple[list[str], Array]:
     """Return the distinct texts of a table's kernels, and which of them each row is of, (rows,)."""
     ids, where = np.unique(table.about["kernel_id"].astype(str), return_inverse=True)
     read = [kernel_text(table.sources.get(kernel_id, "")) for kernel_id in ids]
@@ -249,6 +249,6 @@ def texts_of(table: Table) -> tuple[list[str], Array]:
     return list(places), np.array([places[text] for text in read], int)[where.reshape(-1)]
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def _word_token_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     ids: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     return ids[:_WORD]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["Graphed"]
+__all__ = ["GraphedFunction"]
 
 _WARMED = 2  # calls before a capture: libraries prepare themselves in the first
 _MOST = 24  # graphs: each keeps its inputs, and takes three calls to capture
@@ -28,7 +28,7 @@ class _Captured:
     output: Tensor
 
 
-class Graphed:
+class GraphedFunction:
     """Calls a function that leaves gradients, as a graph for each shape of its inputs.
 
     After some shapes new ones are called without a graph.
@@ -54,28 +54,28 @@ class Graphed:
         key = tuple(tensor.shape for tensor in inputs)
         if key not in self._graphs:
             if len(self._graphs) >= _MOST:
-                return self._run(inputs)
-            self._graphs[key] = self._capture([tensor.clone() for tensor in inputs])
+                return self._run_function(inputs)
+            self._graphs[key] = self._capture_graph([tensor.clone() for tensor in inputs])
         captured = self._graphs[key]
         torch._foreach_copy_(captured.inputs, inputs)
         captured.graph.replay()
         return captured.output
 
-    def _capture(self, inputs: list[Tensor]) -> _Captured:
+    def _capture_graph(self, inputs: list[Tensor]) -> _Captured:
         drawn = torch.cuda.get_rng_state()  # the first replay draws what any other would
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(_WARMED):
-                self._run(inputs)
+                self._run_function(inputs)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool, stream=aside):
-            output = self._run(inputs)
+            output = self._run_function(inputs)
         torch.cuda.set_rng_state(drawn)
         self._pool = self._pool or graph.pool()  # graphs run one after the other: one memory serves
         return _Captured(graph, inputs, output)
 
-    def _run(self, inputs: Sequence[Tensor]) -> Tensor:
+    def _run_function(self, inputs: Sequence[Tensor]) -> Tensor:
         torch._foreach_zero_(self._gradients)
         return self._function(*inputs)

@@ -17,8 +17,8 @@ from solkit.surrogate.language.network import (
     Rows,
     Sizes,
     Texts,
-    aligned,
-    grouped,
+    aligned_length,
+    group_by_length,
 )
 from solkit.surrogate.language.packed import ATTENTION, is_packable, packed_states
 
@@ -52,10 +52,10 @@ def small_backbone(vocabulary: int, width: int = 192, layers: int = 6) -> PreTra
         attention_dropout=0.0,
         mlp_dropout=0.1,
     )
-    return _from(config)
+    return _build_backbone(config)
 
 
-def _from(config: PretrainedConfig) -> PreTrainedModel:
+def _build_backbone(config: PretrainedConfig) -> PreTrainedModel:
     attention = ATTENTION if config.model_type == "modernbert" else None
     return AutoModel.from_config(  # type: ignore[no-untyped-call, no-any-return]
         config, attn_implementation=attention
@@ -102,7 +102,7 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         super().__init__(config)
         if backbone is None:
             options = dict(config.backbone)
-            backbone = _from(AutoConfig.for_model(options.pop("model_type"), **options))
+            backbone = _build_backbone(AutoConfig.for_model(options.pop("model_type"), **options))
         self.backbone = backbone
         self.decoder = Decoder(Sizes(**config.sizes))
         self.post_init()  # type: ignore[no-untyped-call]
@@ -134,30 +134,34 @@ class LanguageModel(PreTrainedModel):  # type: ignore[no-untyped-call]
         """
         if is_packable(self.backbone, texts.ids.device):
             return packed_states(self.backbone, texts)
-        parts, order = self._parts(texts), []
+        parts, order = self._group_texts(texts), []
         if len(parts) == 1:
-            return self._states(texts.ids, texts.mask)
+            return self._padded_states(texts.ids, texts.mask)
         read: list[Tensor] = []
         for part in parts:
-            longest = min(aligned(max(texts.lengths[text] for text in part)), texts.ids.shape[1])
+            longest = min(
+                aligned_length(max(texts.lengths[text] for text in part)), texts.ids.shape[1]
+            )
             at = torch.tensor(part, device=texts.ids.device)
             ids, mask = texts.ids[at, :longest], texts.mask[at, :longest]
-            read.append(F.pad(self._states(ids, mask), (0, 0, 0, texts.ids.shape[1] - longest)))
+            read.append(
+                F.pad(self._padded_states(ids, mask), (0, 0, 0, texts.ids.shape[1] - longest))
+            )
             order += part
         back = torch.tensor(order, device=texts.ids.device).argsort()
         return torch.cat(read)[back]
 
-    def _parts(self, texts: Texts) -> list[list[int]]:
+    def _group_texts(self, texts: Texts) -> list[list[int]]:
         device = texts.ids.device
         if self.config.backbone_path:
-            return grouped(texts.lengths, self.together(device))
+            return group_by_length(texts.lengths, self.together(device))
         return texts.alike() if device.type == "cpu" else [list(range(len(texts.ids)))]
 
     def together(self, device: torch.device) -> int:
         """Return tokens that a backbone from elsewhere reads at once, padding included."""
         return _CPU_TOKENS if device.type == "cpu" else _GPU_TOKENS
 
-    def _states(self, ids: Tensor, mask: Tensor) -> Tensor:
+    def _padded_states(self, ids: Tensor, mask: Tensor) -> Tensor:
         states = self.backbone(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         # what attention makes of padding is not defined where all that it sees is padding
         states = states.masked_fill(~mask[..., None], 0.0)

@@ -38,11 +38,11 @@ __all__ = [
     "Rows",
     "Sizes",
     "Texts",
-    "aligned",
-    "grouped",
-    "pooled",
-    "sent",
-    "stacked",
+    "aligned_length",
+    "group_by_length",
+    "pad_token_ids",
+    "send_to_device",
+    "weighted_means",
 ]
 
 
@@ -106,7 +106,7 @@ class Packing:
     def to(self, device: torch.device | str) -> Packing:
         """Move to a device."""
         position, place, starts = (
-            sent(tensor, device) for tensor in (self.position, self.place, self.starts)
+            send_to_device(tensor, device) for tensor in (self.position, self.place, self.starts)
         )
         return Packing(position, place, starts, self.longest)
 
@@ -132,7 +132,9 @@ class Texts:
 
     def to(self, device: torch.device | str) -> Texts:
         """Move to a device."""
-        ids, mask, names = (sent(tensor, device) for tensor in (self.ids, self.mask, self.names))
+        ids, mask, names = (
+            send_to_device(tensor, device) for tensor in (self.ids, self.mask, self.names)
+        )
         return Texts(ids, mask, names, self.lengths, self.packing and self.packing.to(device))
 
     def alike(self, most: int = 4, least: int = 8) -> list[list[int]]:
@@ -172,7 +174,7 @@ class Rows:
 
     def to(self, device: torch.device | str) -> Rows:
         """Move to a device."""
-        return Rows(*(sent(tensor, device) for tensor in vars(self).values()))
+        return Rows(*(send_to_device(tensor, device) for tensor in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Reading:
     names: Tensor
 
     @staticmethod
-    def joined(readings: Sequence[Reading]) -> Reading:
+    def join_readings(readings: Sequence[Reading]) -> Reading:
         """Join the readings of some texts in order; names that one lacks are zeros."""
         most = max(reading.names.shape[1] for reading in readings)
         names = [
@@ -223,19 +225,19 @@ class Reading:
         return Reading(self.latents * kept, self.names * kept)
 
 
-def sent(values: Tensor, device: torch.device | str) -> Tensor:
+def send_to_device(values: Tensor, device: torch.device | str) -> Tensor:
     """Send values to a device. The CPU does not wait until they are there."""
     is_far = torch.device(device).type == "cuda" and values.device.type == "cpu"
     return (values.pin_memory() if is_far else values).to(device, non_blocking=True)
 
 
-def pooled(states: Tensor, weights: Tensor) -> Tensor:
+def weighted_means(states: Tensor, weights: Tensor) -> Tensor:
     """Return means of states (texts, tokens, width) by weights (texts, names, tokens)."""
     total = weights.sum(-1, keepdim=True).clamp(min=1.0)
     return torch.bmm(weights.to(states.dtype), states) / total.to(states.dtype)
 
 
-class _Features(nn.Module):
+class _FeatureEncoder(nn.Module):
     """Encoding of each feature by its own sines and cosines; an unknown one has its own vector."""
 
     def __init__(self, sizes: Sizes, spread: float = 0.3) -> None:
@@ -260,7 +262,7 @@ class _Block(nn.Module):
         super().__init__()
         self.own = _Attention(sizes)
         self.text = _Attention(sizes)
-        self.think = _Thought(sizes)
+        self.think = _FeedForward(sizes)
 
     def forward(self, tokens: Tensor, present: Tensor, latents: Tensor) -> Tensor:
         tokens = tokens + self.own(tokens, tokens, present)
@@ -269,7 +271,7 @@ class _Block(nn.Module):
         return self.think(tokens)  # type: ignore[no-any-return]
 
 
-class _Thought(nn.Module):
+class _FeedForward(nn.Module):
     """Two layers, added to what they get."""
 
     def __init__(self, sizes: Sizes) -> None:
@@ -310,7 +312,7 @@ class _Attention(nn.Module):
         return self.out(attended.transpose(1, 2).reshape(rows, number, width))  # type: ignore[no-any-return]
 
 
-def _narrowed(sizes: Sizes) -> nn.Module:
+def _narrowing_layers(sizes: Sizes) -> nn.Module:
     """Make the layers from a text's states to the width of tokens."""
     if not sizes.narrow:
         return nn.Linear(sizes.text, sizes.width)
@@ -329,14 +331,14 @@ class Decoder(nn.Module):
         width = sizes.width
         self.sizes = sizes
         self.queries = nn.Parameter(torch.randn(sizes.latents, width) * 0.02)
-        self.from_text = _narrowed(sizes)
+        self.from_text = _narrowing_layers(sizes)
         self.draw = _Attention(sizes)
-        self.from_name = _narrowed(sizes)
-        self.features = _Features(sizes)
+        self.from_name = _narrowing_layers(sizes)
+        self.features = _FeatureEncoder(sizes)
         self.together = nn.Sequential(
             nn.Linear(sizes.features * sizes.feature, width),
-            _Thought(sizes),
-            _Thought(sizes),
+            _FeedForward(sizes),
+            _FeedForward(sizes),
         )
         self.from_value = nn.Sequential(
             nn.Linear(sizes.value, width), nn.GELU(), nn.Linear(width, width)
@@ -355,7 +357,7 @@ class Decoder(nn.Module):
         latents = self.queries.expand(len(states), -1, -1)
         if self.sizes.latents:
             latents = latents + self.draw(latents, self.from_text(states), mask)
-        return Reading(latents, self.from_name(pooled(states, names)))
+        return Reading(latents, self.from_name(weighted_means(states, names)))
 
     def forward(self, reading: Reading, rows: Rows, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits of bins (rows, bins) and guesses of facts (rows, facts).
@@ -382,12 +384,12 @@ class Decoder(nn.Module):
         return (logits.float().softmax(-1) * self.bins).sum(-1)
 
 
-def aligned(tokens: int) -> int:
+def aligned_length(tokens: int) -> int:
     """Return a length of at least so many tokens that attention on a GPU takes without copies."""
     return -(-max(tokens, 1) // ALIGNED) * ALIGNED
 
 
-def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+def group_by_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Return places of texts that are read together, longest first, so that little is padding.
 
     Args:
@@ -399,13 +401,13 @@ def grouped(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     for text in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
         if not room:
             groups.append([])
-            room = max(tokens // aligned(lengths[text]), 1)
+            room = max(tokens // aligned_length(lengths[text]), 1)
         groups[-1].append(text)
         room -= 1
     return groups
 
 
-def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor]:
+def pad_token_ids(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor]:
     """Return token ids padded with 0, and which are known, (texts, tokens) each.
 
     Of an empty text one token of padding is known: attention to nothing is not defined.
@@ -414,8 +416,8 @@ def stacked(sequences: Sequence[Array], tokens: int = 1) -> tuple[Tensor, Tensor
         sequences: ids of each text.
         tokens: that each gets at least.
     """
-    longest = aligned(max((len(sequence) for sequence in sequences), default=1))
-    ids = np.zeros((len(sequences), max(longest, aligned(tokens))), np.int64)
+    longest = aligned_length(max((len(sequence) for sequence in sequences), default=1))
+    ids = np.zeros((len(sequences), max(longest, aligned_length(tokens))), np.int64)
     mask = np.zeros(ids.shape, bool)
     for place, sequence in enumerate(sequences):
         ids[place, : len(sequence)] = sequence

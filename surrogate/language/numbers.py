@@ -22,10 +22,18 @@ from solkit.surrogate.features import Array
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import columns_of
 
-__all__ = ["FACTS", "MOST_NAMED", "VALUE_SIZE", "Named", "Scale", "encoded_value", "named_of"]
+__all__ = [
+    "FACTS",
+    "MOST_NAMED",
+    "VALUE_SIZE",
+    "NamedValues",
+    "Scale",
+    "encode_value",
+    "named_values",
+]
 
 MOST_NAMED = 20
-"""Named values of a row that are read."""
+"""NamedValues values of a row that are read."""
 
 _LEVELS = 64  # of a feature's values that are remembered
 _POWERS = 8  # of two that may divide a number
@@ -62,7 +70,7 @@ class Scale:
     spread: Array
 
     @staticmethod
-    def of(table: Table, names: Sequence[str]) -> Scale:
+    def from_table(table: Table, names: Sequence[str]) -> Scale:
         """Learn the scale from a table's rows."""
         values = columns_of(table, names).astype(float)
         levels = np.zeros((len(names), _LEVELS))
@@ -75,7 +83,7 @@ class Scale:
                 mean[place], spread[place] = present.mean(), present.std() + 1e-6
         return Scale(tuple(names), levels, mean, spread)
 
-    def scaled(self, table: Table) -> tuple[Array, Array]:
+    def scale_features(self, table: Table) -> tuple[Array, Array]:
         """Return values from -2 to 2, 0 where unknown, and which are unknown, (rows, names) each.
 
         Half is the rank among the values that were learned from, half the distance from their mean.
@@ -95,7 +103,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedValues:
     """The named values of one row.
 
     Attributes:
@@ -112,14 +120,14 @@ class Named:
 
 
 @functools.lru_cache(1 << 17)
-def named_of(params: str, shape: str) -> Named:
+def named_values(params: str, shape: str) -> NamedValues:
     """Return the named values of parameters and a shape, both as JSON."""
-    items = [*_loaded(params).items()], [*_loaded(shape).items()]
+    items = [*_load_mapping(params).items()], [*_load_mapping(shape).items()]
     pairs = [*items[0], *items[1]][:MOST_NAMED]
     sizes = [False] * len(items[0]) + [True] * len(items[1])
-    return Named(
+    return NamedValues(
         tuple(name for name, _ in pairs),
-        np.stack([encoded_value(value) for _, value in pairs])
+        np.stack([encode_value(value) for _, value in pairs])
         if pairs
         else np.zeros((0, VALUE_SIZE), np.float32),
         tuple(value if isinstance(value, str) else "" for _, value in pairs),
@@ -127,12 +135,12 @@ def named_of(params: str, shape: str) -> Named:
     )
 
 
-def _loaded(text: str) -> Mapping[str, Any]:
+def _load_mapping(text: str) -> Mapping[str, Any]:
     return json.loads(text) if text else {}
 
 
 @functools.lru_cache(1 << 14)
-def _encoded(value: Value, kind: str) -> Array:
+def _encode_value(value: Value, kind: str) -> Array:
     del kind  # 1 and True are equal, and not the same
     encoding = np.zeros(VALUE_SIZE, np.float32)
     if isinstance(value, bool):
@@ -151,6 +159,6 @@ def _encoded(value: Value, kind: str) -> Array:
     return encoding
 
 
-def encoded_value(value: Value) -> Array:
+def encode_value(value: Value) -> Array:
     """Return a value as `VALUE_SIZE` numbers."""
-    return _encoded(value, type(value).__name__)
+    return _encode_value(value, type(value).__name__)

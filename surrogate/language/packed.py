@@ -17,9 +17,9 @@ from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from solkit.surrogate.language.network import Packing, Texts, sent
+from solkit.surrogate.language.network import Packing, Texts, send_to_device
 
-__all__ = ["ATTENTION", "is_packable", "packed_states", "packing"]
+__all__ = ["ATTENTION", "is_packable", "pack_texts", "packed_states"]
 
 ATTENTION = "solkit_packed"
 """Name of a backbone's attention that reads packed texts, and padded ones as ever."""
@@ -48,7 +48,7 @@ def is_packable(backbone: Any, device: torch.device) -> bool:
     )
 
 
-def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
+def pack_texts(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
     """Lay texts end to end.
 
     Args:
@@ -67,9 +67,9 @@ def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
     row = np.minimum(np.repeat(np.arange(len(every)), every), number)  # padding shares one
     device = texts.ids.device
     return Packing(
-        sent(torch.from_numpy(position), device),
-        sent(torch.from_numpy(position + longest * row), device),
-        sent(torch.from_numpy(starts.astype(np.int32)), device),
+        send_to_device(torch.from_numpy(position), device),
+        send_to_device(torch.from_numpy(position + longest * row), device),
+        send_to_device(torch.from_numpy(starts.astype(np.int32)), device),
         longest,
     )
 
@@ -77,7 +77,7 @@ def packing(texts: Texts, tokens: int = 1, texts_more: int = 0) -> Packing:
 def packed_states(backbone: Any, texts: Texts) -> Tensor:
     """Return what a ModernBERT makes of each token, (texts, tokens, width); zeros for padding."""
     number, tokens = texts.ids.shape
-    how = texts.packing or packing(texts)
+    how = texts.packing or pack_texts(texts)
     hidden: Tensor = backbone(
         input_ids=F.pad(texts.ids.flatten(), (0, tokens))[how.place][None],
         position_ids=how.position[None],
@@ -89,7 +89,7 @@ def packed_states(backbone: Any, texts: Texts) -> Tensor:
     return states.index_copy(0, how.place, hidden).view(number + 1, tokens, -1)[:number]
 
 
-def _attention(
+def _packed_attention(
     module: nn.Module,  # noqa: ARG001 - how transformers calls it
     query: Tensor,
     key: Tensor,
@@ -131,5 +131,5 @@ def _attention(
     return attended[None], None
 
 
-AttentionInterface.register(ATTENTION, _attention)
+AttentionInterface.register(ATTENTION, _packed_attention)
 AttentionMaskInterface.register(ATTENTION, sdpa_mask)

@@ -28,7 +28,15 @@ from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.language.text import kernel_text
 from solkit.surrogate.table import Entry
 
-__all__ = ["BINS", "Bin", "Calibration", "Compared", "PromptedForecaster", "bin_of", "read_answer"]
+__all__ = [
+    "BINS",
+    "Bin",
+    "Calibration",
+    "Comparison",
+    "PromptedForecaster",
+    "bin_of_speed_up",
+    "read_answer",
+]
 
 PROMPT_VERSION = "v1"
 
@@ -68,7 +76,7 @@ BINS = (
 _CENTRES = np.array([bucket.centre for bucket in BINS])
 
 
-def bin_of(speed_up: float) -> int:
+def bin_of_speed_up(speed_up: float) -> int:
     """Return the place in `BINS` of a speed-up of A over B: time of B over time of A."""
     return max(place for place, bucket in enumerate(BINS) if speed_up >= bucket.least)
 
@@ -108,11 +116,11 @@ class Calibration:
             raise InputError("a calibration needs pairs whose times are known; got none")
         rows = np.arange(len(probabilities))
 
-        def loss(temperature: float) -> float:
+        def negative_log_likelihood(temperature: float) -> float:
             likely = Calibration(temperature).of(np.asarray(probabilities))[rows, np.asarray(true)]
             return float(-np.log(likely).mean())
 
-        return Calibration(float(min(_TEMPERATURES, key=loss)))
+        return Calibration(float(min(_TEMPERATURES, key=negative_log_likelihood)))
 
 
 # ------------------------------------------------------------------------------------- answers
@@ -124,7 +132,11 @@ def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
     if len(text) > _MOST_ANSWER:
         return Unread("oversized", f"the answer has {len(text)} characters")
     try:
-        answer = json.loads(_unfenced(text), object_pairs_hook=_once, parse_constant=_no_constant)
+        answer = json.loads(
+            _strip_code_fence(text),
+            object_pairs_hook=_reject_repeated_keys,
+            parse_constant=_reject_constant,
+        )
     except (ValueError, RecursionError) as error:
         return Unread("no_json", f"the answer is not one JSON object: {error}")
     names = [bucket.name for bucket in BINS]
@@ -139,21 +151,21 @@ def read_answer(text: str) -> ParsedAnswer[Array] | Unread:
     return ParsedAnswer(probabilities / probabilities.sum())
 
 
-def _unfenced(text: str) -> str:
+def _strip_code_fence(text: str) -> str:
     lines = text.splitlines()
     if len(lines) > 2 and lines[0].startswith("```") and lines[-1] == "```":
         return "\n".join(lines[1:-1])
     return text
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise ValueError("a key comes twice")
     return mapping
 
 
-def _no_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
 
 
@@ -161,7 +173,7 @@ def _no_constant(name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Judgement of a model on two candidates.
 
     Attributes:
@@ -204,7 +216,7 @@ class PromptedForecaster:
     seed: int = 0
     version: str = PROMPT_VERSION
 
-    def compare(self, first: Entry, second: Entry) -> Compared | None:
+    def compare(self, first: Entry, second: Entry) -> Comparison | None:
         """Compare two candidates for one problem; ``None`` if no answer can be used.
 
         Raises:
@@ -212,10 +224,10 @@ class PromptedForecaster:
             ModelGoneError: the model gives no text.
             InputError: they are of different problems, or there are no such prompts.
         """
-        answers = self._told(first, second)
+        answers = self._ask_both_orders(first, second)
         if not answers:
             return None
-        return Compared(self.calibration.of(np.mean(answers, axis=0)), len(answers))
+        return Comparison(self.calibration.of(np.mean(answers, axis=0)), len(answers))
 
     def order(self, candidates: Sequence[Entry], incumbent: Entry) -> list[int]:
         """Return places of the candidates, the one expected to be fastest first.
@@ -239,22 +251,22 @@ class PromptedForecaster:
         for first, second in pairs:
             if math.isnan(first.time_ms) or math.isnan(second.time_ms):
                 raise InputError("a calibration needs pairs whose times are known")
-            if answers := self._told(first, second):
+            if answers := self._ask_both_orders(first, second):
                 probabilities.append(np.mean(answers, axis=0))
-                true.append(bin_of(second.time_ms / first.time_ms))
+                true.append(bin_of_speed_up(second.time_ms / first.time_ms))
         return replace(self, calibration=Calibration.fit(np.array(probabilities), true))
 
-    def _told(self, first: Entry, second: Entry) -> list[Array]:
+    def _ask_both_orders(self, first: Entry, second: Entry) -> list[Array]:
         if first.problem != second.problem or first.device != second.device:
             raise InputError("two candidates can be compared only for one problem on one GPU")
         answers = []
-        if (answer := self._asked(first, second)) is not None:
+        if (answer := self._ask_one_order(first, second)) is not None:
             answers.append(answer)
-        if self.both and (answer := self._asked(second, first)) is not None:
+        if self.both and (answer := self._ask_one_order(second, first)) is not None:
             answers.append(answer[::-1])
         return answers
 
-    def _asked(self, first: Entry, second: Entry) -> Array | None:
+    def _ask_one_order(self, first: Entry, second: Entry) -> Array | None:
         request = Request(
             model=self.asking.name,
             messages=messages_for(first, second, self.version),
@@ -275,18 +287,18 @@ def messages_for(first: Entry, second: Entry, version: str = PROMPT_VERSION) -> 
         InputError: there is no such version.
     """
     bins = "\n".join(f'- "{bucket.name}"' for bucket in BINS)
-    rules = _prompt(version, "system.md").substitute(bins=bins)
-    text = _prompt(version, "user.md").substitute(
-        device="\n".join(_device(first.device)),
-        problem="\n".join(_problem(first.problem)),
-        first="\n".join(_candidate(first)),
-        second="\n".join(_candidate(second)),
+    rules = _load_prompt(version, "system.md").substitute(bins=bins)
+    text = _load_prompt(version, "user.md").substitute(
+        device="\n".join(_device_lines(first.device)),
+        problem="\n".join(_problem_lines(first.problem)),
+        first="\n".join(_candidate_lines(first)),
+        second="\n".join(_candidate_lines(second)),
     )
     return Message("system", rules), Message("user", text)
 
 
 @functools.lru_cache
-def _prompt(version: str, name: str) -> Template:
+def _load_prompt(version: str, name: str) -> Template:
     folder = resources.files("solkit.surrogate.language").joinpath("prompts")
     versions = sorted(path.name for path in folder.iterdir() if path.is_dir())
     if version not in versions:
@@ -294,35 +306,35 @@ def _prompt(version: str, name: str) -> Template:
     return Template((folder / version / name).read_text(encoding="utf-8"))
 
 
-def _device(device: Device) -> Iterator[str]:
+def _device_lines(device: Device) -> Iterator[str]:
     yield f"- {device.name}: {device.sm_count} SMs, {binary_bytes(device.l2_bytes)} of L2"
     for name, ceiling in sorted(device.ceilings.items()):
         yield f"- {name}: {significant(ceiling.value)} {ceiling.unit}"
 
 
-def _problem(problem: Problem) -> Iterator[str]:
+def _problem_lines(problem: Problem) -> Iterator[str]:
     yield f"- Speed of light: {duration(problem.sol_ms)}, limited by {problem.limiter}"
     yield f"- Sizes: {canonical(problem.shape)}"
-    for name, amount in sorted(_amounts(problem).items()):
+    for name, amount in sorted(_problem_amounts(problem).items()):
         yield f"- {name}: {significant(amount)}"
 
 
-def _amounts(problem: Problem) -> Mapping[str, float]:
+def _problem_amounts(problem: Problem) -> Mapping[str, float]:
     moved = {"bytes read at least": problem.read_bytes, "bytes written": problem.write_bytes}
     return moved | {f"operations, {pipe}": n for pipe, n in problem.operations.items()}
 
 
-def _candidate(entry: Entry) -> Iterator[str]:
+def _candidate_lines(entry: Entry) -> Iterator[str]:
     yield f"Parameters: {canonical(entry.params)}"
     for kernel in entry.kernels:
-        yield from _launch(kernel)
+        yield from _launch_lines(kernel)
     text = kernel_text(entry.source)
     cut = text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "\n... (cut)"
-    fence = "`" * max(3, 1 + max((len(run) for run in _runs(cut)), default=0))
+    fence = "`" * max(3, 1 + max((len(run) for run in _backtick_runs(cut)), default=0))
     yield f"{fence}python\n{cut}\n{fence}"
 
 
-def _launch(kernel: KernelAnalysis) -> Iterator[str]:
+def _launch_lines(kernel: KernelAnalysis) -> Iterator[str]:
     launch, facts = kernel.launch, kernel.facts
     grid = " x ".join(map(str, launch.grid))
     yield f"- Launch {launch.name}: grid {grid}, {launch.num_warps} warps, {launch.count} times"
@@ -336,7 +348,7 @@ def _launch(kernel: KernelAnalysis) -> Iterator[str]:
         yield f"  modelled time {duration(kernel.model.time_ms)}"
 
 
-def _runs(text: str) -> Iterator[str]:
+def _backtick_runs(text: str) -> Iterator[str]:
     """Yield runs of backticks."""
     run = ""
     for letter in text + " ":

@@ -16,34 +16,34 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.backbones import merged
-from solkit.surrogate.language.corpus import together
+from solkit.surrogate.language.backbones import merged_adapters
+from solkit.surrogate.language.corpus import texts_side_by_side
 from solkit.surrogate.language.model import LanguageModel
-from solkit.surrogate.language.network import Texts, grouped
+from solkit.surrogate.language.network import Texts, group_by_length
 from solkit.surrogate.language.tokens import Encoded
 
 if TYPE_CHECKING:
     from solkit.surrogate.language.model import LanguageModel
     from solkit.surrogate.language.tokens import Encoded
 
-__all__ = ["FrozenStates", "attention", "precision", "read_all"]
+__all__ = ["FrozenStates", "allowed_attention", "autocast_precision", "read_all_texts"]
 
 
-def precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.ExitStack:
+def autocast_precision(device: torch.device, *, is_foreign: bool = False) -> contextlib.ExitStack:
     """Compute in bf16 on a GPU; a CPU computes in fp32.
 
     Args:
         device: that computes.
-        is_foreign: see `attention`.
+        is_foreign: see `allowed_attention`.
     """
     stack = contextlib.ExitStack()
     if device.type == "cuda":
         stack.enter_context(torch.autocast("cuda", torch.bfloat16))
-        stack.enter_context(attention(device, is_foreign=is_foreign))
+        stack.enter_context(allowed_attention(device, is_foreign=is_foreign))
     return stack
 
 
-def attention(
+def allowed_attention(
     device: torch.device, *, is_foreign: bool = False
 ) -> contextlib.AbstractContextManager[Any]:
     """Return the kernels of attention that a GPU may use.
@@ -66,7 +66,7 @@ def attention(
 _TOLD_EVERY_S = 5.0
 
 
-def read_all(
+def read_all_texts(
     network: LanguageModel,
     texts: Sequence[Encoded],
     device: torch.device,
@@ -91,11 +91,11 @@ def read_all(
     network.train(False)
     read, told_s = 0, time.monotonic()
     lengths = [max(len(text.ids), 1) for text in texts]
-    with merged(network.backbone):
-        for part in grouped(lengths, network.together(device)):
+    with merged_adapters(network.backbone):
+        for part in group_by_length(lengths, network.together(device)):
             with torch.inference_mode():
-                some = together([texts[text] for text in part]).to(device)
-                with _computing(network, device):
+                some = texts_side_by_side([texts[text] for text in part]).to(device)
+                with _reading_precision(network, device):
                     states = network.states(some)
                 take(part, some, states)
             read += len(part)
@@ -104,12 +104,12 @@ def read_all(
                 tell(f"read {read:,} of {len(texts):,} texts")
 
 
-def _computing(
+def _reading_precision(
     network: LanguageModel, device: torch.device
 ) -> contextlib.AbstractContextManager[object]:
     if network.config.backbone_path:
-        return precision(device, is_foreign=True)
-    return attention(device)
+        return autocast_precision(device, is_foreign=True)
+    return allowed_attention(device)
 
 
 _SHARE = 0.25  # of a GPU's free memory that the states may take
@@ -138,10 +138,12 @@ class FrozenStates:
     ) -> None:
         distinct = {text.ids.tobytes(): text.ids for text in texts}
         self._device, self._first = device, dict.fromkeys(distinct, 0)
-        tokens = sum(_length(ids) for ids in distinct.values())
+        tokens = sum(_read_length(ids) for ids in distinct.values())
         shape = 1 + tokens, network.decoder.sizes.text  # the first, zeros, is padding's
-        self._states = torch.zeros(shape, dtype=torch.float16, device=_place(shape, device))
-        self._fill(network, distinct, tell)
+        self._states = torch.zeros(
+            shape, dtype=torch.float16, device=_device_of_states(shape, device)
+        )
+        self._compute_states(network, distinct, tell)
 
     def of(self, texts: Sequence[Encoded], tokens: int) -> Tensor:
         """Return states (texts, tokens, width) on the device; zeros where padding is.
@@ -152,17 +154,17 @@ class FrozenStates:
         """
         at = np.zeros((len(texts), tokens), np.int64)
         for row, text in zip(at, texts, strict=True):
-            first, length = self._first[text.ids.tobytes()], _length(text.ids)
+            first, length = self._first[text.ids.tobytes()], _read_length(text.ids)
             row[:length] = np.arange(first, first + length)
         places = torch.from_numpy(at).to(self._states.device)
         return self._states[places].to(self._device).float()
 
-    def _fill(
+    def _compute_states(
         self, network: LanguageModel, ids: Mapping[bytes, Array], tell: Callable[[str], None]
     ) -> None:
         keys, filled = list(ids), 1
 
-        def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
+        def store_states(part: Sequence[int], texts: Texts, states: Tensor) -> None:
             nonlocal filled
             token_states = states[texts.mask].to(self._states)
             self._states[filled : filled + len(token_states)] = token_states
@@ -171,15 +173,15 @@ class FrozenStates:
                 filled += length
 
         nameless = [Encoded(tokens, ()) for tokens in ids.values()]
-        read_all(network, nameless, self._device, take, tell)
+        read_all_texts(network, nameless, self._device, store_states, tell)
 
 
-def _length(ids: Array) -> int:
+def _read_length(ids: Array) -> int:
     """Return the number of tokens that are read: of an empty text one of padding."""
     return max(len(ids), 1)
 
 
-def _place(shape: tuple[int, int], device: torch.device) -> torch.device:
+def _device_of_states(shape: tuple[int, int], device: torch.device) -> torch.device:
     if device.type != "cuda":
         return device
     free, _ = torch.cuda.mem_get_info(device)

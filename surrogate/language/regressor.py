@@ -26,12 +26,12 @@ from torch import Tensor
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.features import Array
 from solkit.surrogate.language import training
-from solkit.surrogate.language.backbones import Adapt, Backbone, adapted, opened
-from solkit.surrogate.language.corpus import Corpus, texts_of
+from solkit.surrogate.language.backbones import Adapt, Backbone, adapt_backbone, load_backbone
+from solkit.surrogate.language.corpus import Corpus, distinct_texts
 from solkit.surrogate.language.model import LanguageConfig, LanguageModel, small_backbone
 from solkit.surrogate.language.network import ALIGNED, Reading, Sizes, Texts
 from solkit.surrogate.language.numbers import FACTS, VALUE_SIZE, Scale
-from solkit.surrogate.language.reading import read_all
+from solkit.surrogate.language.reading import read_all_texts
 from solkit.surrogate.language.tokens import train_tokenizer, transformers
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.table import Table
@@ -39,7 +39,7 @@ from solkit.surrogate.table import Table
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["SCHEMA", "LanguageRegressor", "Parts", "Shape", "Told"]
+__all__ = ["SCHEMA", "LanguageForecast", "LanguageRegressor", "Parts", "Shape"]
 
 SCHEMA = "solkit.language/1"
 _ABOUT, _WEIGHTS = "solkit.json", "model.safetensors"
@@ -102,12 +102,12 @@ def build_parts(
         **(sizes or {}),
     )
     config = LanguageModel.configured(backbone.config, dimensions, adapt.value, path)
-    module = adapted(backbone.module, adapt) if path else backbone.module
+    module = adapt_backbone(backbone.module, adapt) if path else backbone.module
     network = LanguageModel(config, module).to(device)  # type: ignore[arg-type]
-    return Parts(network, backbone.tokenizer, scale, min(most, _positions(backbone)))
+    return Parts(network, backbone.tokenizer, scale, min(most, _count_positions(backbone)))
 
 
-def _positions(backbone: Backbone) -> int:
+def _count_positions(backbone: Backbone) -> int:
     """Return tokens that a backbone has positions for, in whole steps of padding."""
     places = (
         getattr(backbone.config, "max_position_embeddings", None),
@@ -162,7 +162,7 @@ def read_parts(folder: Path, device: str = "cpu") -> tuple[Parts, dict[str, Any]
         config = LanguageConfig.from_pretrained(folder)
         module = None
         if config.backbone_path:
-            module = adapted(opened(config.backbone_path).module, Adapt(config.adapt))
+            module = adapt_backbone(load_backbone(config.backbone_path).module, Adapt(config.adapt))
         network = LanguageModel(config, module)
         weights = {k: weight.float() for k, weight in load_file(folder / _WEIGHTS).items()}
         missing, unknown = network.load_state_dict(weights, strict=False)
@@ -182,7 +182,7 @@ _ROWS = 1024  # that are asked at once
 
 
 @dataclass(frozen=True)
-class Told:
+class LanguageForecast:
     """Expectation of the model of log2(time / base).
 
     Attributes:
@@ -284,11 +284,11 @@ class LanguageRegressor:
             UnsupportedError: a package is missing.
         """
         parts = self.prepared(table)
-        training.fit(table, parts, learning or Learning(), facts, checkpoint, tell)
+        training.fit_network(table, parts, learning or Learning(), facts, checkpoint, tell)
         self._readings.clear()
         return self
 
-    def pretrain(
+    def pretrain_backbone(
         self,
         table: Table,
         pretraining: Pretraining | None = None,
@@ -296,22 +296,22 @@ class LanguageRegressor:
     ) -> LanguageRegressor:
         """Learn to read the kernels of a table, without their times; returns itself."""
         parts, how = self.prepared(table), pretraining or Pretraining()
-        training.pretrain(texts_of(table)[0], parts, how, tell)
+        training.pretrain_network(distinct_texts(table)[0], parts, how, tell)
         self._readings.clear()
         return self
 
     def prepared(self, table: Table) -> Parts:
         """Return its parts, made for a table's features and texts if there are none yet."""
         if self._parts is None:
-            scale = training.scale_of(table)
+            scale = training.feature_scale(table)
             torch.manual_seed(self._seed)
             if self._backbone is None:
-                tokenizer = train_tokenizer(texts_of(table)[0], self._shape.vocabulary)
+                tokenizer = train_tokenizer(distinct_texts(table)[0], self._shape.vocabulary)
                 backbone = small_backbone(len(tokenizer), self._shape.width, self._shape.layers)
                 chosen = Backbone(backbone.config, tokenizer, backbone)
                 adapt = Adapt.FULL
             else:
-                chosen = opened(self._backbone, local_files_only=self._local_files_only)
+                chosen = load_backbone(self._backbone, local_files_only=self._local_files_only)
                 adapt = self._adapt
             self._parts = build_parts(
                 chosen,
@@ -326,7 +326,9 @@ class LanguageRegressor:
 
     # ------------------------------------------------------------------------------ forecasting
 
-    def forecast(self, table: Table, tell: Callable[[str], None] = lambda _: None) -> Told:
+    def forecast(
+        self, table: Table, tell: Callable[[str], None] = lambda _: None
+    ) -> LanguageForecast:
         """Forecast a table's rows, whose own times are not read.
 
         Args:
@@ -336,39 +338,41 @@ class LanguageRegressor:
         Raises:
             UnsupportedError: it has learned nothing yet.
         """
-        parts = self._learned()
+        parts = self._require_parts()
         mean, spread = np.full((2, len(table)), np.nan)
         if not len(table):
-            return Told(mean, spread)
+            return LanguageForecast(mean, spread)
         network = parts.network
-        corpus = Corpus.of(table, parts.tokenizer, parts.scale, parts.most).to(parts.device)
+        corpus = Corpus.from_table(table, parts.tokenizer, parts.scale, parts.most).to(parts.device)
         network.train(False)
-        readings = self._read(parts, corpus, tell)
+        readings = self._read_texts(parts, corpus, tell)
         order = np.argsort(corpus.text_of, kind="stable")
         with torch.inference_mode():
             for rows in np.array_split(order, -(-len(order) // _ROWS)):
                 texts, text_of = np.unique(corpus.text_of[rows], return_inverse=True)
-                reading = Reading.joined([readings[text] for text in texts])
+                reading = Reading.join_readings([readings[text] for text in texts])
                 logits, _ = network.predictions(reading, corpus.rows(rows, text_of.reshape(-1)))
                 share, bins = logits.float().softmax(-1), network.decoder.bins
                 expected = (share * bins).sum(-1)
                 off = (share * (bins - expected[:, None]).square()).sum(-1).sqrt()
                 mean[rows], spread[rows] = expected.cpu().numpy(), off.cpu().numpy()
-        return Told(mean, spread)
+        return LanguageForecast(mean, spread)
 
-    def _read(self, parts: Parts, corpus: Corpus, tell: Callable[[str], None]) -> list[Reading]:
+    def _read_texts(
+        self, parts: Parts, corpus: Corpus, tell: Callable[[str], None]
+    ) -> list[Reading]:
         """Return what each text of a corpus says; those not known yet are read together."""
         keys = list(zip(corpus.texts, corpus.names, strict=True))
         readings = {key: self._readings[key] for key in keys if key in self._readings}
         new = [text for text, key in enumerate(keys) if key not in readings]
 
-        def take(part: Sequence[int], texts: Texts, states: Tensor) -> None:
+        def keep_readings(part: Sequence[int], texts: Texts, states: Tensor) -> None:
             batch_readings = parts.network.decoder.reading(states.float(), texts.mask, texts.names)
             for place, text in enumerate(part):
                 key = keys[new[text]]
                 readings[key] = batch_readings.of(place, len(key[1]))
 
-        read_all(parts.network, corpus.encoded_all(new), parts.device, take, tell)
+        read_all_texts(parts.network, corpus.encoded_all(new), parts.device, keep_readings, tell)
         for key in keys:
             self._readings[key] = readings[key]
             self._readings.move_to_end(key)
@@ -376,7 +380,7 @@ class LanguageRegressor:
             self._readings.popitem(last=False)
         return [readings[key] for key in keys]
 
-    def _learned(self) -> Parts:
+    def _require_parts(self) -> Parts:
         if self._parts is None:
             raise UnsupportedError("this language regressor has learned nothing: call fit")
         return self._parts
@@ -390,7 +394,7 @@ class LanguageRegressor:
             InputError: the folder cannot be written.
             UnsupportedError: it has learned nothing yet.
         """
-        write_parts(self._learned(), Path(folder), self.card)
+        write_parts(self._require_parts(), Path(folder), self.card)
 
     @staticmethod
     def load(folder: str | os.PathLike[str], device: str = "cpu") -> LanguageRegressor:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from solkit.core.parsing import syntax_tree
 
-__all__ = ["Writer", "kernel_text", "places_of"]
+__all__ = ["Writer", "find_name_spans", "kernel_text"]
 
 _LEFT_OUT = frozenset(
     (
@@ -60,7 +60,11 @@ def kernel_text(source: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return source
     programs: list[str] = []
-    body = [statement for statement in tree.body if not _LEFT_OUT.intersection(_defined(statement))]
+    body = [
+        statement
+        for statement in tree.body
+        if not _LEFT_OUT.intersection(_defined_names(statement))
+    ]
     reader = _Reader(programs)
     kept = [
         reader.visit(statement)
@@ -90,14 +94,14 @@ class _Reader(ast.NodeTransformer):
         return node
 
 
-def _defined(node: ast.stmt) -> Iterable[str]:
+def _defined_names(node: ast.stmt) -> Iterable[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return (node.name,)
     targets = node.targets if isinstance(node, ast.Assign) else ()
     return (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def places_of(text: str, names: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
+def find_name_spans(text: str, names: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
     """Find names in a text: the first character and the one behind the last of each."""
     distinct = set(names)
     spans: dict[str, list[tuple[int, int]]] = {name: [] for name in distinct}
@@ -129,10 +133,10 @@ class Writer:
             chance: decides.
         """
         own = _own_names(text)
-        text = _with_moved_lines(text, self.moved, chance)
+        text = _swap_neighbouring_lines(text, self.moved, chance)
         share = chance.random() * 2 * self.renamed  # some variants keep most, some hardly any
         chosen = [name for name in own if chance.random() < share]
-        pool = chance.sample(own, len(own)) + [_made_up(chance) for _ in range(len(chosen))]
+        pool = chance.sample(own, len(own)) + [_make_up_name(chance) for _ in range(len(chosen))]
         taken = set(_NAME.findall(text)).difference(chosen)
         names: dict[str, str] = {}
         for old in chosen:
@@ -142,7 +146,8 @@ class Writer:
         text = _NAME.sub(lambda match: names.get(match[0], match[0]), text)
         if self.lifted:
             text = _NUMBER.sub(
-                lambda m: _made_up(chance).upper() if chance.random() < self.lifted else m[0], text
+                lambda m: _make_up_name(chance).upper() if chance.random() < self.lifted else m[0],
+                text,
             )
         return text, names
 
@@ -168,7 +173,7 @@ def _own_names(text: str) -> list[str]:
 _SYLLABLES = ("ba", "co", "de", "fi", "gu", "ha", "jo", "ke", "li", "mu", "na", "po", "ra", "se")
 
 
-def _made_up(chance: random.Random) -> str:
+def _make_up_name(chance: random.Random) -> str:
     name = "".join(chance.choice(_SYLLABLES) for _ in range(chance.randint(1, 3)))
     return (
         name.upper()
@@ -177,10 +182,10 @@ def _made_up(chance: random.Random) -> str:
     )
 
 
-def _with_moved_lines(text: str, share: float, chance: random.Random) -> str:
+def _swap_neighbouring_lines(text: str, share: float, chance: random.Random) -> str:
     lines = text.split("\n")
     for at in range(len(lines) - 1):
-        if chance.random() < share and _independent(lines[at], lines[at + 1]):
+        if chance.random() < share and _lines_are_independent(lines[at], lines[at + 1]):
             lines[at], lines[at + 1] = lines[at + 1], lines[at]
     return "\n".join(lines)
 
@@ -188,7 +193,7 @@ def _with_moved_lines(text: str, share: float, chance: random.Random) -> str:
 _ASSIGNED = re.compile(r"^(\s+)([A-Za-z_]\w*) = (.*)$")
 
 
-def _independent(first: str, second: str) -> bool:
+def _lines_are_independent(first: str, second: str) -> bool:
     """Tell whether two lines assign to different names and read none of these; no stores."""
     one, two = _ASSIGNED.match(first), _ASSIGNED.match(second)
     if one is None or two is None or one[1] != two[1] or one[2] == two[2]:

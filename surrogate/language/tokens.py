@@ -12,12 +12,20 @@ import numpy as np
 from solkit.adapters.versions import warn_if_untested
 from solkit.extras import library
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.text import places_of
+from solkit.surrogate.language.text import find_name_spans
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["MASK", "PAD", "Encoded", "encode", "encode_all", "train_tokenizer", "transformers"]
+__all__ = [
+    "MASK",
+    "PAD",
+    "Encoded",
+    "encode_text",
+    "encode_texts",
+    "train_tokenizer",
+    "transformers",
+]
 
 PAD, MASK = "<pad>", "<mask>"
 
@@ -65,7 +73,7 @@ def train_tokenizer(texts: Iterable[str], size: int = 4096) -> PreTrainedTokeniz
     return made_fast
 
 
-def encode(
+def encode_text(
     tokenizer: PreTrainedTokenizerBase, text: str, names: Sequence[str], most: int
 ) -> Encoded:
     """Return a text's tokens, `most` at most, and where names stand among them.
@@ -76,16 +84,16 @@ def encode(
         names: to be found.
         most: tokens; the rest is cut off.
     """
-    return encode_all(tokenizer, [text], [names], most)[0]
+    return encode_texts(tokenizer, [text], [names], most)[0]
 
 
-def encode_all(
+def encode_texts(
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[str],
     names: Sequence[Sequence[str]],
     most: int,
 ) -> list[Encoded]:
-    """Encode as `encode` does, many texts at once, on all cores.
+    """Encode as `encode_text` does, many texts at once, on all cores.
 
     Args:
         tokenizer: a fast one.
@@ -105,17 +113,17 @@ def encode_all(
     )
     parts = zip(texts, names, encoding["input_ids"], encoding["offset_mapping"], strict=True)
     return [
-        Encoded(np.array(ids, np.int64), _places(text, own_names, offsets))
+        Encoded(np.array(ids, np.int64), _tokens_of_names(text, own_names, offsets))
         for text, own_names, ids, offsets in parts
     ]
 
 
-def _places(
+def _tokens_of_names(
     text: str, names: Sequence[str], offsets: Sequence[tuple[int, int]]
 ) -> tuple[Array, ...]:
     """Return the tokens that each name stands in."""
     starts, ends = [first for first, _ in offsets], [end for _, end in offsets]
-    spans = places_of(text, names)
+    spans = find_name_spans(text, names)
     places = (
         dict.fromkeys(
             place

@@ -30,30 +30,37 @@ from torch import Tensor
 
 from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.checkpoints import keep, resumed
+from solkit.surrogate.language.checkpoints import load_checkpoint, save_checkpoint
 from solkit.surrogate.language.corpus import Corpus, Room
-from solkit.surrogate.language.graphs import Graphed
+from solkit.surrogate.language.graphs import GraphedFunction
 from solkit.surrogate.language.network import (
     Batch,
     Packing,
     Reading,
     Rows,
     Texts,
-    sent,
-    stacked,
+    pad_token_ids,
+    send_to_device,
 )
 from solkit.surrogate.language.numbers import FACTS, Scale
-from solkit.surrogate.language.packed import is_packable, packing
-from solkit.surrogate.language.reading import FrozenStates, attention, precision
+from solkit.surrogate.language.packed import is_packable, pack_texts
+from solkit.surrogate.language.reading import FrozenStates, allowed_attention, autocast_precision
 from solkit.surrogate.language.text import Writer
-from solkit.surrogate.language.tokens import Encoded, encode_all
+from solkit.surrogate.language.tokens import Encoded, encode_texts
 from solkit.surrogate.table import Table
-from solkit.surrogate.trees import DEFAULTS, drawn, target, useful, weights
+from solkit.surrogate.trees import DEFAULTS, drawn_rows, log2_target, row_weights, useful_features
 
 if TYPE_CHECKING:
     from solkit.surrogate.language.regressor import Parts
 
-__all__ = ["Learning", "Pretraining", "facts_of", "fit", "pretrain", "scale_of"]
+__all__ = [
+    "Learning",
+    "Pretraining",
+    "compiled_facts",
+    "feature_scale",
+    "fit_network",
+    "pretrain_network",
+]
 
 _CLIP = 4.0  # standard deviations of a fact
 _PAIR_LOG2 = 0.1  # rows of a problem whose times differ by less are not told apart
@@ -128,15 +135,15 @@ class Pretraining:
     seed: int = 0
 
 
-def facts_of(table: Table, compiled: Table) -> Array:
+def compiled_facts(table: Table, compiled: Table) -> Array:
     """Return the compiled depth's facts of a table's rows, (rows, `FACTS`); NaN where none."""
     names = ("kernel_id", "problem_id", "params", "device", "triton_version")
 
-    def keys(of: Table) -> list[tuple[str, ...]]:
+    def configuration_keys(of: Table) -> list[tuple[str, ...]]:
         return list(zip(*(of.about[name].astype(str).tolist() for name in names), strict=True))
 
-    place = {key: at for at, key in enumerate(keys(compiled))}
-    rows = np.array([place.get(key, -1) for key in keys(table)], int)
+    place = {key: at for at, key in enumerate(configuration_keys(compiled))}
+    rows = np.array([place.get(key, -1) for key in configuration_keys(table)], int)
     facts = np.full((len(table), len(FACTS)), np.nan, np.float32)
     for at, name in enumerate(FACTS):
         if name in compiled.names:
@@ -147,7 +154,7 @@ def facts_of(table: Table, compiled: Table) -> Array:
 # ---------------------------------------------------------------------------------- pretraining
 
 
-def pretrain(
+def pretrain_network(
     texts: Sequence[str],
     parts: Parts,
     how: Pretraining,
@@ -165,34 +172,34 @@ def pretrain(
     network, tokenizer, device = parts.network, parts.tokenizer, parts.device
     learns = [parameter for parameter in network.backbone.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learns, lr=how.rate, weight_decay=0.01)
-    schedule = _schedule(optimizer, how.steps)
+    schedule = _cosine_schedule(optimizer, how.steps)
     chance, writer = random.Random(how.seed), Writer()
     written = [writer.variant(text, chance)[0] for text in texts for _ in range(how.variants)]
-    encoded = encode_all(tokenizer, written, [()] * len(written), min(how.most, parts.most))
+    encoded = encode_texts(tokenizer, written, [()] * len(written), min(how.most, parts.most))
     generator = torch.Generator().manual_seed(how.seed)
     mask = int(tokenizer.mask_token_id)
     network.train()
     for step in range(how.steps):
-        batch, _ = stacked(
+        batch, _ = pad_token_ids(
             [text.ids for text in chance.sample(encoded, min(how.texts, len(encoded)))]
         )
-        hidden = _spans(batch, how, generator)
+        hidden = _hidden_spans(batch, how, generator)
         shown = torch.where(hidden, mask, batch).to(device)
-        with precision(device):
+        with autocast_precision(device):
             states = network.backbone(input_ids=shown, attention_mask=(shown != 0).long())
             at = hidden.to(device)
             logits = network.spelled(states.last_hidden_state[at])
         loss = F.cross_entropy(logits.float(), batch.to(device)[at])
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        _clean(learns)
-        _step(learns, optimizer, schedule)
+        _zero_bad_gradients(learns)
+        _optimizer_step(learns, optimizer, schedule)
         if (step + 1) % 100 == 0 or step + 1 == how.steps:
             tell(f"read {step + 1} of {how.steps} steps: {loss.item():.2f} nats a token")
     network.train(False)
 
 
-def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
+def _hidden_spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
     """Tell for each token whether it is hidden, (texts, tokens): spans of geometric length."""
     starts = torch.rand(ids.shape, generator=generator) < how.hidden / how.span
     hidden, going = torch.zeros_like(starts), torch.zeros(len(ids), dtype=torch.bool)
@@ -206,12 +213,12 @@ def _spans(ids: Tensor, how: Pretraining, generator: torch.Generator) -> Tensor:
 # ------------------------------------------------------------------------------------- learning
 
 
-def scale_of(table: Table) -> Scale:
+def feature_scale(table: Table) -> Scale:
     """Return the scale of the features that the trees would use."""
-    return Scale.of(table, useful(table, DEFAULTS))
+    return Scale.from_table(table, useful_features(table, DEFAULTS))
 
 
-def fit(
+def fit_network(
     table: Table,
     parts: Parts,
     how: Learning,
@@ -225,7 +232,7 @@ def fit(
         table: with times, and the texts of its kernels.
         parts: whose network learns.
         how: it learns.
-        facts: from `facts_of`; ``None`` if there are none.
+        facts: from `compiled_facts`; ``None`` if there are none.
         checkpoint: a file that holds how far it is; if it exists, learning goes on from there.
         tell: receives what is done.
 
@@ -233,7 +240,7 @@ def fit(
         InputError: there is nothing to learn from, or the checkpoint is of another run.
         WorkerError: the loss became no number.
     """
-    table = table[(chosen := np.flatnonzero(drawn(table, DEFAULTS.most)))]
+    table = table[(chosen := np.flatnonzero(drawn_rows(table, DEFAULTS.most)))]
     if not len(table):
         raise InputError("the language regressor has no rows to learn from")
     chosen_facts = None if facts is None else facts[chosen]
@@ -263,14 +270,14 @@ class _Answers:
     facts_known: Tensor
 
 
-def _packed(batch: Batch) -> Batch:
+def _pack_batch(batch: Batch) -> Batch:
     """Pack a batch: its texts end to end, and padding up to one of a few shapes."""
     texts = batch.texts
     more = -(-_ROOM_TOKENS // texts.ids.shape[1])
-    return replace(batch, texts=replace(texts, packing=packing(texts, _ROOM_TOKENS, more)))
+    return replace(batch, texts=replace(texts, packing=pack_texts(texts, _ROOM_TOKENS, more)))
 
 
-def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
+def _batch_to_tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
     """Return a batch whose texts are packed, and its answers, taken apart."""
     texts, lie = batch.texts, batch.texts.packing
     assert lie is not None
@@ -281,8 +288,8 @@ def _tensors(batch: Batch, answers: _Answers) -> list[Tensor]:
     ]
 
 
-def _untensors(tensors: Sequence[Tensor]) -> tuple[Batch, _Answers]:
-    """Put together what `_tensors` took apart; the texts' own lengths are not known again."""
+def _batch_from_tensors(tensors: Sequence[Tensor]) -> tuple[Batch, _Answers]:
+    """Undo `_batch_to_tensors`; the texts' own lengths are not known again."""
     ids, mask, names, position, place, starts, *rest = tensors
     lengths = (ids.shape[1],) * len(ids)
     lie = Packing(position, place, starts, ids.shape[1])
@@ -292,7 +299,7 @@ def _untensors(tensors: Sequence[Tensor]) -> tuple[Batch, _Answers]:
 
 
 class _Learner:
-    """One run of `fit`."""
+    """One run of `fit_network`."""
 
     def __init__(
         self,
@@ -304,27 +311,27 @@ class _Learner:
     ) -> None:
         self.how, self.tell = how, tell
         self.network, self.device = parts.network, parts.device
-        corpus = Corpus.of(table, parts.tokenizer, parts.scale, min(how.most, parts.most))
+        corpus = Corpus.from_table(table, parts.tokenizer, parts.scale, min(how.most, parts.most))
         self.corpus = corpus.to(self.device)
-        self.targets = self._tensor(target(table)).clamp(*parts.range)
-        self.base = self._tensor(np.log2(table.base_ms))
-        weight = weights(table, DEFAULTS.focus, DEFAULTS.crowd)
-        self.weight = self._tensor(weight / weight.mean())
+        self.targets = self._float_tensor(log2_target(table)).clamp(*parts.range)
+        self.base = self._float_tensor(np.log2(table.base_ms))
+        weight = row_weights(table, DEFAULTS.focus, DEFAULTS.crowd)
+        self.weight = self._float_tensor(weight / weight.mean())
         keys = table.row_keys(("problem_id", "device"))
         self.problem = np.unique(keys, return_inverse=True)[1].reshape(-1)
         self.problems = torch.as_tensor(self.problem, device=self.device)
         order = np.argsort(self.problem, kind="stable")
         starts = np.flatnonzero(np.diff(self.problem[order])) + 1
         self.groups = np.split(order, starts)
-        self.facts, self.facts_known = self._facts(facts, len(table))
+        self.facts, self.facts_known = self._standardise_facts(facts, len(table))
         self.steps = max(math.ceil(how.passes * len(table) / how.rows), 1)
         self._variants = self.corpus.variants(how.variants, Writer(), how.seed)
         self._is_foreign = bool(self.network.config.backbone_path)
         self._frozen: FrozenStates | None = None
-        self._graphed: Graphed | None = None
-        self._room = self._largest()
+        self._graphed: GraphedFunction | None = None
+        self._room = self._room_for_largest()
 
-    def _largest(self) -> Room:
+    def _room_for_largest(self) -> Room:
         """Return the room that holds any of the texts."""
         texts = [text for variants in self._variants for text in variants]
         texts = texts or self.corpus.encoded_all(range(len(self.corpus.texts)))
@@ -348,36 +355,36 @@ class _Learner:
             weight_decay=self.how.decay,
             fused=self.device.type == "cuda",
         )
-        schedule = _schedule(optimizer, self.steps)
+        schedule = _cosine_schedule(optimizer, self.steps)
         kept = {"optimizer": optimizer, "schedule": schedule}
         how = {name: value for name, value in vars(self.how).items() if name != "graphs"}
         about = {"how": how, "rows": len(self.targets)}
-        first = resumed(checkpoint, self.network, about, kept, self.device)
-        self._frozen = self._encoded(first)
-        self._graphed = self._graphs(parts)
+        first = load_checkpoint(checkpoint, self.network, about, kept, self.device)
+        self._frozen = self._encode_frozen(first)
+        self._graphed = self._make_graphed_step(parts)
         self.network.train()
-        for step, rows in enumerate(self._batches()):
+        for step, rows in enumerate(self._rows_of_steps()):
             if step == self.steps:
                 break
             if step < first:
                 continue
-            loss = self._taught(rows, step)
-            _step(parts, optimizer, schedule)
+            loss = self._learn_step(rows, step)
+            _optimizer_step(parts, optimizer, schedule)
             if (step + 1) % 50 == 0 or step + 1 == self.steps:
-                self._report(step + 1, loss.item())
+                self._report_step(step + 1, loss.item())
             is_due = (step + 1) % _KEPT_EVERY == 0 or step + 1 == self.steps
             if checkpoint is not None and is_due:
-                keep(checkpoint, step + 1, self.network, about, kept)
+                save_checkpoint(checkpoint, step + 1, self.network, about, kept)
         self.network.train(False)
 
-    def _report(self, step: int, loss: float) -> None:
+    def _report_step(self, step: int, loss: float) -> None:
         if not math.isfinite(loss):
             raise WorkerError(f"the loss is {loss} at step {step} of {self.steps}")
         self.tell(f"learned {step} of {self.steps} steps: loss {loss:.3f}")
 
     # ---------------------------------------------------------------------------------- batches
 
-    def _batches(self) -> Iterator[Array]:
+    def _rows_of_steps(self) -> Iterator[Array]:
         """Yield rows of each step, for ever; each row comes once before any comes again."""
         chance, size = np.random.default_rng(self.how.seed), self.how.piece
         while True:
@@ -392,9 +399,9 @@ class _Learner:
                 beside = range(0, len(parts), self.how.beside)
                 joined += [np.concatenate(parts[at : at + self.how.beside]) for at in beside]
             chance.shuffle(joined)
-            yield from _filled(joined, self.how.rows)
+            yield from _join_pieces(joined, self.how.rows)
 
-    def _texts(self, rows: Array, step: int) -> dict[int, Encoded]:
+    def _draw_variants(self, rows: Array, step: int) -> dict[int, Encoded]:
         """Return a variant of each text of some rows, in the order that a batch has them."""
         texts = np.unique(self.corpus.text_of[rows]).tolist()
         if not self.how.variants:
@@ -402,62 +409,62 @@ class _Learner:
         chance = random.Random(f"{self.how.seed} {step}")
         return {text: chance.choice(self._variants[text]) for text in texts}
 
-    def _encoded(self, first: int) -> FrozenStates | None:
+    def _encode_frozen(self, first: int) -> FrozenStates | None:
         """Return a frozen backbone's states of all texts that steps from `first` on will read."""
         if self.network.config.adapt != "frozen":
             return None
-        steps = zip(range(self.steps), self._batches(), strict=False)
-        texts = (self._texts(rows, step).values() for step, rows in steps if step >= first)
+        steps = zip(range(self.steps), self._rows_of_steps(), strict=False)
+        texts = (self._draw_variants(rows, step).values() for step, rows in steps if step >= first)
         every = itertools.chain.from_iterable(texts)
         return FrozenStates(self.network, every, self.device, self.tell)
 
     # ------------------------------------------------------------------------------------- loss
 
-    def _taught(self, rows: Array, step: int) -> Tensor:
+    def _learn_step(self, rows: Array, step: int) -> Tensor:
         """Return the loss of a step, whose gradients are left with the network."""
         torch.manual_seed(1_000_003 * self.how.seed + step)
         if self._graphed is None:
             self.network.zero_grad()
-            texts = self._texts(rows, step)
+            texts = self._draw_variants(rows, step)
             batch = self.corpus.batch(rows, texts)
             if self._frozen is not None:
                 states = self._frozen.of(list(texts.values()), batch.texts.ids.shape[1])
                 batch = replace(batch, states=states)
-            loss = self._loss(batch, self._answers(rows, len(rows)))
-            with attention(self.device, is_foreign=self._is_foreign):
+            loss = self._loss_of_batch(batch, self._answers_of_rows(rows, len(rows)))
+            with allowed_attention(self.device, is_foreign=self._is_foreign):
                 loss.backward()  # type: ignore[no-untyped-call]
-            _clean(self.network.parameters())
+            _zero_bad_gradients(self.network.parameters())
             return loss.detach()
-        whole = np.resize(rows, _up(len(rows), _ROOM_ROWS))
-        variants = self._texts(rows, step)
-        room = replace(self._room, texts=_up(len(variants), _ROOM_TEXTS))
-        batch = _packed(self.corpus.batch(whole, variants, room))
+        whole = np.resize(rows, _round_up(len(rows), _ROOM_ROWS))
+        variants = self._draw_variants(rows, step)
+        room = replace(self._room, texts=_round_up(len(variants), _ROOM_TEXTS))
+        batch = _pack_batch(self.corpus.batch(whole, variants, room))
         try:
-            return self._graphed(*_tensors(batch, self._answers(whole, len(rows))))
+            return self._graphed(*_batch_to_tensors(batch, self._answers_of_rows(whole, len(rows))))
         except torch.OutOfMemoryError:  # graphs keep memory of their own
             self.tell("too little memory for CUDA graphs: steps go on without them")
         self._graphed = None
         torch.cuda.empty_cache()
-        return self._taught(rows, step)
+        return self._learn_step(rows, step)
 
-    def _graphs(self, parts: Sequence[Tensor]) -> Graphed | None:
+    def _make_graphed_step(self, parts: Sequence[Tensor]) -> GraphedFunction | None:
         """Return steps as CUDA graphs; ``None`` if a step is more than kernels of fixed shapes."""
-        with precision(self.device, is_foreign=self._is_foreign):
+        with autocast_precision(self.device, is_foreign=self._is_foreign):
             packs = is_packable(self.network.backbone, self.device)
         if not self.how.graphs or not packs:
             return None
 
-        def backward(*tensors: Tensor) -> Tensor:
-            loss = self._loss(*_untensors(tensors))
+        def learn_batch(*tensors: Tensor) -> Tensor:
+            loss = self._loss_of_batch(*_batch_from_tensors(tensors))
             loss.backward()  # type: ignore[no-untyped-call]
-            _clean(parts)
+            _zero_bad_gradients(parts)
             return loss.detach()
 
-        return Graphed(backward, parts)
+        return GraphedFunction(learn_batch, parts)
 
-    def _answers(self, rows: Array, number: int) -> _Answers:
+    def _answers_of_rows(self, rows: Array, number: int) -> _Answers:
         """Return the answers of some rows, of which the first `number` count."""
-        at = sent(torch.as_tensor(rows), self.device)
+        at = send_to_device(torch.as_tensor(rows), self.device)
         counts = torch.arange(len(rows), device=self.device) < number
         return _Answers(
             self.targets[at],
@@ -469,30 +476,30 @@ class _Learner:
             self.facts_known[at] & counts[:, None],
         )
 
-    def _loss(self, batch: Batch, answers: _Answers) -> Tensor:
-        batch = replace(batch, rows=self._hidden(batch.rows))
-        with precision(self.device, is_foreign=self._is_foreign):
-            logits, guesses = self.network.predictions(self._reading(batch), batch.rows)
+    def _loss_of_batch(self, batch: Batch, answers: _Answers) -> Tensor:
+        batch = replace(batch, rows=self._hide_features(batch.rows))
+        with autocast_precision(self.device, is_foreign=self._is_foreign):
+            logits, guesses = self.network.predictions(self._read_batch(batch), batch.rows)
         logits, bins = logits.float(), self.network.decoder.bins
-        off = -(_blurred(answers.targets, bins) * logits.log_softmax(-1)).sum(-1)
+        off = -(_blur_targets(answers.targets, bins) * logits.log_softmax(-1)).sum(-1)
         loss: Tensor = (off * answers.weight).sum() / answers.counts.sum()
         if self.how.order:
             expected = self.network.decoder.expected(logits)
-            loss = loss + self.how.order * _order(expected, answers)
+            loss = loss + self.how.order * _pairwise_order_loss(expected, answers)
         if self.how.facts:
             guess = F.smooth_l1_loss(guesses.float(), answers.facts, reduction="none")
             mask = answers.facts_known
             loss = loss + self.how.facts * (guess * mask).sum() / mask.sum().clamp(min=1)
         return loss
 
-    def _reading(self, batch: Batch) -> Reading:
+    def _read_batch(self, batch: Batch) -> Reading:
         """Return what the texts of a batch say, some of them hidden."""
         texts = batch.texts
         states = self.network.states(texts) if batch.states is None else batch.states
         reading = self.network.decoder.reading(states, texts.mask, texts.names)
         return reading.without(self.how.unread) if self.how.unread else reading
 
-    def _hidden(self, rows: Rows) -> Rows:
+    def _hide_features(self, rows: Rows) -> Rows:
         """Hide some features."""
         if not self.how.unknown:
             return rows
@@ -500,7 +507,7 @@ class _Learner:
         features = rows.features.masked_fill(hidden, 0.0)
         return replace(rows, features=features, unknown=rows.unknown | hidden)
 
-    def _facts(self, facts: Array | None, rows: int) -> tuple[Tensor, Tensor]:
+    def _standardise_facts(self, facts: Array | None, rows: int) -> tuple[Tensor, Tensor]:
         """Return facts in standard deviations, and which are known, (rows, facts) each."""
         number = self.network.decoder.sizes.facts
         values = np.full((rows, number), np.nan) if facts is None else facts.astype(float)
@@ -510,13 +517,13 @@ class _Learner:
                 column -= column[there].mean()
                 column /= column[there].std() + 1e-6
         scaled = np.nan_to_num(np.clip(values, -_CLIP, _CLIP))
-        return self._tensor(scaled), torch.as_tensor(mask, device=self.device)
+        return self._float_tensor(scaled), torch.as_tensor(mask, device=self.device)
 
-    def _tensor(self, values: Array) -> Tensor:
+    def _float_tensor(self, values: Array) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=self.device)
 
 
-def _clean(parts: Iterable[Tensor]) -> None:
+def _zero_bad_gradients(parts: Iterable[Tensor]) -> None:
     """Zero what is no number in gradients: it teaches nothing.
 
     It belongs to the backward pass, so that a CUDA graph launches it as well.
@@ -526,26 +533,26 @@ def _clean(parts: Iterable[Tensor]) -> None:
             part.grad.nan_to_num_(0.0, 0.0, 0.0)
 
 
-def _step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
+def _optimizer_step(parts: Sequence[Tensor], optimizer: Any, schedule: Any) -> None:
     """Take one step along the gradients."""
     torch.nn.utils.clip_grad_norm_(parts, 1.0)
     optimizer.step()
     schedule.step()
 
 
-def _schedule(optimizer: Any, steps: int) -> Any:
+def _cosine_schedule(optimizer: Any, steps: int) -> Any:
     """Return a schedule: up to the rates in a tenth of the steps, then down along a cosine."""
     rising = max(steps // 10, 1)
 
-    def share(step: int) -> float:
+    def rate_share(step: int) -> float:
         if step < rising:
             return (step + 1) / rising
         return (1 + math.cos(math.pi * (step - rising) / max(steps - rising, 1))) / 2
 
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, rate_share)
 
 
-def _blurred(targets: Tensor, bins: Tensor) -> Tensor:
+def _blur_targets(targets: Tensor, bins: Tensor) -> Tensor:
     """Return the true bin and its neighbours, (rows, bins): a normal distribution around it."""
     half = (bins[1] - bins[0]) / 2
     edges = torch.cat([bins - half, bins[-1:] + half])
@@ -554,7 +561,7 @@ def _blurred(targets: Tensor, bins: Tensor) -> Tensor:
     return share / share.sum(-1, keepdim=True)
 
 
-def _order(expected: Tensor, answers: _Answers) -> Tensor:
+def _pairwise_order_loss(expected: Tensor, answers: _Answers) -> Tensor:
     """Return the mean loss of pairs of rows of one problem that differ, as times in log2."""
     forecast, truth = expected + answers.base, answers.targets + answers.base
     slower = truth[:, None] - truth[None] > _PAIR_LOG2
@@ -564,7 +571,7 @@ def _order(expected: Tensor, answers: _Answers) -> Tensor:
     return (off * counts).sum() / counts.sum().clamp(min=1.0)
 
 
-def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
+def _join_pieces(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
     """Yield pieces joined to about as many rows each."""
     whole = sum(map(len, pieces))
     number = max(round(whole / rows), 1)
@@ -574,5 +581,5 @@ def _filled(pieces: Sequence[Array], rows: int) -> Iterator[Array]:
             yield np.concatenate(chosen)
 
 
-def _up(number: int, step: int) -> int:
+def _round_up(number: int, step: int) -> int:
     return -(-number // step) * step

@@ -31,7 +31,7 @@ MADE = table(400)
 
 @pytest.fixture(autouse=True)
 def rows(monkeypatch):
-    monkeypatch.setattr(tables, "table_of", lambda *_: MADE)
+    monkeypatch.setattr(tables, "table_of_stores", lambda *_: MADE)
     monkeypatch.setattr(sys.modules["solkit.cli.data"], "opened", lambda name: name)
 
 
@@ -97,14 +97,14 @@ def test_figures_are_drawn(tmp_path):
 
 
 def test_the_language_regressor_is_shown_alone_and_stacked(monkeypatch):
-    from solkit.surrogate.ensemble import Reading
-    from solkit.surrogate.trees import target
+    from solkit.surrogate.ensemble import RegressorSettings
+    from solkit.surrogate.trees import log2_target
 
     class Knows:
         def forecast(self, rows, _tell):
-            return type("Told", (), {"mean": target(rows)})
+            return type("Told", (), {"mean": log2_target(rows)})
 
-    monkeypatch.setattr(Reading, "trained", lambda *_: Knows())
+    monkeypatch.setattr(RegressorSettings, "train_regressor", lambda *_: Knows())
     found = asked("--split", "families", "--members", "1", "--no-baselines", "--language")
     assert list(found["baselines"]) == ["language", "stacked"]
     errors = [

@@ -145,7 +145,7 @@ def test_the_language_regressor_counts_unless_it_is_left_out(folder, tmp_path):
     pytest.importorskip("transformers")
     from dataclasses import replace
 
-    from solkit.surrogate.ensemble import Stack, Stacked
+    from solkit.surrogate.ensemble import Stack, StackedRegressor
     from solkit.surrogate.language.regressor import LanguageRegressor, Shape
 
     tiny = Shape(vocabulary=300, width=32, layers=1, decoder={"width": 16, "layers": 1, "heads": 2})
@@ -154,7 +154,7 @@ def test_the_language_regressor_counts_unless_it_is_left_out(folder, tmp_path):
     language = LanguageRegressor(shape=tiny, device="cpu")
     language.prepared(replace(known, about={**known.about, "params": params}))
     trees = Surrogate.load(folder / "it.solkit")
-    beside = Stacked(
+    beside = StackedRegressor(
         language, Stack({"trees": 0.5, "language": 0.5}), trees.trees(Depth.CAPTURED).calibration
     )
     trees.with_language({Depth.CAPTURED: beside}).save(tmp_path / "both.solkit")

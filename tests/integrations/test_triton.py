@@ -63,7 +63,7 @@ class Believes(Surrogate):
 
     def forecast(self, table, depth):
         self.card["asked"].append((depth, len(table)))
-        return Forecasts.of(self.slope ** table.column("geometry.blocks"))
+        return Forecasts.from_times(self.slope ** table.column("geometry.blocks"))
 
 
 def model(slope=1.5):
@@ -253,7 +253,7 @@ def test_a_daemonic_process_ranks_by_itself(gpu, monkeypatch):
 def test_captured_forecasts_that_err_to_the_low_side_do_not_win(gpu, monkeypatch):
     def forecast(_, table, depth):
         error = 0.01 if depth is Depth.CAPTURED else 1.0
-        return Forecasts.of(error * 1.5 ** table.column("geometry.blocks"))
+        return Forecasts.from_times(error * 1.5 ** table.column("geometry.blocks"))
 
     monkeypatch.setattr(launches, "LOWERED_PER_KEPT", 1)
     monkeypatch.setattr(Believes, "forecast", forecast)

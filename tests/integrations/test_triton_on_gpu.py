@@ -25,7 +25,7 @@ class FewBlocks(Surrogate):
     """A model that expects launches of few blocks to be fast: no trees, no xgboost."""
 
     def forecast(self, table, depth):  # noqa: ARG002 - the surrogate's
-        return Forecasts.of(1.5 ** table.column("geometry.blocks"))
+        return Forecasts.from_times(1.5 ** table.column("geometry.blocks"))
 
 
 @triton.autotune([triton.Config({"BLOCK": 2**n}) for n in range(5, 12)], key=["n"])

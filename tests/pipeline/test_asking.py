@@ -18,7 +18,7 @@ class Believer(Surrogate):
     """Expects a millisecond a warp."""
 
     def forecast(self, table, depth):  # noqa: ARG002 - the surrogate's
-        return Forecasts.of(2.0 ** table.column("geometry.warps"))
+        return Forecasts.from_times(2.0 ** table.column("geometry.warps"))
 
     def number(self, forecasts, depth):  # noqa: ARG002 - the surrogate's
         return len(forecasts.time_ms)

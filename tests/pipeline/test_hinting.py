@@ -22,7 +22,9 @@ from solkit.surrogate.plan import Action, Forecast, Plan, Ranked
 OWN = {"BLOCK": 64}
 MODEL = SimpleNamespace(
     trees=lambda _: SimpleNamespace(
-        interval=SimpleNamespace(low=-2.0, high=2.0), scatter=SimpleNamespace(rest=0.25)
+        calibration=SimpleNamespace(
+            interval=SimpleNamespace(low=-2.0, high=2.0), scatter=SimpleNamespace(rest=0.25)
+        )
     )
 )
 HINT = Hint({"BLOCK": 128}, 2.0, 1.5, "lowered")

@@ -24,13 +24,13 @@ def known(kernels, leaves, family="f", device="h100-sxm"):
 
 
 def told(memory, asked, size=0.5):
-    shift, narrower = memory.recall(asked, np.full(len(asked), size))
+    shift, narrower = memory.predict_residuals(asked, np.full(len(asked), size))
     return float(shift[0]), float(narrower[0])
 
 
 def test_a_point_moves_its_neighbours_most():
     points = known(["a", "a"], [[1, 1], [1, 2]])
-    memory = ResidualGP.of(SCATTER, points, np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    memory = ResidualGP.from_residuals(SCATTER, points, np.array([0.5, 0.5]), np.array([0.5, 0.5]))
     twin, sibling, other = (
         known([name], [leaf]) for name, leaf in (("a", [1, 1]), ("a", [7, 7]), ("b", [7, 7]))
     )
@@ -43,7 +43,7 @@ def test_a_point_moves_its_neighbours_most():
 def test_the_posterior_is_that_of_the_textbook():
     points, asked = known(["a", "b"], [[1], [2]]), known(["a"], [[2]])
     residual, size = np.array([0.4, -0.2]), np.array([0.5, 0.25])
-    memory = ResidualGP.of(SCATTER, points, residual, size)
+    memory = ResidualGP.from_residuals(SCATTER, points, residual, size)
     shared = np.array([[1.9, 0.3], [0.3, 1.9]])  # a family; and a kernel, a cell, a leaf
     prior = 0.001 + np.outer(size, size) * shared + 0.02**2 * np.eye(2)
     across = 0.001 + 0.5 * size * np.array([0.7, 0.3 + 1.2])  # same cell; same leaf
@@ -53,7 +53,10 @@ def test_the_posterior_is_that_of_the_textbook():
 def test_a_stale_point_says_less():
     points, twin = known(["a"], [[1]]), known(["a"], [[1]])
     said = [
-        told(ResidualGP.of(SCATTER, points, np.array([1.0]), np.array([0.5]), stale), twin)[0]
+        told(
+            ResidualGP.from_residuals(SCATTER, points, np.array([1.0]), np.array([0.5]), stale),
+            twin,
+        )[0]
         for stale in (0.0, 0.5, 2.0)
     ]
     assert said[0] > said[1] > said[2] > 0
@@ -61,7 +64,7 @@ def test_a_stale_point_says_less():
 
 def test_another_gpu_shares_half():
     points = known(["a"], [[1]])
-    memory = ResidualGP.of(SCATTER, points, np.array([1.0]), np.array([1.0]))
+    memory = ResidualGP.from_residuals(SCATTER, points, np.array([1.0]), np.array([1.0]))
     here, there = known(["a"], [[9]]), known(["a"], [[9]], device="h200")
     assert told(memory, there)[0] / told(memory, here)[0] == pytest.approx(
         0.5 * (0.0005 + 0.35) / (0.001 + 0.35)
@@ -71,7 +74,7 @@ def test_another_gpu_shares_half():
 def test_points_that_surprise_widen_intervals():
     leaves = [[n] for n in range(8)]
     calm, wild = (
-        ResidualGP.of(
+        ResidualGP.from_residuals(
             SCATTER, known(["a"] * 8, leaves), scale * np.array([1, -1] * 4), np.full(8, 0.5)
         )
         for scale in (0.2, 3.0)
@@ -84,10 +87,11 @@ def test_points_that_surprise_widen_intervals():
 def test_memories_add_up():
     points, size = known(["a", "b", "b"], [[1], [2], [3]]), np.array([0.5, 0.4, 0.3])
     residual = np.array([0.1, 0.2, -0.3])
-    whole = ResidualGP.of(SCATTER, points, residual, size)
+    whole = ResidualGP.from_residuals(SCATTER, points, residual, size)
     parts = [
-        ResidualGP.of(SCATTER, points[s], residual[s], size[s]) for s in (slice(1), slice(1, 3))
+        ResidualGP.from_residuals(SCATTER, points[s], residual[s], size[s])
+        for s in (slice(1), slice(1, 3))
     ]
     asked = known(["a", "b"], [[3], [1]])
-    both = parts[0].and_(parts[1]).recall(asked, np.array([0.3, 0.2]))
-    np.testing.assert_allclose(both, whole.recall(asked, np.array([0.3, 0.2])))
+    both = parts[0].and_(parts[1]).predict_residuals(asked, np.array([0.3, 0.2]))
+    np.testing.assert_allclose(both, whole.predict_residuals(asked, np.array([0.3, 0.2])))

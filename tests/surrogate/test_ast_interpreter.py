@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.surrogate.ast_interpreter import Call, Code, follow
+from solkit.surrogate.ast_interpreter import Call, Code, interpret_block
 
 PRODUCT = """
 import triton, triton.language as tl
@@ -49,7 +49,7 @@ NARROW = dict.fromkeys(("x_ptr", "w_ptr", "out_ptr"), 2.0)
 def product(mode="", **changes):
     tiles = {"BM": np.array([64, 128]), "BN": np.array([32, 32]), "BK": np.array([64, 16])}
     told = SIZES | tiles | {"MODE": mode} | changes
-    return follow(Call(Code(PRODUCT, "product"), told, NARROW, {}, (8.0, 32.0, 1.0)))
+    return interpret_block(Call(Code(PRODUCT, "product"), told, NARROW, {}, (8.0, 32.0, 1.0)))
 
 
 def of(block, kind):
@@ -92,7 +92,9 @@ def test_a_size_that_is_not_known_leaves_the_trips_open():
 
 def test_what_data_decide_has_no_known_place():
     widths = {"index_ptr": 4.0, "x_ptr": 2.0, "out_ptr": 4.0, "begin_ptr": 4.0}
-    block = follow(Call(Code(GATHER, "gather"), {"BLOCK": 128.0}, widths, {}, (8.0, 1.0, 1.0)))
+    block = interpret_block(
+        Call(Code(GATHER, "gather"), {"BLOCK": 128.0}, widths, {}, (8.0, 1.0, 1.0))
+    )
     index, x = of(block, "load")[-2:]
     assert (index.run, index.unknown) == (128, 1)  # neighbours, in a loop whose end is loaded
     assert x.run == 1  # four apart
@@ -109,7 +111,7 @@ def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
     tl.store(out_ptr + at % W * 4, tl.load(x_ptr + at // W * 4096 + at % W))
 """
     widths = {"x_ptr": 4.0, "out_ptr": 4.0}
-    block = follow(Call(Code(text, "copy"), {"BLOCK": 128.0, "W": 64.0}, widths, {}, ONE))
+    block = interpret_block(Call(Code(text, "copy"), {"BLOCK": 128.0, "W": 64.0}, widths, {}, ONE))
     assert [(event.kind, event.run) for event in block.events if event.kind != "fast"] == [
         ("load", 128),
         ("store", 1),
@@ -118,7 +120,7 @@ def copy(x_ptr, out_ptr, W, BLOCK: tl.constexpr):
 
 def test_a_sort_counts_its_rounds():
     text = "@triton.jit\ndef order(x_ptr):\n    tl.sort(tl.load(x_ptr + tl.arange(0, 256)))"
-    block = follow(Call(Code(text, "order"), {}, {"x_ptr": 4.0}, {}, ONE))
+    block = interpret_block(Call(Code(text, "order"), {}, {"x_ptr": 4.0}, {}, ONE))
     (fast,) = of(block, "fast")
     assert fast.elements == 4 * 36 * 256  # 8 * 9 / 2 rounds
 
@@ -128,7 +130,7 @@ def test_a_descriptor_has_the_tile_of_its_type():
         "@triton.jit\ndef copy(x_tiles, y_tiles):\n    y_tiles.store([0, 0], x_tiles.load([0, 0]))"
     )
     tiles = dict.fromkeys(("x_tiles", "y_tiles"), (np.array([8.0, 16.0]), 64.0))
-    block = follow(Call(Code(text, "copy"), {}, dict.fromkeys(tiles, 2.0), tiles, ONE))
+    block = interpret_block(Call(Code(text, "copy"), {}, dict.fromkeys(tiles, 2.0), tiles, ONE))
     assert [event.kind for event in block.events] == ["load", "store"]
     for event in block.events:
         np.testing.assert_array_equal(event.elements, [8 * 64, 16 * 64])
@@ -145,9 +147,9 @@ def test_a_descriptor_has_the_tile_of_its_type():
     ],
 )
 def test_what_is_not_there_is_none(text):
-    assert follow(Call(Code(text, "product"), {}, {}, {}, ONE)) is None
+    assert interpret_block(Call(Code(text, "product"), {}, {}, {}, ONE)) is None
 
 
 def test_a_function_that_calls_itself_ends():
     text = "@triton.jit\ndef again(n):\n    again(n)\n    again(n)\n    return again(n)"
-    assert follow(Call(Code(text, "again"), {}, {}, {}, ONE)) is not None
+    assert interpret_block(Call(Code(text, "again"), {}, {}, {}, ONE)) is not None

@@ -10,7 +10,7 @@ from synthetic import KERNEL
 
 from solkit.core import Facts, KernelAnalysis, Launch
 from solkit.roofline.devices import find
-from solkit.surrogate.features import Candidates, Problem, features
+from solkit.surrogate.features import Candidates, Problem, all_features
 
 H100 = find("h100")
 SIZE = 1 << 20
@@ -25,7 +25,7 @@ def kernel(block, warps, name="double", store=""):
 
 
 def told(kernels, sources):
-    found = features(PROBLEM, H100, Candidates(kernels, [{}] * len(kernels), sources))
+    found = all_features(PROBLEM, H100, Candidates(kernels, [{}] * len(kernels), sources))
     return {name.partition(".")[2]: col for name, col in found.items() if name.startswith("tiles.")}
 
 

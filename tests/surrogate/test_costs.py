@@ -15,7 +15,7 @@ pytest.importorskip("xgboost")
 from synthetic import CARD, QUICK, table
 
 from solkit.core import Depth
-from solkit.surrogate.costs import CostModel, Costs, asked_of, figures, spent_of
+from solkit.surrogate.costs import CostModel, Costs, cost_fields_at, costs_of_rows, evaluate_costs
 from solkit.surrogate.model import Surrogate
 
 MADE, ASKED = table(800), table(400, seed=1)
@@ -48,11 +48,11 @@ def test_what_few_rows_tell_of_is_not_learned():
 
 
 def test_the_card_compares_with_a_constant():
-    told = figures(MADE, spent(MADE), asked_of(Depth.LOWERED))["compile_s"]
+    told = evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.LOWERED))["compile_s"]
     assert told["rows"] == 800
     assert told["error_median"] < 0.2 < told["error_of_a_constant"]
     assert told["spearman"] > 0.7
-    assert list(figures(MADE, spent(MADE), asked_of(Depth.COMPILED))) == ["gpu_s"]
+    assert list(evaluate_costs(MADE, spent(MADE), cost_fields_at(Depth.COMPILED))) == ["gpu_s"]
 
 
 def test_a_file_keeps_them_and_an_older_one_has_none(tmp_path):
@@ -85,6 +85,6 @@ def test_seconds_are_medians_of_repeats_and_a_cache_does_not_count():
     seconds = {"compile_s": [0.2, 0.4, 0.0, 9.0], "gpu_s": [None, None, None, 0.5]}
     verdicts = ["correct", "correct", "correct", "wrong"]
     rows = {**about, "device": ["h100-sxm"] * 4, "verdict": verdicts, **seconds}
-    told = spent_of([Rows(rows)], MADE[np.array([0, 1])])
+    told = costs_of_rows([Rows(rows)], MADE[np.array([0, 1])])
     np.testing.assert_allclose(told.compile_s, [0.3, np.nan])
     assert np.isnan(told.gpu_s).all()

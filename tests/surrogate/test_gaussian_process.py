@@ -13,7 +13,7 @@ from solkit.surrogate.gaussian_process import (
     Inputs,
     Matern,
     PoolProcess,
-    fit,
+    fit_hyperparameters,
 )
 
 NOISE = 0.1
@@ -56,7 +56,7 @@ def test_observing_one_by_one_is_observing_all(observed):
 
 def test_surprises_are_errors_of_predictions_from_all_other_points(observed):
     _, y, covariance = observed
-    surprises = GaussianProcess(covariance, NOISE).surprises(y)
+    surprises = GaussianProcess(covariance, NOISE).leave_one_out_errors(y)
     for at in range(len(y)):
         others = np.delete(np.arange(len(y)), at)
         cross, inner = covariance[others, at], inverted(covariance[np.ix_(others, others)])
@@ -70,9 +70,9 @@ def test_missing_targets_are_imputed_from_the_others(observed):
     missing = np.where(np.arange(6) == 2, math.nan, y)
     others = np.delete(np.arange(6), 2)
     expected = covariance[2, others] @ inverted(covariance[np.ix_(others, others)]) @ y[others]
-    assert process.impute(missing)[2] == pytest.approx(expected)
-    assert (process.impute(missing)[others] == y[others]).all()
-    assert (process.impute(np.full(6, math.nan)) == 0).all()
+    assert process.impute_missing(missing)[2] == pytest.approx(expected)
+    assert (process.impute_missing(missing)[others] == y[others]).all()
+    assert (process.impute_missing(np.full(6, math.nan)) == 0).all()
 
 
 def test_the_likelihood_is_that_of_a_normal_distribution(observed):
@@ -129,6 +129,6 @@ def test_the_fit_finds_which_parameter_matters():
     seen = Inputs(np.random.default_rng(4).uniform(size=(40, 2)), np.zeros((40, 0)))
     y = np.sin(6 * seen.x[:, 0])
     y = (y - y.mean()) / y.std()
-    hyper = fit(seen, y, np.array([0, 1]), Hyperparameters.default(2, 0), steps=50)
+    hyper = fit_hyperparameters(seen, y, np.array([0, 1]), Hyperparameters.default(2, 0), steps=50)
     assert hyper.lengths[0] < 0.7 < 1.2 < hyper.lengths[1]
     assert hyper.noise < 1e-2

@@ -15,9 +15,9 @@ from synthetic import table
 
 from solkit.core import Depth
 from solkit.errors import InputError, UnsupportedError
-from solkit.surrogate.ensemble import Stack, Stacked, together
+from solkit.surrogate.ensemble import Stack, StackedRegressor, combine_expectations
 from solkit.surrogate.model import SCHEMA, Surrogate
-from solkit.surrogate.trees import Calibration, Settings, target
+from solkit.surrogate.trees import Calibration, Settings, log2_target
 from solkit.surrogate.uncertainty import VarianceComponents
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0)
@@ -72,7 +72,9 @@ def test_a_few_points_of_a_new_kernel_correct_the_others(model, known):
     slow = replace(known, time_ms=slower)
     rows = np.flatnonzero(known.about["kernel_id"] == known.about["kernel_id"][0])
     points, others = rows[:10], rows[10:]
-    usual = replace(model.trees(DEPTH), scatter=VarianceComponents(9.0, 9.0, 9.0, 1.0))
+    trees = model.trees(DEPTH)
+    scatter = VarianceComponents(9.0, 9.0, 9.0, 1.0)
+    usual = replace(trees, calibration=replace(trees.calibration, scatter=scatter))
     updated = Surrogate(model.card, {}, {DEPTH: usual}.__getitem__).update(slow[points], DEPTH)
 
     def error(surrogate):
@@ -132,7 +134,7 @@ def test_what_it_learned_from_is_known_to_a_file(model, known, tmp_path):
     model.save(tmp_path / "it.solkit")
     again = Surrogate.load(tmp_path / "it.solkit").trees(DEPTH)
     assert again.kernels == model.trees(DEPTH).kernels
-    assert again.familiar(known).all()
+    assert again.knows_kernels(known).all()
 
 
 def test_it_no_longer_abstains_once_points_of_the_family_were_measured(model, strange):
@@ -148,7 +150,7 @@ class Reader:
     """Says how far each row's time is from the trees' forecast, as a language regressor might."""
 
     def __init__(self, known, spread=0.05):
-        self.truth = dict(zip(known.values[:, 0].tolist(), target(known).tolist()))
+        self.truth = dict(zip(known.values[:, 0].tolist(), log2_target(known).tolist()))
         self.spread = spread
 
     def forecast(self, table):
@@ -161,9 +163,9 @@ def stacked(model, known, reader, weights):
     trees = model.trees(DEPTH)
     values = known.values
     told = trees.believed(values, np.ones(len(known), bool))
-    belief = together(Stack(weights), told, reader.forecast(known).mean)
-    calibration = Calibration.of(known, values, belief, QUICK)
-    return model.with_language({DEPTH: Stacked(reader, Stack(weights), calibration)})
+    belief = combine_expectations(Stack(weights), told, reader.forecast(known).mean)
+    calibration = Calibration.from_left_out(known, values, belief, QUICK)
+    return model.with_language({DEPTH: StackedRegressor(reader, Stack(weights), calibration)})
 
 
 def test_a_language_regressor_counts_by_its_weight(model, known):
@@ -201,7 +203,7 @@ def test_a_file_holds_both_and_the_trees_do_without(model, known, tmp_path, monk
     language.prepared(known)
     calibration = model.trees(DEPTH).calibration
     stack = Stack({"trees": 0.5, "language": 0.5})
-    both = model.with_language({DEPTH: Stacked(language, stack, calibration)})
+    both = model.with_language({DEPTH: StackedRegressor(language, stack, calibration)})
     both.save(tmp_path / "both.solkit")
     again = Surrogate.load(tmp_path / "both.solkit")
     want, told = both.forecast(known, DEPTH), again.forecast(known, DEPTH)
@@ -222,7 +224,7 @@ def test_the_shipped_model_is_read_once_until_it_is_another(model, tmp_path, mon
     path = tmp_path / "surrogate.solkit"
     model.save(path)
     os.utime(path, ns=(0, 0))
-    monkeypatch.setattr("solkit.surrogate.shipped.trees", lambda: path)
+    monkeypatch.setattr("solkit.surrogate.shipped.shipped_trees_file", lambda: path)
     first = Surrogate.load()
     assert Surrogate.load() is first
     assert Surrogate.load(path) is not first  # a file that is named may be any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.surrogate.plan import Action, actions
+from solkit.surrogate.plan import Action, plan_actions
 
 NAN = np.nan
 
@@ -14,7 +14,7 @@ def planned(times, budget, low=None, fails=(), kept=(), enough=None):
     times = np.array(times, float)
     low = np.full(len(times), NAN) if low is None else np.array(low, float)
     failing = np.isin(np.arange(len(times)), fails)
-    order, told = actions(times, low, failing, list(kept), budget, enough)
+    order, told = plan_actions(times, low, failing, list(kept), budget, enough)
     return order.tolist(), [action for action, _ in told], [reason for _, reason in told]
 
 
@@ -46,12 +46,12 @@ def test_what_cannot_run_is_last_and_skipped_even_if_kept():
 def test_what_will_hardly_run_comes_after_what_is_a_little_slower():
     times = np.array([1.0, 2.0, 3.0, 30.0])
     p_fail = np.array([0.9, 0.0, 0.0, 0.0])  # ten tries until one runs
-    order, told = actions(times, times / 2, p_fail, [], 2)
+    order, told = plan_actions(times, times / 2, p_fail, [], 2)
     assert order.tolist() == [1, 2, 0, 3]
     assert [action for action, _ in told] == [
         *(Action.SKIP, Action.MEASURE, Action.MEASURE, Action.SKIP)
     ]
-    _, told = actions(times, times / 2, p_fail, [0], 2)
+    _, told = plan_actions(times, times / 2, p_fail, [0], 2)
     assert told[0][0] is Action.MEASURE  # it is in use: perhaps it runs after all
 
 

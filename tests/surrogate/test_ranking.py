@@ -25,7 +25,7 @@ from solkit.core import (
 from solkit.errors import InputError
 from solkit.surrogate import ranking
 from solkit.surrogate.costs import CostModel, CostTrees
-from solkit.surrogate.ensemble import Stack, Stacked
+from solkit.surrogate.ensemble import Stack, StackedRegressor
 from solkit.surrogate.model import Surrogate
 from solkit.surrogate.plan import Action
 from solkit.surrogate.ranking import RankSettings
@@ -154,7 +154,7 @@ class Reading:
 def test_a_text_is_read_only_where_nothing_goes_deeper(file, model, depth, read):
     reader, calibration = Reading(), model.trees(Depth.CAPTURED).calibration
     stack = Stack({"trees": 1.0, "language": 0.0})
-    both = model.with_language({Depth.CAPTURED: Stacked(reader, stack, calibration)})
+    both = model.with_language({Depth.CAPTURED: StackedRegressor(reader, stack, calibration)})
     (plan,) = rank(file, device="h100", surrogate=both, settings=RankSettings(depth))
     assert (reader.asked >= len(plan.ranked)) is read
     assert (reader.asked > 0) is read
@@ -258,35 +258,35 @@ class Analysing:
 )
 def test_fewer_go_on_where_lowering_means_compiling(texts, lowered, least):
     found = candidates(*texts)
-    assert ranking._within(found, Depth.LOWERED, ranking._MOST) == lowered
-    assert ranking._within(found, Depth.LOWERED, ranking._LEAST) == least
-    assert ranking._within(found, Depth.COMPILED, ranking._MOST) == 40
+    assert ranking._count_within_limit(found, Depth.LOWERED, ranking._MOST) == lowered
+    assert ranking._count_within_limit(found, Depth.LOWERED, ranking._LEAST) == least
+    assert ranking._count_within_limit(found, Depth.COMPILED, ranking._MOST) == 40
 
 
 def test_what_was_compiled_where_others_are_lowered_is_not_compiled_again():
     found, compiler = candidates(CUDA, CUDA), Analysing(Depth.COMPILED)
-    ranking._analysed(found, compiler, Depth.LOWERED)
+    ranking._analyse_candidates(found, compiler, Depth.LOWERED)
     assert [each.depth for each in found] == [Depth.LOWERED] * 2
     assert [each.known_depths for each in found] == [{Depth.COMPILED}] * 2
-    ranking._analysed(found[:1], compiler, Depth.COMPILED)
+    ranking._analyse_candidates(found[:1], compiler, Depth.COMPILED)
     assert [each.depth for each in found] == [Depth.COMPILED, Depth.LOWERED]
     assert compiler.asked == [(0, Depth.LOWERED), (1, Depth.LOWERED)]
 
 
 def test_what_cannot_be_compiled_here_stays_captured():
     found = candidates(CUDA)
-    ranking._analysed(found, Analysing(Depth.CAPTURED), Depth.LOWERED)
+    ranking._analyse_candidates(found, Analysing(Depth.CAPTURED), Depth.LOWERED)
     assert found[0].depth is Depth.CAPTURED
-    assert ranking._why_captured(found) == ["Because."]
+    assert ranking._notes_of_captured(found) == ["Because."]
     lowered = candidates("triton")
-    ranking._analysed(lowered, Analysing(Depth.LOWERED), Depth.LOWERED)
+    ranking._analyse_candidates(lowered, Analysing(Depth.LOWERED), Depth.LOWERED)
     assert lowered[0].depth is Depth.LOWERED
-    assert ranking._why_captured(lowered) == []
+    assert ranking._notes_of_captured(lowered) == []
 
 
 @dataclass
 class Always:
-    """Grown trees that always say the same."""
+    """BoostedTrees trees that always say the same."""
 
     log2_s: float
 
@@ -300,12 +300,12 @@ def costing(model, seconds, typical_s):
 
 
 def test_what_compiles_fast_goes_on_in_larger_numbers(model, monkeypatch):
-    monkeypatch.setattr(ranking, "tabled", lambda entries: table(len(entries)))
-    monkeypatch.setattr(ranking._Cascade, "_entries", lambda _, candidates: candidates)
+    monkeypatch.setattr(ranking, "table_of_entries", lambda entries: table(len(entries)))
+    monkeypatch.setattr(ranking._Cascade, "_entries_of", lambda _, candidates: candidates)
 
     def number(surrogate):
         cascade = ranking._Cascade(None, None, surrogate, None)
-        return cascade._affordable([None] * 100, Depth.LOWERED, 10)
+        return cascade._count_affordable([None] * 100, Depth.LOWERED, 10)
 
     assert number(costing(model, 0.5, 0.25)) == 5
     assert number(costing(model, 0.125, 0.25)) == 20
@@ -314,14 +314,14 @@ def test_what_compiles_fast_goes_on_in_larger_numbers(model, monkeypatch):
 
 
 def test_fewer_are_lowered_where_that_takes_long(model, monkeypatch):
-    monkeypatch.setattr(ranking, "tabled", lambda entries: table(len(entries)))
-    monkeypatch.setattr(ranking._Cascade, "_entries", lambda _, candidates: candidates)
+    monkeypatch.setattr(ranking, "table_of_entries", lambda entries: table(len(entries)))
+    monkeypatch.setattr(ranking._Cascade, "_entries_of", lambda _, candidates: candidates)
     request = SimpleNamespace(settings=RankSettings(), budget=4)
-    told = Forecasts.of(np.arange(1.0, 601.0))
+    told = Forecasts.from_times(np.arange(1.0, 601.0))
 
     def number(seconds):
         cascade = ranking._Cascade(request, None, costing(model, seconds, 0.25), problem=None)
-        return len(cascade._promoted(candidates(*["triton"] * 600), told, Depth.LOWERED))
+        return len(cascade._promote_to_depth(candidates(*["triton"] * 600), told, Depth.LOWERED))
 
     assert number(0.25) == 200  # a third of all
     assert number(0.5) == 150  # in the time of 300 typical ones

@@ -41,7 +41,7 @@ def card_of(path):
 def both(tmp_path):
     """The two files of a model with a language regressor."""
     trained = archive(tmp_path / "trained", CARD | {"language": ["captured"]}, *WHOLE)
-    shipped.ship(trained, tmp_path / "trees", tmp_path / "language")
+    shipped.write_shipped_files(trained, tmp_path / "trees", tmp_path / "language")
     return tmp_path / "trees", tmp_path / "language"
 
 
@@ -55,7 +55,7 @@ def test_trees_are_shipped_apart_from_the_language_regressor(both):
 def test_the_language_regressor_stays_beside_the_trees_it_is_stacked_on(both, tmp_path):
     newer = CARD | {"facts_version": 3}
     plain = archive(tmp_path / "plain", newer, *WHOLE[:2], "lowered/0.ubj")
-    shipped.ship(plain, *both)
+    shipped.write_shipped_files(plain, *both)
     trees, language = both
     assert "lowered/0.ubj" in names(trees)
     assert names(language) == sorted(["card.json", *WHOLE[2:]])
@@ -65,7 +65,7 @@ def test_the_language_regressor_stays_beside_the_trees_it_is_stacked_on(both, tm
 def test_the_language_regressor_goes_where_the_trees_changed(both, tmp_path):
     changed = archive(tmp_path / "changed", CARD, "captured/1.ubj", "captured/gpu_s.json")
     trees, language = both
-    shipped.ship(changed, trees, language)
+    shipped.write_shipped_files(changed, trees, language)
     assert card_of(trees) == CARD
     assert not language.exists()
 
@@ -73,25 +73,25 @@ def test_the_language_regressor_goes_where_the_trees_changed(both, tmp_path):
 def test_a_file_that_is_no_surrogate_is_named(tmp_path):
     (tmp_path / "text").write_text("text")
     with pytest.raises(InputError, match="text holds no surrogate"):
-        shipped.ship(tmp_path / "text", tmp_path / "a", tmp_path / "b")
+        shipped.write_shipped_files(tmp_path / "text", tmp_path / "a", tmp_path / "b")
 
 
 def test_a_language_regressor_counts_beside_the_trees_of_its_training_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(sets, "_CHECKOUT", tmp_path)
-    assert shipped.language_of(shipped.trees()) is None
+    assert shipped.language_file_of(shipped.shipped_trees_file()) is None
     archive(tmp_path / shipped.LANGUAGE_FILE, {"another": "training"})
-    assert shipped.language_of(shipped.trees()) is None
+    assert shipped.language_file_of(shipped.shipped_trees_file()) is None
     card = dict(Surrogate.load().card)
     found = archive(tmp_path / shipped.LANGUAGE_FILE, card)
-    assert shipped.language_of(shipped.trees()) == found
+    assert shipped.language_file_of(shipped.shipped_trees_file()) == found
     mine = archive(tmp_path / "mine.solkit", {})
-    assert shipped.language_of(mine) == mine
+    assert shipped.language_file_of(mine) == mine
 
 
 def test_the_trees_need_no_measured_sets(tmp_path, monkeypatch):
     monkeypatch.setattr(sets, "_CHECKOUT", tmp_path / "nothing")
     monkeypatch.setattr(sets.importlib.util, "find_spec", lambda _: None)
-    model = Surrogate.load(shipped.trees())
+    model = Surrogate.load(shipped.shipped_trees_file())
     assert set(model.depths) == set(Depth)
     assert model.stacked(Depth.CAPTURED) is None
     assert len(model.trees(Depth.CAPTURED).members) == 5

@@ -14,7 +14,7 @@ from solkit.core import Depth, Facts, Launch, LiveLaunch, Outcome, Source, Store
 from solkit.datasets.facts import facts_id, facts_to_json
 from solkit.datasets.store import Store
 from solkit.errors import InputError
-from solkit.surrogate.table import Table, table_of
+from solkit.surrogate.table import Table, table_of_stores
 
 pytest.importorskip("polars")
 
@@ -53,7 +53,7 @@ def store(tmp_path):
 
 
 def test_the_captured_depth_needs_no_facts(store):
-    table = table_of([store], Depth.CAPTURED)
+    table = table_of_stores([store], Depth.CAPTURED)
     blocks = [json.loads(each)["BLOCK"] for each in table.about["params"]]
     assert sorted(blocks) == [512, 1024]
     order = np.argsort(blocks)
@@ -64,13 +64,13 @@ def test_the_captured_depth_needs_no_facts(store):
 
 
 def test_operators_that_were_not_recorded_are_those_of_other_configurations(store):
-    table = table_of([store], Depth.CAPTURED)
+    table = table_of_stores([store], Depth.CAPTURED)
     np.testing.assert_array_equal(table.column("geometry.launches"), [2, 2])
     np.testing.assert_array_equal(table.column("geometry.kernels"), [2, 2])
 
 
 def test_the_compiled_depth_needs_facts(store):
-    table = table_of([store], Depth.COMPILED)
+    table = table_of_stores([store], Depth.COMPILED)
     assert [json.loads(each)["BLOCK"] for each in table.about["params"]] == [512]
 
 
@@ -99,7 +99,7 @@ def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
     )
 
     def registers(depth):
-        table = table_of([made], depth)
+        table = table_of_stores([made], depth)
         known = table.column("machine.registers").tolist()
         return dict(zip(table.about["kernel_id"].tolist(), known, strict=True))
 
@@ -108,7 +108,7 @@ def test_cuda_is_compiled_at_the_lowered_depth(tmp_path):
 
 
 def test_a_table_is_written_and_read_again(store, tmp_path):
-    table = table_of([store], Depth.CAPTURED)
+    table = table_of_stores([store], Depth.CAPTURED)
     table.save(tmp_path / "table.npz")
     again = Table.load(tmp_path / "table.npz")
     assert (again.names, again.sources) == (table.names, table.sources)

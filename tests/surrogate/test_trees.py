@@ -12,9 +12,16 @@ pytest.importorskip("xgboost")
 from synthetic import table
 
 from solkit.surrogate.conformal_intervals import fit_interval
-from solkit.surrogate.evaluation.evaluate import evaluate, left_out
-from solkit.surrogate.evaluation.forecasters import kernel_model, trees
-from solkit.surrogate.trees import Belief, Settings, Trees, ensemble, out_of_family, weights
+from solkit.surrogate.evaluation.evaluate import evaluate_split, forecast_left_out
+from solkit.surrogate.evaluation.forecasters import forecast_by_kernel_model, trees_forecaster
+from solkit.surrogate.trees import (
+    Belief,
+    Settings,
+    Trees,
+    expect_out_of_family,
+    grow_ensemble,
+    row_weights,
+)
 
 QUICK = Settings(members=2, rounds=40, leaves=8, rate=0.2, columns=1.0, threads=1)
 KNOWN, ASKED = table(800), table(400, seed=1)
@@ -70,7 +77,7 @@ def test_the_times_of_what_is_asked_are_not_read(fitted):
 
 def test_fast_rows_weigh_more():
     made = table(64, families=1)
-    found = weights(made, 0.5)
+    found = row_weights(made, 0.5)
     for name in np.unique(made.about["problem_id"]):
         of = made.about["problem_id"] == name
         assert found[of] == pytest.approx(np.sqrt(made.time_ms[of].min() / made.time_ms[of]))
@@ -79,35 +86,37 @@ def test_fast_rows_weigh_more():
 def test_rows_of_a_kernel_with_many_weigh_less():
     made = table(64, families=1)
     made = made[np.r_[np.arange(64), np.flatnonzero(made.about["kernel_id"] == "kernel0")]]
-    found = weights(made, 0.0, 1.0)
+    found = row_weights(made, 0.0, 1.0)
     assert found.mean() == pytest.approx(1)
     pairs = np.char.add(made.about["kernel_id"], made.about["problem_id"])
     sums = [found[pairs == pair].sum() for pair in np.unique(pairs)]
     assert sums == pytest.approx([24] * 4)  # 96 rows, four kernels and shapes that count alike
     made = made[:64]
-    assert weights(made, 0.5, 0.0) == pytest.approx(weights(made, 0.5))
+    assert row_weights(made, 0.5, 0.0) == pytest.approx(row_weights(made, 0.5))
 
 
 def test_of_a_kernel_with_many_rows_some_are_learned_from():
     few = replace(QUICK, members=1, most=10)
-    (known, *_), names = ensemble(KNOWN, few)[1], KNOWN.names
-    again = ensemble(KNOWN[np.arange(len(KNOWN))[::-1]], few)[1][0]
-    values = ASKED.values[:, [names.index(name) for name in ensemble(KNOWN, few)[0]]]
+    (known, *_), names = grow_ensemble(KNOWN, few)[1], KNOWN.names
+    again = grow_ensemble(KNOWN[np.arange(len(KNOWN))[::-1]], few)[1][0]
+    values = ASKED.values[:, [names.index(name) for name in grow_ensemble(KNOWN, few)[0]]]
     # the same are drawn in any order; and the law is known from ten of 25
     np.testing.assert_allclose(known.predict(values), again.predict(values), atol=0.1)
-    every = ensemble(KNOWN, replace(few, most=16))[1][0]
+    every = grow_ensemble(KNOWN, replace(few, most=16))[1][0]
     assert not np.array_equal(known.predict(values), every.predict(values))
 
 
 def test_where_members_differ_the_mean_is_drawn_towards_the_kernel_model():
     parts = np.array([[0.6, 1.0, 0.5, 0.9], [0.6, 0.2, -0.5, 0.1]])
-    belief = Belief.of(parts, np.array([True, True, True, False]))
+    belief = Belief.from_members(parts, np.array([True, True, True, False]))
     # deviations of two values are their distance / sqrt(2): 0, 0.8 / sqrt(2), 1 / sqrt(2)
     assert belief.spread == pytest.approx([0, 0.5657, 0.7071, 0.5657], abs=1e-4)
     assert belief.mean == pytest.approx(
         [0.6, 0.6 / (1 + 0.32 / 0.16), 0, 0.5]
     )  # the last is not modelled
-    alone = Belief.of(parts[:1], belief.modelled)  # a single member has nobody to differ from
+    alone = Belief.from_members(
+        parts[:1], belief.modelled
+    )  # a single member has nobody to differ from
     assert list(alone.mean) == [0.6, 1.0, 0.5, 0.9]
 
 
@@ -115,11 +124,11 @@ def test_no_member_knows_all_families_and_each_family_is_known_to_some():
     families = KNOWN.about["family"]
     shifted = replace(KNOWN, time_ms=KNOWN.time_ms * np.where(families == families[0], 4.0, 1.0))
     rows = families == families[0]
-    names, members = ensemble(shifted, QUICK)
+    names, members = grow_ensemble(shifted, QUICK)
     values = shifted.values[rows][:, [shifted.names.index(name) for name in names]]
     normal, slow = (
         np.array([np.median(each.predict(values)) for each in those])
-        for those in (ensemble(KNOWN, QUICK)[1], members)
+        for those in (grow_ensemble(KNOWN, QUICK)[1], members)
     )
     # one of the two has learned from the family that it takes longer, the other has not
     gained = np.sort(slow - normal)
@@ -132,7 +141,10 @@ def test_what_is_said_of_a_left_out_family_does_not_depend_on_its_times():
     rows = families == families[0]
     shifted = replace(KNOWN, time_ms=KNOWN.time_ms * np.where(rows, 4.0, 1.0))
     for settings in (QUICK, replace(QUICK, members=1)):
-        before, after = out_of_family(KNOWN, settings), out_of_family(shifted, settings)
+        before, after = (
+            expect_out_of_family(KNOWN, settings),
+            expect_out_of_family(shifted, settings),
+        )
         assert np.array_equal(before.member_mean[rows], after.member_mean[rows])
         assert not np.array_equal(before.member_mean[~rows], after.member_mean[~rows])
     assert before.spread.max() == 0
@@ -141,8 +153,8 @@ def test_what_is_said_of_a_left_out_family_does_not_depend_on_its_times():
 def test_of_a_single_family_nothing_is_expected_that_was_learned_from_it():
     alone = KNOWN[KNOWN.about["family"] == KNOWN.about["family"][0]]
     for settings in (QUICK, replace(QUICK, members=1)):
-        assert not out_of_family(alone, settings).member_mean.any()
-        assert all(each.predict(alone.values).any() for each in ensemble(alone, settings)[1])
+        assert not expect_out_of_family(alone, settings).member_mean.any()
+        assert all(each.predict(alone.values).any() for each in grow_ensemble(alone, settings)[1])
 
 
 def test_what_was_only_captured_is_relative_to_a_rough_time():
@@ -163,7 +175,10 @@ def test_features_may_be_left_out():
 
 
 def test_an_evaluation_beats_the_kernel_model_on_families_left_out():
-    ours, bare = (evaluate(KNOWN, "families", f) for f in (trees(QUICK), kernel_model))
+    ours, bare = (
+        evaluate_split(KNOWN, "families", f)
+        for f in (trees_forecaster(QUICK), forecast_by_kernel_model)
+    )
     assert ours.pools["problem"].spearman_median > bare.pools["problem"].spearman_median + 0.05
     assert ours.time_error < 0.75 * bare.time_error
     assert 0.84 <= ours.coverage_90 <= 0.96
@@ -175,7 +190,7 @@ def test_every_row_is_forecast_by_a_model_that_did_not_know_it():
 
     def spying(known, asked):
         seen.append((set(known.about["family"]), set(asked.about["family"])))
-        return kernel_model(known, asked)
+        return forecast_by_kernel_model(known, asked)
 
-    left_out(KNOWN, "families", spying)
+    forecast_left_out(KNOWN, "families", spying)
     assert all(not known & asked for known, asked in seen)

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.uncertainty import CandidateBudget, cells_of, fit_doubt, reach_of, scatter_of
+from solkit.surrogate.uncertainty import (
+    CandidateBudget,
+    fit_candidate_budget,
+    fit_ood_detector,
+    fit_variance_components,
+    rows_by_cell,
+)
 
 
 def test_it_abstains_where_large_errors_are_expected():
     values = np.zeros((1000, 2), np.float32)
     size = np.linspace(0.1, 1.0, 1000)
-    doubt, abstained = fit_doubt(values, size, np.arange(1000) % 5)
+    doubt, abstained = fit_ood_detector(values, size, np.arange(1000) % 5)
     assert abstained.sum() == 10
     assert abstained[-10:].all()
     assert doubt.abstains(values[:2], np.array([0.2, 0.995])).tolist() == [False, True]
@@ -21,7 +27,7 @@ def test_it_abstains_where_large_errors_are_expected():
 def test_it_abstains_on_features_unlike_any_known():
     random = np.random.default_rng(0)
     values = random.normal(size=(2000, 8)).astype(np.float32)
-    doubt, _ = fit_doubt(values, np.full(2000, 0.1), np.arange(2000) % 5)
+    doubt, _ = fit_ood_detector(values, np.full(2000, 0.1), np.arange(2000) % 5)
     usual, foreign = np.zeros((1, 8), np.float32), np.full((1, 8), 50, np.float32)
     unknown = np.full((1, 8), np.nan, np.float32)  # no feature is known: none is foreign
     asked = np.concatenate([usual, foreign, unknown])
@@ -40,9 +46,9 @@ def test_reach_holds_for_nine_pools_in_ten():
     random = np.random.default_rng(1)
     log_ms = np.log2(known.time_ms) + random.normal(0, 0.5, len(known))
     size = np.full(len(known), 0.3)
-    reach = reach_of(known, log_ms, size)
+    reach = fit_candidate_budget(known, log_ms, size)
     found = []
-    for rows in cells_of(known):
+    for rows in rows_by_cell(known):
         first = np.argsort(log_ms[rows])[: reach.number(log_ms[rows], size[rows])]
         found.append(known.time_ms[rows][first].min() <= 1.02 * known.time_ms[rows].min())
     assert np.mean(found) >= 0.9
@@ -52,7 +58,7 @@ def test_reach_holds_for_nine_pools_in_ten():
     lost = [
         known.time_ms[rows][np.argsort(log_ms[rows])[: nearer.number(log_ms[rows], size[rows])]]
         .min() > 1.02 * known.time_ms[rows].min()
-        for rows in cells_of(known)
+        for rows in rows_by_cell(known)
     ]  # fmt: skip
     assert sum(lost) > sum(not each for each in found) or reach.steps == 0
 
@@ -63,7 +69,7 @@ def test_scatter_is_the_variance_that_groups_share():
     family = np.unique(known.about["family"], return_inverse=True)[1]
     shared = random.normal(size=40)[family]
     size = np.where(np.arange(4000) % 3, 0.2, 0.4)
-    scatter = scatter_of(known, size * (shared + 0.5 * random.normal(size=4000)), size)
+    scatter = fit_variance_components(known, size * (shared + 0.5 * random.normal(size=4000)), size)
     assert scatter.family == pytest.approx(np.mean(shared**2), abs=0.05)
     assert scatter.rest == pytest.approx(0.25, abs=0.03)
     assert scatter.kernel + scatter.cell < 0.05

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from solkit.surrogate.gaussian_process import Hyperparameters, Inputs, Matern, PoolProcess, fit
+from solkit.surrogate.gaussian_process import (
+    Hyperparameters,
+    Inputs,
+    Matern,
+    PoolProcess,
+    fit_hyperparameters,
+)
 from solkit.tuner.search.candidates import Candidates
 from solkit.tuner.search.encoding import Array, Encoding, Places
 from solkit.tuner.search.prior_features import PriorFeatures
@@ -139,7 +145,9 @@ class Model:
         times = self._rows.times
         run = np.isfinite(times)
         z = self.scale.targets(times) - self._expected_given
-        self._hyper = fit(self._inputs[run], z[run], self.prior.by_scale, self._hyper)
+        self._hyper = fit_hyperparameters(
+            self._inputs[run], z[run], self.prior.by_scale, self._hyper
+        )
 
     def _joined(self, places: Places) -> Inputs:
         """Return points that join the pool."""
@@ -216,7 +224,7 @@ class Model:
         if measured.sum() < 2 or not (spread := float(np.nanstd(costs))):
             return np.ones(len(self.places))
         process = self._conditioned()
-        centred = process.impute((costs - np.nanmean(costs)) / spread)
+        centred = process.impute_missing((costs - np.nanmean(costs)) / spread)
         return np.asarray(np.exp(np.clip(process.mean(centred), -3, 3) * spread))
 
     def _residuals(self, process: PoolProcess) -> Array:
@@ -226,7 +234,7 @@ class Model:
         """
         targets = self.scale.targets(self._rows.times)
         targets = np.where(self._rows.failed, np.nanmax(targets), targets)
-        return process.impute(targets - self._expected_given)
+        return process.impute_missing(targets - self._expected_given)
 
     def _conditioned(self) -> PoolProcess:
         if self._process is None:

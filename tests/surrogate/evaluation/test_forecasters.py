@@ -8,8 +8,13 @@ import numpy as np
 from synthetic import on_both, table
 
 from solkit.surrogate.evaluation import forecasters
-from solkit.surrogate.evaluation.evaluate import judged, left_out
-from solkit.surrogate.evaluation.forecasters import lookup, nearest, repeated, transferred
+from solkit.surrogate.evaluation.evaluate import evaluate_forecasts, forecast_left_out
+from solkit.surrogate.evaluation.forecasters import (
+    forecast_by_lookup,
+    forecast_by_nearest,
+    forecast_noise_ceiling,
+    transfer_forecaster,
+)
 from solkit.surrogate.trees import Settings
 
 QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
@@ -17,7 +22,7 @@ QUICK = Settings(members=1, rounds=40, leaves=8, rate=0.2, columns=1.0)
 
 def test_lookup_takes_the_time_elsewhere_as_it_is():
     both = on_both(table(400), ratio=0.5)
-    told = left_out(both, "transfer", lookup)
+    told = forecast_left_out(both, "transfer", forecast_by_lookup)
     first = both.about["device"] == "h100-sxm"
     np.testing.assert_allclose(told.time_ms[first], both.time_ms[first] / 2)
     np.testing.assert_allclose(told.time_ms[~first], both.time_ms[~first] * 2)
@@ -25,8 +30,8 @@ def test_lookup_takes_the_time_elsewhere_as_it_is():
 
 def test_transfer_learns_what_the_modelled_ratio_misses():
     both = on_both(table(800), ratio=0.8, noise=0.01)  # the model sees no difference
-    told = judged(both, left_out(both, "transfer", transferred(QUICK)))
-    looked_up = judged(both, left_out(both, "transfer", lookup))
+    told = evaluate_forecasts(both, forecast_left_out(both, "transfer", transfer_forecaster(QUICK)))
+    looked_up = evaluate_forecasts(both, forecast_left_out(both, "transfer", forecast_by_lookup))
     assert told.time_error < 0.03 < looked_up.time_error
 
 
@@ -35,18 +40,18 @@ def test_the_nearest_row_lends_its_gap(monkeypatch):
     gaps = made.time_ms / made.sol_ms
     spread = made.values.std(axis=0)
     apart = (((made.values[:, None] - made.values[:50]) / spread) ** 2).sum(axis=2)
-    told = nearest(made[np.arange(50)], made[np.arange(50, 60)])
+    told = forecast_by_nearest(made[np.arange(50)], made[np.arange(50, 60)])
     places = [int(np.argmin(apart[row])) for row in range(50, 60)]
     right = np.isclose(told.time_ms / made.sol_ms[50:], gaps[places])
     assert right.sum() >= 9  # the spread of 50 rows is not quite that of 60
     monkeypatch.setattr(forecasters, "_MOST_KNOWN", 5)
-    few = nearest(made[np.arange(50)], made).time_ms / made.sol_ms
+    few = forecast_by_nearest(made[np.arange(50)], made).time_ms / made.sol_ms
     assert len(np.unique(np.round(few, 9))) <= 5
 
 
 def test_the_ceiling_is_as_noisy_as_repeats():
     made = table(400)
     sure = replace(made, repeat_log2=np.where(np.isnan(made.repeat_log2), np.nan, 0.25))
-    np.testing.assert_allclose(repeated(sure, sure).time_ms, sure.time_ms * 2**0.25)
+    np.testing.assert_allclose(forecast_noise_ceiling(sure, sure).time_ms, sure.time_ms * 2**0.25)
     never = replace(made, repeat_log2=np.full(400, np.nan))
-    assert np.isnan(repeated(never, never).time_ms).all()
+    assert np.isnan(forecast_noise_ceiling(never, never).time_ms).all()

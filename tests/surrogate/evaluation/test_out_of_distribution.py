@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from synthetic import table
 
-from solkit.surrogate.evaluation.out_of_distribution import abstaining_of, by_family, coverage_of
+from solkit.surrogate.evaluation.out_of_distribution import (
+    coverage_by_family,
+    measure_abstention,
+    measure_coverage,
+)
 from solkit.surrogate.trees import Forecasts
 
 MADE = table(100, families=4)
@@ -23,25 +27,25 @@ def told(inside, abstains=None):
 
 def test_coverage_is_of_all_rows_and_of_the_poorest_families():
     outside = (MADE.about["family"] == "family2") & (np.arange(100) % 8 == 2)
-    found = coverage_of(MADE, told(~outside))
+    found = measure_coverage(MADE, told(~outside))
     assert found.share == pytest.approx(1 - outside.mean())
     assert found.worst == pytest.approx(1 - outside.sum() / 25)
     assert found.p10 == pytest.approx(np.quantile([found.worst, 1, 1, 1], 0.1))
     assert found.families == 4
-    assert by_family(MADE, told(~outside))["family2"] == (found.worst, 25)
+    assert coverage_by_family(MADE, told(~outside))["family2"] == (found.worst, 25)
 
 
 def test_small_families_do_not_count_alone():
     few = MADE[np.flatnonzero(MADE.about["family"] == "family1")[:19]]
-    found = coverage_of(few, Forecasts.of(few.time_ms))
+    found = measure_coverage(few, Forecasts.from_times(few.time_ms))
     assert np.isnan(found.share)  # without intervals
-    assert by_family(few, Forecasts.of(few.time_ms)) == {}
+    assert coverage_by_family(few, Forecasts.from_times(few.time_ms)) == {}
 
 
 def test_errors_where_it_abstains_are_compared_with_the_others():
     abstains = np.arange(100) < 10
     time_ms = np.where(abstains, 1.3, 1.1) * MADE.time_ms
-    found = abstaining_of(MADE, replace(told(abstains, abstains), time_ms=time_ms))
+    found = measure_abstention(MADE, replace(told(abstains, abstains), time_ms=time_ms))
     assert found.share == 0.1
     assert found.error_ratio == pytest.approx(0.3 / 0.1)
-    assert np.isnan(abstaining_of(MADE, told(abstains)).error_ratio)
+    assert np.isnan(measure_abstention(MADE, told(abstains)).error_ratio)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import synthetic
 
-from solkit.surrogate.evaluation.paired import paired
-from solkit.surrogate.evaluation.pools import pools_of
-from solkit.surrogate.evaluation.regret_metrics import figures_of
+from solkit.surrogate.evaluation.paired import paired_bootstrap
+from solkit.surrogate.evaluation.pools import draw_pools
+from solkit.surrogate.evaluation.regret_metrics import ranking_figures
 
 
 @pytest.fixture(scope="module")
@@ -23,29 +23,29 @@ def noisy(table, spread, seed=0):
 
 
 def pools(table):
-    return list(pools_of(table, "problem", np.arange(len(table))))
+    return list(draw_pools(table, "problem", np.arange(len(table))))
 
 
 def test_a_better_score_is_told_from_a_worse_one(table):
-    found = paired(table, pools(table), noisy(table, 0.3), noisy(table, 2.0, seed=1))
+    found = paired_bootstrap(table, pools(table), noisy(table, 0.3), noisy(table, 2.0, seed=1))
     assert 0 < found.spearman.low < found.spearman.value < found.spearman.high
     assert found.regret.low < found.regret.value < found.regret.high < 1
-    back = paired(table, pools(table), noisy(table, 2.0, seed=1), noisy(table, 0.3))
+    back = paired_bootstrap(table, pools(table), noisy(table, 2.0, seed=1), noisy(table, 0.3))
     assert back.spearman.value == pytest.approx(-found.spearman.value, abs=1e-9)
     assert back.regret.low > 1
 
 
 def test_the_difference_is_that_of_the_figures(table):
     ours, theirs = noisy(table, 0.5), noisy(table, 1.0, seed=1)
-    found = paired(table, pools(table), ours, theirs)
-    one, two = (figures_of(table, pools(table), each) for each in (ours, theirs))
+    found = paired_bootstrap(table, pools(table), ours, theirs)
+    one, two = (ranking_figures(table, pools(table), each) for each in (ours, theirs))
     gain = one.spearman_median - two.spearman_median
     assert found.spearman.value == pytest.approx(gain)
     assert found.regret.value == pytest.approx(one.regrets[3] / two.regrets[3])
 
 
 def test_equal_scores_do_not_differ(table):
-    found = paired(table, pools(table), noisy(table, 0.5), noisy(table, 0.5))
+    found = paired_bootstrap(table, pools(table), noisy(table, 0.5), noisy(table, 0.5))
     assert (found.spearman.low, found.spearman.high) == (0, 0)
     assert (found.regret.low, found.regret.high) == (1, 1)
 
@@ -53,12 +53,12 @@ def test_equal_scores_do_not_differ(table):
 def test_what_rests_on_one_family_is_not_shown(table):
     few = table.about["family"] == "family0"
     better = np.where(few, table.time_ms, noisy(table, 1.0))
-    found = paired(table, pools(table), better, noisy(table, 1.0))
+    found = paired_bootstrap(table, pools(table), better, noisy(table, 1.0))
     assert found.spearman.low <= 0 <= found.spearman.high
     assert found.regret.high >= 1
 
 
 def test_problems_of_a_family_are_drawn_together(table):
     copies = replace(table, about={**table.about, "family": np.full(len(table), "one")})
-    found = paired(copies, pools(copies), noisy(table, 0.5), noisy(table, 1.0, seed=1))
+    found = paired_bootstrap(copies, pools(copies), noisy(table, 0.5), noisy(table, 1.0, seed=1))
     assert found.spearman.low == found.spearman.high  # one family: always the same draw

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from synthetic import table
 
-from solkit.surrogate.evaluation.pools import pools_of
+from solkit.surrogate.evaluation.pools import draw_pools
 
 
 def found(made, kind="problem", seed=0):
-    return list(pools_of(made, kind, np.arange(len(made)), seed))
+    return list(draw_pools(made, kind, np.arange(len(made)), seed))
 
 
 def test_a_small_group_is_one_pool():

@@ -11,12 +11,12 @@ from synthetic import table
 
 from solkit.surrogate.evaluation.pools import Pool
 from solkit.surrogate.evaluation.regret_metrics import (
-    figures_of,
-    needed,
-    pairs_of,
-    regrets,
+    judge_kernel_pairs,
+    median_time_error,
+    needed_measurements,
+    pool_regrets,
+    ranking_figures,
     spearman,
-    time_error,
 )
 
 
@@ -35,11 +35,11 @@ def test_regret_is_of_the_best_among_the_first():
     times = np.array([1.0, 1.1, 1.5, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0])
     scores = np.array([9, 8, 3, 2, 1, 4, 5, 6, 7])
     # ranked: 4, 2, 1.5, 5, 6, 7, 8, 1.1, 1.0
-    assert regrets(scores, times) == pytest.approx([1.0, 0.5, 0.5, 0.1])
+    assert pool_regrets(scores, times) == pytest.approx([1.0, 0.5, 0.5, 0.1])
 
 
 def test_errors_both_ways_are_alike():
-    assert time_error(np.array([2.0, 0.5, 2.0]), np.ones(3)) == pytest.approx(1.0)
+    assert median_time_error(np.array([2.0, 0.5, 2.0]), np.ones(3)) == pytest.approx(1.0)
 
 
 def test_pools_are_averaged_by_problem_and_then_by_family():
@@ -52,7 +52,7 @@ def test_pools_are_averaged_by_problem_and_then_by_family():
         pools += [Pool(str(name), rows[:8]), Pool(str(name), rows[8:])]
     one = np.flatnonzero(problem == "problem0")[:8]
     score[one] = -made.time_ms[one]  # the worst order, in one of two pools of one of two problems
-    found = figures_of(made, pools, score)
+    found = ranking_figures(made, pools, score)
     worst = min(made.time_ms[one].max() / made.time_ms[one].min() - 1, 1.0)
     assert found.regrets[1] == pytest.approx(worst / 2 / 2 / len(np.unique(family)))
     assert found.spearman_median == 1
@@ -62,8 +62,8 @@ def test_pools_are_averaged_by_problem_and_then_by_family():
 
 def test_what_is_needed_is_one_within_two_per_cent():
     times = np.array([1.0, 1.015, 1.5, 2.0])
-    assert needed(np.array([4, 3, 2, 1]), times) == 3  # ranked 2, 1.5, 1.015
-    assert needed(times, times) == 1
+    assert needed_measurements(np.array([4, 3, 2, 1]), times) == 3  # ranked 2, 1.5, 1.015
+    assert needed_measurements(times, times) == 1
 
 
 def test_k_is_what_nine_of_ten_pools_need():
@@ -75,12 +75,12 @@ def test_k_is_what_nine_of_ten_pools_need():
         times[10 * pool + {10: 4, 11: 6}.get(pool, 0)] = 1.0
     made = replace(made, time_ms=times)
     pools = [Pool(f"pool{place}", 10 * place + rows) for place in range(12)]
-    assert figures_of(made, pools[:10], score).k_90 == 1
-    assert figures_of(made, pools[:11], score).k_90 == 1  # ten of eleven
-    assert figures_of(made, pools, score).k_90 == 5  # ten of twelve are too few
-    assert figures_of(made, pools, score).k_90_of_48 == 0  # there are none
+    assert ranking_figures(made, pools[:10], score).k_90 == 1
+    assert ranking_figures(made, pools[:11], score).k_90 == 1  # ten of eleven
+    assert ranking_figures(made, pools, score).k_90 == 5  # ten of twelve are too few
+    assert ranking_figures(made, pools, score).k_90_of_48 == 0  # there are none
     alike = [Pool("pool0", each.rows) for each in pools[:10]] + [Pool("b", pools[10].rows)]
-    assert figures_of(made, alike, score).k_90 == 5  # groups weigh the same
+    assert ranking_figures(made, alike, score).k_90 == 5  # groups weigh the same
 
 
 def test_pairs_are_of_different_kernels_and_some_way_apart():
@@ -90,10 +90,10 @@ def test_pairs_are_of_different_kernels_and_some_way_apart():
         about=table(4).about | {"kernel_id": np.array(["a", "b", "b", "a"])},
     )
     score = np.array([1.0, 0.5, 0.9, 2.0])
-    found = pairs_of(made, [Pool("p", np.arange(4))], score)
+    found = judge_kernel_pairs(made, [Pool("p", np.arange(4))], score)
     # over 1.2 apart: 1.0 and 1.3 (wrong), 1.1 and 2.0, 1.3 and 2.0 (right); one kernel: 1.0 and 2.0
     assert found["over_1.2"].right == pytest.approx(2 / 3)
     assert found["1.2_to_1.5"].right == 0
     assert found["over_1.2"].problems == 1
-    equal = pairs_of(made, [Pool("p", np.arange(4))], np.ones(4))
+    equal = judge_kernel_pairs(made, [Pool("p", np.arange(4))], np.ones(4))
     assert equal["over_1.2"].right == 0.5

@@ -10,37 +10,44 @@ pytest.importorskip("xgboost")
 from synthetic import QUICK, on_both, table
 
 from solkit.errors import InputError
-from solkit.surrogate.evaluation.evaluate import UPDATED, EvaluationRequest, forecasts, left_out
-from solkit.surrogate.evaluation.forecasters import OnTrees, kernel_model
-from solkit.surrogate.trees import out_of_family
+from solkit.surrogate.evaluation.evaluate import (
+    UPDATED,
+    EvaluationRequest,
+    forecast_left_out,
+    forecast_splits,
+)
+from solkit.surrogate.evaluation.forecasters import OnTrees, forecast_by_kernel_model
+from solkit.surrogate.trees import expect_out_of_family
 
 MADE = table(300)
 
 
 def test_processes_change_nothing():
     asked = EvaluationRequest(["kinds", "families"], points=5, settings=QUICK, processes=2)
-    found = forecasts(MADE, asked)
+    found = forecast_splits(MADE, asked)
     assert list(found[""]) == ["kinds", "families"]
     assert next(iter(found)) == ""
-    ours = OnTrees(QUICK, 0, out_of_family(MADE, QUICK))
+    ours = OnTrees(QUICK, 0, expect_out_of_family(MADE, QUICK))
     for split, told in found[""].items():
-        here = left_out(MADE, split, ours)
+        here = forecast_left_out(MADE, split, ours)
         assert np.array_equal(told.time_ms, here.time_ms)
         assert np.array_equal(told.low_ms, here.low_ms)
     same = found["kernel_model"]["families"].time_ms
-    assert np.array_equal(same, left_out(MADE, "families", kernel_model).time_ms)
+    assert np.array_equal(
+        same, forecast_left_out(MADE, "families", forecast_by_kernel_model).time_ms
+    )
     assert np.isnan(found[UPDATED]["families"].time_ms).sum() == 5 * 8  # of eight families
 
 
 def test_transfer_is_beside_the_lookup():
-    found = forecasts(
+    found = forecast_splits(
         on_both(table(200)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
     )
     assert {"", "lookup", "kernel_model", "knobs"} <= set(found)
     without = EvaluationRequest(["transfer"], baselines=False, settings=QUICK, processes=1)
-    assert list(forecasts(on_both(table(200)), without)) == [""]
+    assert list(forecast_splits(on_both(table(200)), without)) == [""]
 
 
 def test_an_unknown_split_is_named():
     with pytest.raises(InputError, match=r"'months' is no split: choose one of configurations"):
-        forecasts(MADE, EvaluationRequest(["months"]))
+        forecast_splits(MADE, EvaluationRequest(["months"]))

@@ -10,7 +10,12 @@ from synthetic import on_both, table
 
 from solkit.datasets.kernels import select
 from solkit.errors import InputError
-from solkit.surrogate.evaluation.splits import SPLITS, folds_of, kinds_of, relatives
+from solkit.surrogate.evaluation.splits import (
+    SPLITS,
+    kinds_of_rows,
+    related_kinds,
+    split_into_folds,
+)
 
 BOTH = table(800, devices=("h100-sxm", "h200"))
 
@@ -31,7 +36,7 @@ def values(made, rows, *names):
     ],
 )
 def test_what_is_tested_was_not_learned_from(split, names):
-    folds = list(folds_of(BOTH, split))
+    folds = list(split_into_folds(BOTH, split))
     assert folds
     for fold in folds:
         assert not values(BOTH, fold.train, *names) & values(BOTH, fold.test, *names)
@@ -39,7 +44,7 @@ def test_what_is_tested_was_not_learned_from(split, names):
 
 @pytest.mark.parametrize("split", [each for each in SPLITS if each != "transfer"])
 def test_each_row_is_tested_once(split):
-    tested = np.concatenate([fold.test for fold in folds_of(BOTH, split)])
+    tested = np.concatenate([fold.test for fold in split_into_folds(BOTH, split)])
     assert sorted(tested) == list(range(len(BOTH)))
 
 
@@ -47,28 +52,28 @@ def test_relatives_and_matching_templates_are_left_out_too():
     kinds = np.array(["norm", "softmax", "matmul", "inductor"])[np.arange(len(BOTH)) % 4]
     family = np.where(kinds == "inductor", "reduction", BOTH.about["family"])
     made = replace(BOTH, about={**BOTH.about, "kind": kinds, "family": family})
-    for fold in folds_of(made, "kinds"):
-        tested, known = (set(kinds_of(made)[rows]) for rows in (fold.test, fold.train))
+    for fold in split_into_folds(made, "kinds"):
+        tested, known = (set(kinds_of_rows(made)[rows]) for rows in (fold.test, fold.train))
         for kind in tested:
-            assert not relatives()[kind] & known
+            assert not related_kinds()[kind] & known
 
 
 def test_the_table_of_relatives_names_kinds_that_exist():
     kernels = select(["zoo", "inductor"])
     kinds = {f"inductor/{k.family}" if k.kind == "inductor" else k.kind for k in kernels}
-    assert set(relatives()) == kinds
+    assert set(related_kinds()) == kinds
 
 
 def test_an_unknown_split_is_named():
     with pytest.raises(InputError, match="'rows' is no split: choose one of configurations"):
-        list(folds_of(BOTH, "rows"))
+        list(split_into_folds(BOTH, "rows"))
 
 
 def test_transfer_knows_the_time_on_the_other_gpu_alone():
     both = on_both(table(400))
-    tested = [row for fold in folds_of(both, "transfer") for row in fold.test]
+    tested = [row for fold in split_into_folds(both, "transfer") for row in fold.test]
     assert sorted(tested) == list(range(800))
-    for fold in folds_of(both, "transfer"):
+    for fold in split_into_folds(both, "transfer"):
         asked = values(both, fold.test, "kernel_id", "problem_id", "params")
         here = values(both, fold.test, "device")
         assert len(here) == 1
@@ -79,4 +84,4 @@ def test_transfer_knows_the_time_on_the_other_gpu_alone():
 
 def test_rows_without_a_time_elsewhere_are_not_asked_about_in_transfer():
     alone = table(200)
-    assert all(len(fold.test) == 0 for fold in folds_of(alone, "transfer"))
+    assert all(len(fold.test) == 0 for fold in split_into_folds(alone, "transfer"))

@@ -11,7 +11,7 @@ import torch
 import transformers
 
 from solkit.surrogate.language import training
-from solkit.surrogate.language.corpus import texts_of
+from solkit.surrogate.language.corpus import distinct_texts
 from solkit.surrogate.language.regressor import LanguageRegressor, Shape
 from solkit.surrogate.language.tokens import train_tokenizer
 from solkit.surrogate.table import Table
@@ -92,14 +92,14 @@ def saved_backbone(kind, path, **more):
     small = {"vocab_size": 320, "hidden_size": 32, "num_hidden_layers": 1, "intermediate_size": 48}
     config = transformers.AutoConfig.for_model(kind, **small | {"num_attention_heads": 2} | more)
     transformers.AutoModel.from_config(config).save_pretrained(path)
-    train_tokenizer(texts_of(table(8))[0], 320).save_pretrained(path)
+    train_tokenizer(distinct_texts(table(8))[0], 320).save_pretrained(path)
     return path
 
 
 @contextlib.contextmanager
 def interrupted(step):
     """Learning is interrupted at a step, and kept after each fourth one."""
-    taught = training._Learner._taught
+    taught = training._Learner._learn_step
 
     def stopping(learner, rows, at):
         if at == step:
@@ -108,6 +108,6 @@ def interrupted(step):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "_KEPT_EVERY", 4)
-        patch.setattr(training._Learner, "_taught", stopping)
+        patch.setattr(training._Learner, "_learn_step", stopping)
         with pytest.raises(KeyboardInterrupt):
             yield

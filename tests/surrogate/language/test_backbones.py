@@ -40,7 +40,7 @@ def learner(folder, adapt, made):
 
 def gradients(found):
     rows = np.arange(0, 32, 2)
-    loss = found._taught(rows, 0)
+    loss = found._learn_step(rows, 0)
     told = {n: each.grad.clone() for n, each in found.network.named_parameters()
             if each.grad is not None}  # fmt: skip
     return loss, told
@@ -57,9 +57,11 @@ def test_in_parts_and_computed_again_the_gradients_are_the_same(folder, adapt, m
     layers = [each for each in found.network.modules() if hasattr(each, "gradient_checkpointing")]
     assert layers
     assert all(each.gradient_checkpointing for each in layers)
-    read, states = [], found.network._states
+    read, states = [], found.network._padded_states
     monkeypatch.setattr(
-        found.network, "_states", lambda ids, known: read.append(ids.shape) or states(ids, known)
+        found.network,
+        "_padded_states",
+        lambda ids, known: read.append(ids.shape) or states(ids, known),
     )
     monkeypatch.setattr(model, "_CPU_TOKENS", 1 << 20)
     for each in layers:
@@ -82,7 +84,7 @@ def test_in_parts_and_computed_again_the_gradients_are_the_same(folder, adapt, m
 def test_gradients_reach_what_learns_and_nothing_else(folder):
     for adapt in ("frozen", "lora", "full"):
         found = learner(folder, adapt, table(8))
-        found._frozen = found._encoded(0)
+        found._frozen = found._encode_frozen(0)
         _, told = gradients(found)
         backbone = {name for name in told if name.startswith("backbone.")}
         learns = {name for name, each in found.network.named_parameters() if each.requires_grad}
@@ -100,8 +102,8 @@ def test_losses_fall(folder, adapt):
     found, losses = learner(folder, adapt, table(16)), []
     found.how = replace(QUICK, passes=18)
     found.steps = 36
-    taught = found._taught
-    found._taught = lambda rows, step: losses.append(taught(rows, step)) or losses[-1]
+    taught = found._learn_step
+    found._learn_step = lambda rows, step: losses.append(taught(rows, step)) or losses[-1]
     found.run(None)
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
 

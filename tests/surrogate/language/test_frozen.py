@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 def made(request, tmp_path_factory):
     path = saved_backbone(request.param, tmp_path_factory.mktemp(request.param))
     parts = LanguageRegressor(path, shape=SHAPE, device="cpu").prepared(table(8))
-    corpus = Corpus.of(table(8), parts.tokenizer, parts.scale)
+    corpus = Corpus.from_table(table(8), parts.tokenizer, parts.scale)
     whole = [corpus.encoded(text) for text in range(8)]
     cut = [Encoded(each.ids[: 10 + 20 * n], ()) for n, each in enumerate(whole)]
     return parts.network, corpus, [*cut, Encoded(np.zeros(0, np.int64), ())]

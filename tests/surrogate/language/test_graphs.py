@@ -10,7 +10,7 @@ import torch
 from few_kernels import table, tiny
 
 from solkit.surrogate.language import training
-from solkit.surrogate.language.graphs import Graphed
+from solkit.surrogate.language.graphs import GraphedFunction
 from solkit.surrogate.language.training import Learning
 
 pytestmark = [
@@ -29,7 +29,7 @@ def test_each_call_gives_the_gradients_of_its_own_inputs():
         loss.backward()
         return loss.detach()
 
-    graphed = Graphed(function, [weight])
+    graphed = GraphedFunction(function, [weight])
     for number in (4, 6, 4, 4, 6):
         rows, scale = torch.randn(number, 8, device="cuda"), torch.rand((), device="cuda")
         loss = graphed(rows, scale)
@@ -47,15 +47,15 @@ def test_a_step_of_the_regressor_gives_the_gradients_that_it_gives_without_a_gra
     learners = {}
     for graphs in (False, True):
         learner = training._Learner(made, parts, replace(how, graphs=graphs), None, print)
-        learner._graphed = learner._graphs(list(parts.network.parameters()))
+        learner._graphed = learner._make_graphed_step(list(parts.network.parameters()))
         learners[graphs] = learner
     assert learners[False]._graphed is None
     assert learners[True]._graphed is not None
     parts.network.train(False)  # no dropout: it depends on the shape
-    for step, rows in zip(range(4), learners[True]._batches(), strict=False):
+    for step, rows in zip(range(4), learners[True]._rows_of_steps(), strict=False):
         found = {}
         for graphs, learner in learners.items():
-            loss = learner._taught(np.asarray(rows), step)
+            loss = learner._learn_step(np.asarray(rows), step)
             every = list(parts.network.parameters())
             grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in every]
             found[graphs] = loss.item(), torch.cat([each.flatten().clone() for each in grads])

@@ -10,7 +10,7 @@ import torch
 from few_kernels import SHAPE, TINY, table, tiny
 
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.network import Texts, grouped, pooled, stacked
+from solkit.surrogate.language.network import Texts, group_by_length, pad_token_ids, weighted_means
 from solkit.surrogate.language.regressor import LanguageRegressor
 
 
@@ -23,7 +23,7 @@ def made():
 def corpus(made):
     parts = tiny().prepared(made)
     parts.network.train(False)
-    return parts, Corpus.of(made, parts.tokenizer, parts.scale)
+    return parts, Corpus.from_table(made, parts.tokenizer, parts.scale)
 
 
 def told(parts, batch):
@@ -34,11 +34,11 @@ def told(parts, batch):
 def test_means_of_states_are_of_the_tokens_named():
     states = torch.arange(12.0).view(1, 4, 3)
     weights = torch.tensor([[[1.0, 0, 1, 0], [0, 0, 0, 0]]])
-    np.testing.assert_allclose(pooled(states, weights)[0], [[3, 4, 5], [0, 0, 0]])
+    np.testing.assert_allclose(weighted_means(states, weights)[0], [[3, 4, 5], [0, 0, 0]])
 
 
 def test_padding_is_marked():
-    ids, known = stacked([[5, 6], [7], []])
+    ids, known = pad_token_ids([[5, 6], [7], []])
     assert ids[:, :2].tolist() == [[5, 6], [7, 0], [0, 0]]
     assert ids.shape == (3, 16)
     assert not ids[:, 2:].any()
@@ -57,14 +57,14 @@ def test_texts_of_about_the_same_length_are_read_together():
 
 def test_groups_hold_a_bounded_number_of_tokens_and_the_longest_come_first():
     lengths = np.random.default_rng(0).integers(1, 300, 60).tolist()
-    groups = grouped(lengths, 640)
+    groups = group_by_length(lengths, 640)
     assert sorted(np.concatenate(groups)) == list(range(60))
     longest = [max(lengths[text] for text in group) for group in groups]
     assert longest == sorted(longest, reverse=True)
     assert all(-(-n // 16) * 16 * len(group) <= 640 for n, group in zip(longest, groups))
     assert len(groups) < 1.5 * sum(lengths) / 640
-    assert grouped([2000, 5], 640) == [[0], [1]]
-    assert grouped([], 640) == []
+    assert group_by_length([2000, 5], 640) == [[0], [1]]
+    assert group_by_length([], 640) == []
 
 
 def test_a_row_alone_gets_what_it_gets_among_others(corpus):
@@ -112,7 +112,7 @@ def test_a_text_may_be_read_through_names_alone_or_narrowly(made, latents, narro
     shape = replace(SHAPE, decoder={**TINY, "latents": latents, "narrow": narrow})
     parts = LanguageRegressor(shape=shape, device="cpu").prepared(made)
     parts.network.train(False)
-    rows = Corpus.of(made, parts.tokenizer, parts.scale)
+    rows = Corpus.from_table(made, parts.tokenizer, parts.scale)
     batch = rows.batch(np.arange(4))
     before = told(parts, batch)
     batch.texts.names[:] = 0

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from few_kernels import table
 
-from solkit.surrogate.language.numbers import MOST_NAMED, Scale, encoded_value, named_of
+from solkit.surrogate.language.numbers import MOST_NAMED, Scale, encode_value, named_values
 
 
 def test_a_number_is_told_by_its_size_and_what_divides_it():
-    told = encoded_value(96)
+    told = encode_value(96)
     assert told[3] == 1  # a number
     assert told[5] == pytest.approx(np.log2(96) / 8)
     np.testing.assert_array_equal(told[6:14], [1, 1, 1, 1, 1, 0, 0, 0])  # 96 = 3 * 2^5
@@ -21,25 +21,25 @@ def test_a_number_is_told_by_its_size_and_what_divides_it():
 
 
 def test_one_true_and_a_word_are_not_the_same():
-    one, true, word = encoded_value(1), encoded_value(True), encoded_value("1")
+    one, true, word = encode_value(1), encode_value(True), encode_value("1")
     assert one[3] == 1
     assert (true[0], true[1], true[3]) == (1, 1, 0)
-    assert encoded_value(False)[1] == 0
+    assert encode_value(False)[1] == 0
     assert (word[2], word[3]) == (1, 0)
     assert len({tuple(each) for each in (one, true, word)}) == 3
 
 
 @pytest.mark.parametrize("value", [0, 0.0, float("inf"), float("nan"), -4, 2**70, None])
 def test_any_value_gives_finite_numbers(value):
-    assert np.isfinite(encoded_value(value)).all()
+    assert np.isfinite(encode_value(value)).all()
 
 
 def test_named_values_are_parameters_then_sizes():
-    told = named_of('{"BLOCK": 64, "EVICT": "evict_last"}', '{"M": 8}')
+    told = named_values('{"BLOCK": 64, "EVICT": "evict_last"}', '{"M": 8}')
     assert told.names == ("BLOCK", "EVICT", "M")
     assert told.words == ("", "evict_last", "")
     assert told.sizes.tolist() == [False, False, True]
-    many = named_of("{" + ", ".join(f'"p{n}": {n}' for n in range(30)) + "}", '{"M": 8}')
+    many = named_values("{" + ", ".join(f'"p{n}": {n}' for n in range(30)) + "}", '{"M": 8}')
     assert len(many.names) == MOST_NAMED
 
 
@@ -47,19 +47,19 @@ def test_features_are_placed_among_those_that_were_learned_from():
     made = table(8)
     values = np.linspace(0, 10, len(made), dtype=np.float32)
     made = replace(made, values=np.stack([values, np.full_like(values, np.nan)], axis=1))
-    scale = Scale.of(made, made.names)
-    told, unknown = scale.scaled(made)
+    scale = Scale.from_table(made, made.names)
+    told, unknown = scale.scale_features(made)
     assert told[0, 0] < told[len(made) // 2, 0] < told[-1, 0]
     assert abs(told[len(made) // 2, 0]) < 0.1  # the middle
     assert unknown.tolist() == [[False, True]] * len(made)
     assert (told[:, 1] == 0).all()
     far = replace(made, values=np.full((len(made), 2), 1e9, np.float32))
-    assert scale.scaled(far)[0].max() <= 2
+    assert scale.scale_features(far)[0].max() <= 2
 
 
 def test_a_feature_that_a_table_lacks_is_unknown():
     made = table(4)
-    scale = Scale.of(made, (*made.names, "model.gap"))
-    _, unknown = scale.scaled(made)
+    scale = Scale.from_table(made, (*made.names, "model.gap"))
+    _, unknown = scale.scale_features(made)
     assert unknown[:, 2].all()
     assert not unknown[:, :2].any()

@@ -9,7 +9,7 @@ from few_kernels import SHAPE, table
 
 from solkit.surrogate.language import model, packed, training
 from solkit.surrogate.language.model import small_backbone
-from solkit.surrogate.language.network import Texts, stacked
+from solkit.surrogate.language.network import Texts, pad_token_ids
 from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.training import Learning
 
@@ -18,7 +18,7 @@ LENGTHS = (200, 1, 77, 300)
 
 def texts():
     chance = np.random.default_rng(0)
-    ids, known = stacked([chance.integers(1, 50, length) for length in LENGTHS])
+    ids, known = pad_token_ids([chance.integers(1, 50, length) for length in LENGTHS])
     return Texts(ids, known, torch.zeros(len(LENGTHS), 1, ids.shape[1]), LENGTHS)
 
 
@@ -55,7 +55,7 @@ def test_packed_texts_are_read_as_padded_ones(monkeypatch):
 def test_texts_of_padding_change_nothing(monkeypatch):
     monkeypatch.setattr(packed, "varlen_attn", by_hand)
     some, reads = texts(), backbone()
-    how = packed.packing(some, tokens=1000, texts_more=4)
+    how = packed.pack_texts(some, tokens=1000, texts_more=4)
     assert len(how.place) == 1000  # 578 tokens, and a text and a half of padding
     assert len(how.starts) == len(LENGTHS) + 4 + 1
     assert how.starts.diff().tolist() == [*LENGTHS, 304, 118, 0, 0]
@@ -75,20 +75,20 @@ def test_a_packed_step_filled_up_gives_the_gradients_of_a_padded_one(monkeypatch
 
     def gradients(batch, answers):
         parts.network.zero_grad()
-        learner._loss(batch, answers).backward()
+        learner._loss_of_batch(batch, answers).backward()
         return {
             name: each.grad.clone()
             for name, each in parts.network.named_parameters()
             if each.grad is not None
         }
 
-    padded = gradients(learner.corpus.batch(rows), learner._answers(rows, 5))
+    padded = gradients(learner.corpus.batch(rows), learner._answers_of_rows(rows, 5))
     filled = training._filled_up(rows, 8)
-    batch = training._packed(learner.corpus.batch(filled, {}, replace(learner._room, texts=6)))
+    batch = training._pack_batch(learner.corpus.batch(filled, {}, replace(learner._room, texts=6)))
     monkeypatch.setattr(model, "is_packable", lambda *_: True)
     monkeypatch.setattr(packed, "varlen_attn", by_hand)
-    told = training._tensors(batch, learner._answers(filled, 5))
-    found = gradients(*training._untensors(told))
+    told = training._batch_to_tensors(batch, learner._answers_of_rows(filled, 5))
+    found = gradients(*training._batch_from_tensors(told))
     assert found.keys() == padded.keys()
     for name, each in found.items():
         torch.testing.assert_close(each, padded[name], atol=1e-5, rtol=1e-3, msg=name)

@@ -29,7 +29,7 @@ from solkit.surrogate.language.prompting import (
     BINS,
     Calibration,
     PromptedForecaster,
-    bin_of,
+    bin_of_speed_up,
     messages_for,
     read_answer,
 )
@@ -60,8 +60,16 @@ def forecaster(*script, **more):
 
 
 def test_speed_ups_fall_into_bins():
-    assert [bin_of(x) for x in (0.1, 0.6, 0.9, 1.0, 1.1, 1.5, 4.0)] == [0, 1, 2, 3, 4, 5, 6]
-    assert [bin_of(1 / x) for x in (0.1, 0.6, 0.9)] == [6, 5, 4]  # mirrored
+    assert [bin_of_speed_up(x) for x in (0.1, 0.6, 0.9, 1.0, 1.1, 1.5, 4.0)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
+    assert [bin_of_speed_up(1 / x) for x in (0.1, 0.6, 0.9)] == [6, 5, 4]  # mirrored
 
 
 def test_an_answer_is_read():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from few_kernels import SHAPE, saved_backbone, table, tiny
 
-from solkit.surrogate.ensemble import Reading, left_out
+from solkit.surrogate.ensemble import RegressorSettings, forecast_left_out
 from solkit.surrogate.language import model, reading, regressor
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.regressor import LanguageRegressor
@@ -53,7 +53,7 @@ def one_by_one(found, made):
     """What the network says of each text's rows alone, with LoRA beside its weights."""
     parts = found.prepared(made)
     parts.network.train(False)
-    corpus = Corpus.of(made, parts.tokenizer, parts.scale, parts.most)
+    corpus = Corpus.from_table(made, parts.tokenizer, parts.scale, parts.most)
     told = np.zeros(len(made))
     for text in range(len(corpus.texts)):
         rows = np.flatnonzero(corpus.text_of == text)
@@ -65,9 +65,9 @@ def one_by_one(found, made):
 
 def counted(network, monkeypatch):
     """The number of texts of each time that the backbone reads."""
-    found, states = [], network._states
+    found, states = [], network._padded_states
     monkeypatch.setattr(
-        network, "_states", lambda ids, known: found.append(len(ids)) or states(ids, known)
+        network, "_padded_states", lambda ids, known: found.append(len(ids)) or states(ids, known)
     )
     return found
 
@@ -145,14 +145,14 @@ def test_lora_is_merged_only_while_texts_are_read_even_if_that_is_interrupted(
 def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
     kind, folders, made, tmp_path, monkeypatch
 ):
-    from solkit.surrogate.evaluation.splits import folds_of
+    from solkit.surrogate.evaluation.splits import split_into_folds
 
     if kind != "default":
         pytest.importorskip("peft")
     path, adapt = (None, "frozen") if kind == "default" else (folders["llama"], "lora")
-    how = Reading(SHAPE, QUICK, backbone=path, adapt=adapt, device="cpu")
-    folds = dict(list(enumerate(folds_of(made, "families")))[:1])
-    taught, teach = [], _Learner._taught
+    how = RegressorSettings(SHAPE, QUICK, backbone=path, adapt=adapt, device="cpu")
+    folds = dict(list(enumerate(split_into_folds(made, "families")))[:1])
+    taught, teach = [], _Learner._learn_step
 
     def counting(*asked):
         taught.append(1)
@@ -162,14 +162,14 @@ def test_a_fold_interrupted_in_its_forecasts_is_not_trained_again(
         if text.startswith("read "):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Learner, "_taught", counting)
-    wanted = left_out(made, folds, how, "families")
+    monkeypatch.setattr(_Learner, "_learn_step", counting)
+    wanted = forecast_left_out(made, folds, how, "families")
     steps = len(taught)
     assert steps > 0
     with pytest.raises(KeyboardInterrupt):
-        left_out(made, folds, how, "families", folder=tmp_path, tell=stop)
+        forecast_left_out(made, folds, how, "families", folder=tmp_path, tell=stop)
     assert len(taught) == 2 * steps
-    again = left_out(made, folds, how, "families", folder=tmp_path)
+    again = forecast_left_out(made, folds, how, "families", folder=tmp_path)
     assert len(taught) == 2 * steps
     np.testing.assert_allclose(again, wanted, atol=1e-4)
     assert [each.name for each in tmp_path.iterdir()] == ["families-0.npy"]

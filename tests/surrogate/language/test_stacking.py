@@ -10,7 +10,7 @@ from few_kernels import SHAPE, table
 
 from solkit.core import Depth
 from solkit.errors import InputError
-from solkit.surrogate.ensemble import Reading, stacked, whole
+from solkit.surrogate.ensemble import RegressorSettings, stack_regressor, train_on_all_rows
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.model import SCHEMA, Surrogate
 from solkit.surrogate.trees import Settings
@@ -18,7 +18,7 @@ from solkit.surrogate.trees import Settings
 DEPTH = Depth.COMPILED
 TREES = Settings(members=2, rounds=10, leaves=4, rate=0.2, columns=1.0)
 QUICK = Learning(passes=18, rows=32, piece=4, rate=6e-3, variants=2, most=256)
-HOW = Reading(SHAPE, QUICK, Pretraining(steps=4, texts=4, most=64), device="cpu")
+HOW = RegressorSettings(SHAPE, QUICK, Pretraining(steps=4, texts=4, most=64), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,12 @@ def both(known, trees, folder):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
+        stack_regressor(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=stop)
     kept = {each.name for each in (folder / "compiled").iterdir()}
     assert kept == {"families-0.npy", "families-1.npy"}
-    found = stacked(trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append)
+    found = stack_regressor(
+        trees, known, DEPTH, HOW, settings=TREES, folder=folder, tell=heard.append
+    )
     again = [each for each in heard if "fold" in each]
     assert again == ["families: fold 3", "families: fold 5"]  # no family falls into the fourth
     return found
@@ -90,14 +92,14 @@ def test_it_is_saved_and_read_again(known, both, tmp_path):
 def test_a_folder_of_another_run_is_refused(known, trees, both, folder):
     assert both.depths == (DEPTH,)
     with pytest.raises(InputError, match=r"families-\d.npy is of another run"):
-        stacked(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
+        stack_regressor(trees, known[np.arange(40)], DEPTH, HOW, settings=TREES, folder=folder)
 
 
 def test_what_learned_from_all_rows_is_kept_as_well(known, both, folder):
     place = folder / "compiled"
     assert not list(place.glob("*.pt"))
-    again = whole(known, HOW, folder=place)
+    again = train_on_all_rows(known, HOW, folder=place)
     want = both.stacked(DEPTH).language.forecast(known)
     np.testing.assert_allclose(again.forecast(known).mean, want.mean, atol=0.03)
     with pytest.raises(InputError, match="whole is of another run"):
-        whole(known[np.arange(40)], HOW, folder=place)
+        train_on_all_rows(known[np.arange(40)], HOW, folder=place)

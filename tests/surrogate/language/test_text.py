@@ -7,7 +7,7 @@ import random
 import pytest
 from few_kernels import source
 
-from solkit.surrogate.language.text import Writer, kernel_text, places_of
+from solkit.surrogate.language.text import Writer, find_name_spans, kernel_text
 
 CUDA = '''
 SPACE = {"THREADS": [128]}
@@ -94,4 +94,4 @@ def test_numbers_become_names():
 
 
 def test_places_are_whole_names():
-    assert places_of("N = NN + N", ["N", "M"]) == {"N": [(0, 1), (9, 10)], "M": []}
+    assert find_name_spans("N = NN + N", ["N", "M"]) == {"N": [(0, 1), (9, 10)], "M": []}

@@ -6,7 +6,7 @@ import pytest
 from few_kernels import source
 
 from solkit.surrogate.language.text import kernel_text
-from solkit.surrogate.language.tokens import encode, train_tokenizer
+from solkit.surrogate.language.tokens import encode_text, train_tokenizer
 
 TEXTS = [kernel_text(source(number, number % 2 == 1)) for number in range(8)]
 
@@ -18,11 +18,11 @@ def tokenizer():
 
 @pytest.mark.parametrize("text", [*TEXTS[:2], "\tπ  = 'é'\n\n   x", "12345"])
 def test_nothing_is_lost(tokenizer, text):
-    assert tokenizer.decode(encode(tokenizer, text, (), 4096).ids) == text
+    assert tokenizer.decode(encode_text(tokenizer, text, (), 4096).ids) == text
 
 
 def test_digits_stand_alone(tokenizer):
-    assert [tokenizer.decode([each]) for each in encode(tokenizer, "4096", (), 9).ids] == list(
+    assert [tokenizer.decode([each]) for each in encode_text(tokenizer, "4096", (), 9).ids] == list(
         "4096"
     )
 
@@ -34,14 +34,14 @@ def test_the_vocabulary_is_as_large_as_asked_for(tokenizer):
 
 def test_names_are_found_where_they_stand(tokenizer):
     text = "PART3 = 1\nx = PART3 + PART33"
-    found = encode(tokenizer, text, ("PART3", "absent", "x"), 4096)
+    found = encode_text(tokenizer, text, ("PART3", "absent", "x"), 4096)
     words = ["".join(tokenizer.decode([found.ids[at]]) for at in each) for each in found.places]
     assert words[0].replace(" ", "") == "PART3PART3"
     assert (words[1], words[2].strip()) == ("", "x")
 
 
 def test_what_is_cut_off_is_no_place(tokenizer):
-    found = encode(tokenizer, "a = b\n" * 50 + "LAST", ("LAST", "a"), 20)
+    found = encode_text(tokenizer, "a = b\n" * 50 + "LAST", ("LAST", "a"), 20)
     assert len(found.ids) == 20
     assert len(found.places[0]) == 0
     assert max(found.places[1]) < 20

@@ -75,7 +75,7 @@ def test_facts_are_guessed_of_kernels_never_seen_though_most_are_unknown():
     facts[::2, place] = np.where(slow, 200, 32)[::2]
     model = tiny().fit(made, replace(QUICK, facts=2.0), facts=facts)
     parts = model.prepared(made)
-    corpus = Corpus.of(unseen, parts.tokenizer, parts.scale)
+    corpus = Corpus.from_table(unseen, parts.tokenizer, parts.scale)
     with torch.inference_mode():
         guesses = parts.network(corpus.batch(np.arange(len(unseen))))[1][:, place].numpy()
     assert (guesses > 0).tolist() == (np.log2(unseen.time_ms / unseen.base_ms) > 1).tolist()
@@ -85,7 +85,7 @@ def test_facts_are_those_of_the_same_configuration():
     made = table(4)
     deep = replace(made, names=("machine.registers", "model.gap"))
     deep = deep[np.arange(len(deep))[::-1]][1:]  # in another order, one missing
-    found = training.facts_of(made, deep)
+    found = training.compiled_facts(made, deep)
     place = FACTS.index("machine.registers")
     np.testing.assert_array_equal(found[:-1, place], made.values[:-1, 0])
     assert np.isnan(found[-1]).all()
@@ -96,7 +96,7 @@ def test_hidden_tokens_are_learned():
     made, told = table(8), []
     model = tiny()
     before = weights_of(model, made).clone()
-    model.pretrain(made, Pretraining(steps=120, texts=8, rate=4e-3, most=256), told.append)
+    model.pretrain_backbone(made, Pretraining(steps=120, texts=8, rate=4e-3, most=256), told.append)
     first, last = (float(each.split()[-4]) for each in (told[0], told[-1]))
     assert last < first < np.log(320)
     assert not torch.equal(before, weights_of(model, made))
@@ -105,7 +105,7 @@ def test_hidden_tokens_are_learned():
 def test_hidden_spans_are_as_many_as_asked_for_and_no_padding():
     ids = torch.ones(64, 400, dtype=torch.long)
     ids[:, 300:] = 0
-    hidden = training._spans(
+    hidden = training._hidden_spans(
         ids, Pretraining(hidden=0.2, span=3.0), torch.Generator().manual_seed(0)
     )
     assert hidden[:, :300].float().mean().item() == pytest.approx(0.2, abs=0.03)
@@ -124,16 +124,16 @@ def test_the_order_within_a_problem_is_what_pairs_of_it_say():
         facts_known=torch.zeros(4, 0),
     )
     expected = expected - answers.base
-    loss = training._order(expected, answers)  # one pair, and it is right
+    loss = training._pairwise_order_loss(expected, answers)  # one pair, and it is right
     assert loss.item() == pytest.approx(np.log1p(np.exp(-4.0)))
-    wrong = training._order(-expected - 2 * answers.base, answers)
+    wrong = training._pairwise_order_loss(-expected - 2 * answers.base, answers)
     assert wrong.item() == pytest.approx(np.log1p(np.exp(4.0)))
 
 
 def test_each_row_comes_once_before_any_comes_again():
     made = table(12)
     learner = training._Learner(made, tiny().prepared(made), QUICK, None, print)
-    batches, seen = learner._batches(), []
+    batches, seen = learner._rows_of_steps(), []
     while len(seen) < len(made):
         seen += next(batches).tolist()
     assert sorted(seen) == list(range(len(made)))
@@ -149,7 +149,7 @@ def test_pieces_of_a_kernel_come_together():
         return np.mean([len(np.unique(learner.corpus.text_of[rows])) for rows in some(learner)])
 
     def some(learner):
-        return list(itertools.islice(learner._batches(), 40))
+        return list(itertools.islice(learner._rows_of_steps(), 40))
 
     assert texts(4) < 0.7 * texts(1)
 
@@ -157,16 +157,16 @@ def test_pieces_of_a_kernel_come_together():
 def test_a_loss_that_is_no_number_spoils_nothing():
     weight = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.SGD([weight], lr=1.0)
-    schedule = training._schedule(optimizer, 10)
+    schedule = training._cosine_schedule(optimizer, 10)
     (weight * torch.tensor([float("nan"), 1.0])).sum().backward()
-    training._clean([weight])
-    training._step([weight], optimizer, schedule)
+    training._zero_bad_gradients([weight])
+    training._optimizer_step([weight], optimizer, schedule)
     assert weight[0].item() == 1.0
     assert weight[1].item() < 1.0
 
 
 def test_a_loss_that_stays_no_number_ends_it(monkeypatch):
-    monkeypatch.setattr(training, "_blurred", lambda wanted, _: wanted[:, None] * float("nan"))
+    monkeypatch.setattr(training, "_blur_targets", lambda wanted, _: wanted[:, None] * float("nan"))
     with pytest.raises(WorkerError, match=r"the loss is nan at step \d+ of"):
         tiny().fit(table(8), QUICK)
 
@@ -181,18 +181,18 @@ def test_what_fills_a_batch_up_teaches_nothing():
 
     def gradients(batch, answers):
         parts.network.zero_grad()
-        loss = learner._loss(batch, answers)
+        loss = learner._loss_of_batch(batch, answers)
         loss.backward()
         told = [each.grad.flatten() for each in parts.network.parameters() if each.grad is not None]
         return loss.detach(), torch.cat(told)
 
-    alone = gradients(learner.corpus.batch(rows), learner._answers(rows, 5))
+    alone = gradients(learner.corpus.batch(rows), learner._answers_of_rows(rows, 5))
     filled = training._filled_up(rows, 8)
     room = replace(learner._room, texts=6)
-    batch = training._packed(learner.corpus.batch(filled, {}, room))
-    answers = learner._answers(filled, 5)
+    batch = training._pack_batch(learner.corpus.batch(filled, {}, room))
+    answers = learner._answers_of_rows(filled, 5)
     assert (len(batch.texts.ids), len(batch.rows.text), len(answers.weight)) == (6, 8, 8)
-    again = training._untensors(training._tensors(batch, answers))
+    again = training._batch_from_tensors(training._batch_to_tensors(batch, answers))
     assert [vars(each).keys() for each in again] == [vars(batch).keys(), vars(answers).keys()]
     for name, each in vars(again[0].rows).items():
         assert each is getattr(batch.rows, name)
@@ -203,14 +203,14 @@ def test_what_fills_a_batch_up_teaches_nothing():
 def test_steps_go_on_without_graphs_where_memory_is_short():
     made, said = table(8), []
     learner = training._Learner(made, tiny().prepared(made), QUICK, None, said.append)
-    rows = next(learner._batches())
-    alone = learner._taught(rows, 0)
+    rows = next(learner._rows_of_steps())
+    alone = learner._learn_step(rows, 0)
 
     def short(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     learner._graphed = short
-    torch.testing.assert_close(learner._taught(rows, 0), alone)
+    torch.testing.assert_close(learner._learn_step(rows, 0), alone)
     assert learner._graphed is None
     assert said == ["too little memory for CUDA graphs: steps go on without them"]
 
@@ -224,7 +224,7 @@ def test_shapes_beyond_the_most_graphs_are_computed_without_one(monkeypatch):
         loss.backward()
         return loss.detach()
 
-    graphed = graphs.Graphed(backward, [weight])
+    graphed = graphs.GraphedFunction(backward, [weight])
     for _ in range(2):  # gradients are of one call, never of both
         assert graphed(torch.eye(3)).item() == 3.0
         assert weight.grad.tolist() == [1.0, 1.0, 1.0]
@@ -251,7 +251,7 @@ def test_nothing_to_learn_from_is_an_error():
 @pytest.mark.parametrize("steps", [1, 2, 10, 11, 100])
 def test_the_rate_rises_then_falls(steps):
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=2.0)
-    schedule, rates = training._schedule(optimizer, steps), []
+    schedule, rates = training._cosine_schedule(optimizer, steps), []
     for _ in range(steps):
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
