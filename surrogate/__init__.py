@@ -2,6 +2,6 @@
 
 ::
 
-    features ─► table ─► trees (intervals, doubt) ─► model (adaptation) ─► ranking ─► plan
+    features ─► table ─► trees (intervals, doubt) ─► model (online_gp) ─► ranking ─► plan
                               training, evaluation/
 """

@@ -1,8 +1,8 @@
 """Several models' forecasts as one: trees, and a language regressor that is stacked on them.
 
 Members say log2(time / base). The kernel model's own word is 0: what the weights leave of 1 is its
-share, so a stack may draw its members towards it (Wolpert, "StackedRegressor generalization", 1992; weights
-that are not negative: Breiman, "StackedRegressor regressions", 1996).
+share, so a stack may draw its members towards it (Wolpert, "Stacked generalization", 1992; weights
+that are not negative: Breiman, "Stacked regressions", 1996).
 
 What each counts, and what both are worth together, is learned from rows of families that neither
 knew: the regressor is trained five times more, each time without a fold of the families. All of it

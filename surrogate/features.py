@@ -17,9 +17,10 @@ requests     accesses and their efficiency, traffic, loops, imbalance, barriers,
 params       named parameters: numbers, and strings and booleans one by one
 ===========  =====================================================================================
 
-What takes a compiler to know (model, machine, requests) is in `solkit.surrogate.facts`. The
-candidates of one call share problem and device. Geometry and parameters are computed for all of
-them at once (`captured_features`); what depends on facts, one by one.
+What takes a compiler to know (model, machine, requests) is in
+`solkit.surrogate.compiled_features`. The candidates of one call share problem and device. Geometry
+and parameters are computed for all of them at once (`captured_features`); what depends on facts,
+one by one.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from solkit.surrogate.captured_features import (
     combine_launches,
     tile_features,
 )
-from solkit.surrogate.facts import SMALL, Features, bounded_log2, compiled_features
+from solkit.surrogate.compiled_features import SMALL, Features, bounded_log2, compiled_features
 
 __all__ = [
     "GROUPS",

@@ -31,7 +31,6 @@ import numpy as np
 from solkit.core import Depth, Device
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate import shipped
-from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
 from solkit.surrogate.conformal_intervals import Interval
 from solkit.surrogate.costs import FIELDS, CostModel, Costs, CostTrees
 from solkit.surrogate.ensemble import Stack, StackedRegressor
@@ -44,6 +43,7 @@ from solkit.surrogate.features import (
     feature_matrix,
     rough_log2_factor,
 )
+from solkit.surrogate.online_gp import ObservedResiduals, ResidualGP
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import (
     DEFAULTS,

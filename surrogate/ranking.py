@@ -23,8 +23,8 @@ from solkit.datasets.facts import reached
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import InputError
 from solkit.roofline.cases import bound_of_case
+from solkit.surrogate.candidate_forecasts import entry_of_analysis, forecast_or_model, problem_from
 from solkit.surrogate.costs import Costs
-from solkit.surrogate.expected import entry_of_analysis, forecast_or_model, problem_from
 from solkit.surrogate.features import Array, Problem
 from solkit.surrogate.model import Contribution, Surrogate
 from solkit.surrogate.plan import Action, Forecast, Plan, Ranked, plan_actions

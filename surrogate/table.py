@@ -28,7 +28,7 @@ from solkit.errors import InputError
 from solkit.roofline.calibration import calibrated
 from solkit.roofline.devices import find
 from solkit.roofline.kernel.evaluate import described
-from solkit.surrogate.facts import modelled_ms
+from solkit.surrogate.compiled_features import modelled_ms
 from solkit.surrogate.features import (
     ROUGH_GAP,
     Array,

@@ -20,7 +20,7 @@ ALLOWED = {
     # the left one of a pair, whose other one is `right`: operands, arrays, paths
     ("solkit/core/arithmetic.py", "left"),
     ("solkit/kernelfiles/_source.py", "left"),
-    ("surrogate/adaptation.py", "left"),
+    ("surrogate/online_gp.py", "left"),
     ("tuner/proposers/rewriter/_lift.py", "left"),
     ("tuner/proposers/rewriter/_lift_body.py", "left"),
     ("tuner/proposers/rewriter/_places.py", "left"),

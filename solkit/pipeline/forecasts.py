@@ -19,7 +19,7 @@ from solkit.core import Depth, Device, Forecast, KernelFile, Result
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file, shipped
-from solkit.surrogate.expected import (
+from solkit.surrogate.candidate_forecasts import (
     common_depth,
     entry_of_analysis,
     forecast_candidate,

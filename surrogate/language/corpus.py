@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from solkit.surrogate.features import Array
+from solkit.surrogate.language.kernel_text import Writer, kernel_text
 from solkit.surrogate.language.network import Batch, Rows, Texts, pad_token_ids, send_to_device
 from solkit.surrogate.language.numbers import MOST_NAMED, VALUE_SIZE, Scale, named_values
-from solkit.surrogate.language.text import Writer, kernel_text
 from solkit.surrogate.language.tokens import Encoded, encode_text, encode_texts
 from solkit.surrogate.table import Table
 

@@ -20,7 +20,7 @@ from solkit.surrogate.language.network import (
     aligned_length,
     group_by_length,
 )
-from solkit.surrogate.language.packed import ATTENTION, is_packable, packed_states
+from solkit.surrogate.language.packed_attention import ATTENTION, is_packable, packed_states
 
 __all__ = ["LanguageConfig", "LanguageModel", "small_backbone"]
 

@@ -88,7 +88,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Packing:
-    """Layout of texts end to end: see `solkit.surrogate.language.packed`.
+    """Layout of texts end to end: see `solkit.surrogate.language.packed_attention`.
 
     Attributes:
         position: of each token in its text, (packed tokens,).

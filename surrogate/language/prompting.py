@@ -25,7 +25,7 @@ from solkit.errors import InputError
 from solkit.llm.client import Message, Request, without_thought
 from solkit.llm.retry import Asking, ParsedAnswer, Unread
 from solkit.surrogate.features import Array, Problem
-from solkit.surrogate.language.text import kernel_text
+from solkit.surrogate.language.kernel_text import kernel_text
 from solkit.surrogate.table import Entry
 
 __all__ = [

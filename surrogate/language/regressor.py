@@ -26,12 +26,12 @@ from torch import Tensor
 from solkit.errors import InputError, UnsupportedError
 from solkit.surrogate.features import Array
 from solkit.surrogate.language import training
+from solkit.surrogate.language.backbone_reading import read_all_texts
 from solkit.surrogate.language.backbones import Adapt, Backbone, adapt_backbone, load_backbone
 from solkit.surrogate.language.corpus import Corpus, distinct_texts
 from solkit.surrogate.language.model import LanguageConfig, LanguageModel, small_backbone
 from solkit.surrogate.language.network import ALIGNED, Reading, Sizes, Texts
 from solkit.surrogate.language.numbers import FACTS, VALUE_SIZE, Scale
-from solkit.surrogate.language.reading import read_all_texts
 from solkit.surrogate.language.tokens import train_tokenizer, transformers
 from solkit.surrogate.language.training import Learning, Pretraining
 from solkit.surrogate.table import Table

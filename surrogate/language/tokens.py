@@ -12,7 +12,7 @@ import numpy as np
 from solkit.adapters.versions import warn_if_untested
 from solkit.extras import library
 from solkit.surrogate.features import Array
-from solkit.surrogate.language.text import find_name_spans
+from solkit.surrogate.language.kernel_text import find_name_spans
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

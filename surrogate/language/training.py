@@ -6,7 +6,7 @@ so that its text is read once for them. The loss has three parts: how far the
 distribution is from the true bin and its neighbours, in which order rows of one problem are
 (RankNet: Burges et al., "Learning to rank using gradient descent", 2005), and facts that only a
 compiler knows, as far as they are known. Each text is read in one of several variants
-(`solkit.surrogate.language.text`).
+(`solkit.surrogate.language.kernel_text`).
 
 The order of the data follows from the seed and the step alone, so that a run that was interrupted
 goes on as if it had not been.
@@ -30,9 +30,15 @@ from torch import Tensor
 
 from solkit.errors import InputError, WorkerError
 from solkit.surrogate.features import Array
+from solkit.surrogate.language.backbone_reading import (
+    FrozenStates,
+    allowed_attention,
+    autocast_precision,
+)
 from solkit.surrogate.language.checkpoints import load_checkpoint, save_checkpoint
 from solkit.surrogate.language.corpus import Corpus, Room
-from solkit.surrogate.language.graphs import GraphedFunction
+from solkit.surrogate.language.cuda_graphs import GraphedFunction
+from solkit.surrogate.language.kernel_text import Writer
 from solkit.surrogate.language.network import (
     Batch,
     Packing,
@@ -43,9 +49,7 @@ from solkit.surrogate.language.network import (
     send_to_device,
 )
 from solkit.surrogate.language.numbers import FACTS, Scale
-from solkit.surrogate.language.packed import is_packable, pack_texts
-from solkit.surrogate.language.reading import FrozenStates, allowed_attention, autocast_precision
-from solkit.surrogate.language.text import Writer
+from solkit.surrogate.language.packed_attention import is_packable, pack_texts
 from solkit.surrogate.language.tokens import Encoded, encode_texts
 from solkit.surrogate.table import Table
 from solkit.surrogate.trees import DEFAULTS, drawn_rows, log2_target, row_weights, useful_features
@@ -163,8 +167,7 @@ def pretrain_network(
     """Teach a backbone to fill in what is hidden of texts.
 
     Args:
-        texts: from `solkit.surrogate.language.text.kernel_text`; none of what is left out of a
-            fold.
+        texts: from `solkit.surrogate.language.kernel_text`; none of what is left out of a fold.
         parts: whose network learns.
         how: it learns.
         tell: receives what is done.

@@ -7,9 +7,9 @@ import pytest
 import torch
 from few_kernels import SHAPE, saved_backbone, table
 
-from solkit.surrogate.language import model, reading
+from solkit.surrogate.language import backbone_reading, model
+from solkit.surrogate.language.backbone_reading import FrozenStates
 from solkit.surrogate.language.corpus import Corpus
-from solkit.surrogate.language.reading import FrozenStates
 from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.tokens import Encoded
 
@@ -44,7 +44,7 @@ def test_they_are_those_of_the_backbone_itself(made, monkeypatch):
 def test_each_distinct_text_is_read_once_and_that_is_told(made, monkeypatch):
     network, _, texts = made
     monkeypatch.setattr(model, "_CPU_TOKENS", 200)
-    monkeypatch.setattr(reading, "_TOLD_EVERY_S", -1.0)
+    monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
     read, told, states = [], [], network.states
     monkeypatch.setattr(network, "states", lambda each: read.append(len(each.ids)) or states(each))
     FrozenStates(network, texts * 3, CPU, told.append)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from few_kernels import source
 
-from solkit.surrogate.language.text import kernel_text
+from solkit.surrogate.language.kernel_text import kernel_text
 from solkit.surrogate.language.tokens import encode_text, train_tokenizer
 
 TEXTS = [kernel_text(source(number, number % 2 == 1)) for number in range(8)]

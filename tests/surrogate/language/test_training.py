@@ -11,7 +11,7 @@ import torch
 from few_kernels import interrupted, table, tiny
 
 from solkit.errors import InputError, WorkerError
-from solkit.surrogate.language import graphs, training
+from solkit.surrogate.language import cuda_graphs, training
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.numbers import FACTS
 from solkit.surrogate.language.training import Learning, Pretraining
@@ -216,7 +216,7 @@ def test_steps_go_on_without_graphs_where_memory_is_short():
 
 
 def test_shapes_beyond_the_most_graphs_are_computed_without_one(monkeypatch):
-    monkeypatch.setattr(graphs, "_MOST", 0)
+    monkeypatch.setattr(cuda_graphs, "_MOST", 0)
     weight = torch.nn.Parameter(torch.ones(3))
 
     def backward(rows):
@@ -224,7 +224,7 @@ def test_shapes_beyond_the_most_graphs_are_computed_without_one(monkeypatch):
         loss.backward()
         return loss.detach()
 
-    graphed = graphs.GraphedFunction(backward, [weight])
+    graphed = cuda_graphs.GraphedFunction(backward, [weight])
     for _ in range(2):  # gradients are of one call, never of both
         assert graphed(torch.eye(3)).item() == 3.0
         assert weight.grad.tolist() == [1.0, 1.0, 1.0]

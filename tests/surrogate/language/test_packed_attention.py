@@ -1,4 +1,4 @@
-"""`solkit.surrogate.language.packed`."""
+"""`solkit.surrogate.language.packed_attention`."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from few_kernels import SHAPE, table
 
-from solkit.surrogate.language import model, packed, training
+from solkit.surrogate.language import model, packed_attention, training
 from solkit.surrogate.language.model import small_backbone
 from solkit.surrogate.language.network import Texts, pad_token_ids
 from solkit.surrogate.language.regressor import LanguageRegressor
@@ -42,10 +42,10 @@ def by_hand(query, key, value, starts, _, longest, __, *, scale, window_size):
 
 
 def test_packed_texts_are_read_as_padded_ones(monkeypatch):
-    monkeypatch.setattr(packed, "varlen_attn", by_hand)
+    monkeypatch.setattr(packed_attention, "varlen_attn", by_hand)
     some, reads = texts(), backbone()
     with torch.no_grad():
-        told = packed.packed_states(reads, some)
+        told = packed_attention.packed_states(reads, some)
         padded = reads(input_ids=some.ids, attention_mask=some.mask.long()).last_hidden_state
     assert told.shape == padded.shape
     torch.testing.assert_close(told[some.mask], padded[some.mask], rtol=1e-4, atol=1e-5)
@@ -53,15 +53,15 @@ def test_packed_texts_are_read_as_padded_ones(monkeypatch):
 
 
 def test_texts_of_padding_change_nothing(monkeypatch):
-    monkeypatch.setattr(packed, "varlen_attn", by_hand)
+    monkeypatch.setattr(packed_attention, "varlen_attn", by_hand)
     some, reads = texts(), backbone()
-    how = packed.pack_texts(some, tokens=1000, texts_more=4)
+    how = packed_attention.pack_texts(some, tokens=1000, texts_more=4)
     assert len(how.place) == 1000  # 578 tokens, and a text and a half of padding
     assert len(how.starts) == len(LENGTHS) + 4 + 1
     assert how.starts.diff().tolist() == [*LENGTHS, 304, 118, 0, 0]
     with torch.no_grad():
-        alone = packed.packed_states(reads, some)
-        filled = packed.packed_states(reads, replace(some, packing=how))
+        alone = packed_attention.packed_states(reads, some)
+        filled = packed_attention.packed_states(reads, replace(some, packing=how))
     torch.testing.assert_close(filled, alone)
 
 
@@ -86,7 +86,7 @@ def test_a_packed_step_filled_up_gives_the_gradients_of_a_padded_one(monkeypatch
     filled = training._filled_up(rows, 8)
     batch = training._pack_batch(learner.corpus.batch(filled, {}, replace(learner._room, texts=6)))
     monkeypatch.setattr(model, "is_packable", lambda *_: True)
-    monkeypatch.setattr(packed, "varlen_attn", by_hand)
+    monkeypatch.setattr(packed_attention, "varlen_attn", by_hand)
     told = training._batch_to_tensors(batch, learner._answers_of_rows(filled, 5))
     found = gradients(*training._batch_from_tensors(told))
     assert found.keys() == padded.keys()
@@ -100,7 +100,9 @@ def test_a_gpu_packs_where_flash_attention_would(monkeypatch, width):
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: True)
     monkeypatch.setattr(torch.backends.cuda, "is_flash_attention_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    assert packed.is_packable(reads, gpu) is (width == 64)  # heads of 100 are no multiple of 8
+    assert packed_attention.is_packable(reads, gpu) is (
+        width == 64
+    )  # heads of 100 are no multiple of 8
     for module, name, found in (
         (torch.cuda, "get_device_capability", (7, 5)),
         (torch, "is_autocast_enabled", False),
@@ -108,7 +110,7 @@ def test_a_gpu_packs_where_flash_attention_would(monkeypatch, width):
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, lambda *_, found=found: found)
-            assert not packed.is_packable(reads, gpu)
+            assert not packed_attention.is_packable(reads, gpu)
 
 
 def test_a_layer_of_windows_looks_64_tokens_around(monkeypatch):
@@ -118,14 +120,14 @@ def test_a_layer_of_windows_looks_64_tokens_around(monkeypatch):
         seen.append(window_size)
         return by_hand(*given, window_size=window_size, **rest)
 
-    monkeypatch.setattr(packed, "varlen_attn", watched)
+    monkeypatch.setattr(packed_attention, "varlen_attn", watched)
     with torch.no_grad():
-        packed.packed_states(backbone(), texts())
+        packed_attention.packed_states(backbone(), texts())
     assert seen == [(-1, -1), (64, 64), (64, 64)]
 
 
 def test_a_cpu_reads_padded_texts():
-    assert not packed.is_packable(backbone(), torch.device("cpu"))
+    assert not packed_attention.is_packable(backbone(), torch.device("cpu"))
 
 
 @pytest.mark.gpu
@@ -133,8 +135,8 @@ def test_a_cpu_reads_padded_texts():
 def test_a_gpu_reads_packed_texts_as_padded_ones():
     some, reads = texts().to("cuda"), backbone().to("cuda")
     with torch.autocast("cuda", torch.bfloat16), torch.no_grad():
-        assert packed.is_packable(reads, some.ids.device)
-        told = packed.packed_states(reads, some)
+        assert packed_attention.is_packable(reads, some.ids.device)
+        told = packed_attention.packed_states(reads, some)
         padded = reads(input_ids=some.ids, attention_mask=some.mask.long()).last_hidden_state
     off = (told - padded)[some.mask].abs().mean() / padded[some.mask].abs().mean()
     assert off < 0.02  # bf16

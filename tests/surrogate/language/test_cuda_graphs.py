@@ -10,7 +10,7 @@ import torch
 from few_kernels import table, tiny
 
 from solkit.surrogate.language import training
-from solkit.surrogate.language.graphs import GraphedFunction
+from solkit.surrogate.language.cuda_graphs import GraphedFunction
 from solkit.surrogate.language.training import Learning
 
 pytestmark = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solkit.surrogate.adaptation import ObservedResiduals, ResidualGP
+from solkit.surrogate.online_gp import ObservedResiduals, ResidualGP
 from solkit.surrogate.uncertainty import VarianceComponents
 
 SCATTER = VarianceComponents(family=0.3, kernel=0.2, cell=0.2, rest=1.2)

@@ -8,7 +8,7 @@ import torch
 from few_kernels import SHAPE, saved_backbone, table, tiny
 
 from solkit.surrogate.ensemble import RegressorSettings, forecast_left_out
-from solkit.surrogate.language import model, reading, regressor
+from solkit.surrogate.language import backbone_reading, model, regressor
 from solkit.surrogate.language.corpus import Corpus
 from solkit.surrogate.language.regressor import LanguageRegressor
 from solkit.surrogate.language.training import Learning, _Learner
@@ -104,7 +104,7 @@ def test_more_texts_than_are_kept_are_read_once_as_well(folders, made, monkeypat
 
 def test_how_far_it_is_is_told(folders, made, monkeypatch):
     monkeypatch.setattr(model, "_CPU_TOKENS", 1024)
-    monkeypatch.setattr(reading, "_TOLD_EVERY_S", -1.0)
+    monkeypatch.setattr(backbone_reading, "_TOLD_EVERY_S", -1.0)
     found, told = built("llama frozen", folders, made), []
     read = counted(found.prepared(made).network, monkeypatch)
     found.forecast(made, told.append)

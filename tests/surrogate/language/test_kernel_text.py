@@ -7,7 +7,7 @@ import random
 import pytest
 from few_kernels import source
 
-from solkit.surrogate.language.text import Writer, find_name_spans, kernel_text
+from solkit.surrogate.language.kernel_text import Writer, find_name_spans, kernel_text
 
 CUDA = '''
 SPACE = {"THREADS": [128]}
