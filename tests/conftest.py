@@ -73,8 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """No later collection of garbage looks through what is imported now, as torch is."""
     if not gc.isenabled():
-        gc.collect()
-        gc.freeze()
+        gc.freeze()  # with what little garbage there is: to look for it takes a second
         gc.enable()
 
 

@@ -330,6 +330,7 @@ def test_rows_of_others(monkeypatch):
     assert [row["error"] for row in rows] == ["RuntimeError: no"] * 2
 
 
+@pytest.mark.slow
 def test_the_process_of_the_others_starts_and_answers():
     """For real, but with nothing to time: no GPU is needed for that."""
     absent = aa.Kernel("absent", "bench/absent.py", {})

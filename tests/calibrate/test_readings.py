@@ -70,6 +70,7 @@ def test_every_tensor_pipe_that_torch_can_use_is_in_the_catalogue():
     assert set(tensor_names()) <= set(devices.find("h100").ceilings)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_so():
     from dataclasses import replace

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,12 @@ from typer.testing import CliRunner
 from solkit.cli import app
 
 sys.path.append(str(Path(__file__).parents[1] / "surrogate"))
-from synthetic import CARD, QUICK, table
+from synthetic import CARD, QUICK, inline_pool, table
 
 from solkit.core import Depth
 from solkit.surrogate import table as tables
+from solkit.surrogate import trees
+from solkit.surrogate.evaluation import evaluate
 from solkit.surrogate.model import Surrogate
 
 RUN = CliRunner()
@@ -32,6 +36,9 @@ MADE = table(400)
 @pytest.fixture(autouse=True)
 def rows(monkeypatch):
     monkeypatch.setattr(tables, "table_of_stores", lambda *_: MADE)
+    monkeypatch.setattr(evaluate, "pool", inline_pool)
+    few = replace(QUICK, rounds=40)  # trees are as many as the law of the table needs
+    monkeypatch.setattr(trees, "Settings", partial(replace, few))
     monkeypatch.setattr(sys.modules["solkit.cli.data"], "opened", lambda name: name)
 
 

@@ -78,6 +78,7 @@ def test_a_server_leaves_no_folder_behind(tmp_path, command, number, code):
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_training_without_a_word_of_its_workers(tmp_path):
     (tmp_path / "slow.py").write_text(TRAIN)
     process, line = begun(tmp_path, "slow.py")

@@ -245,6 +245,7 @@ def watching(kernel):
     process.communicate()
 
 
+@pytest.mark.slow
 def test_a_kernel_is_watched_from_first_page_to_ctrl_c(watching, kernel):
     process, until = watching
     first = until("modelled time by line")

@@ -178,6 +178,7 @@ def in_a_fork(call):
     return told
 
 
+@pytest.mark.slow
 def test_forks_share_the_process_of_a_session(tmp_path):
     pytest.importorskip("xgboost", reason="the surrogate needs solkit[surrogate]")
     by = Session(Where(str(PROBLEM), json.dumps(SHAPE), recorded="h100"))

@@ -114,6 +114,7 @@ def reference(x):
 """
 
 
+@pytest.mark.slow
 def test_of_what_inductor_would_time_the_fastest_by_the_model_is_in_use(folder):
     path = folder / "columns.py"
     path.write_text(COLUMNS)

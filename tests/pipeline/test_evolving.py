@@ -222,7 +222,7 @@ def kinds_of(found):
     return [found.variant(each.id).variant.kind for each in found.finalists]
 
 
-@pytest.mark.parametrize("shape", [OWN, UNEVEN])
+@pytest.mark.parametrize("shape", [OWN, pytest.param(UNEVEN, marks=pytest.mark.slow)])
 def test_a_finalist_that_is_slower_at_a_practice_shape_gives_way_to_one_that_is_not(
     rows, moved, shape
 ):
@@ -250,7 +250,7 @@ def test_no_held_out_shape_is_used_for_choosing(rows, moved):
     assert (told.gate.passed, told.gate.held_out[0].shape) == (False, HELD_OUT)
 
 
-@pytest.mark.parametrize("held_out", [[SHAPE], []])
+@pytest.mark.parametrize("held_out", [[SHAPE], pytest.param([], marks=pytest.mark.slow)])
 def test_there_is_no_practice_where_no_other_shape_is_held_out(rows, moved, held_out):
     both = [*rows, *moved(OWN, whole_row=100.0)]
     how = EvolveSettings(**FAST, held_out=held_out)
@@ -281,6 +281,7 @@ def test_practice_is_in_the_log_and_a_resumed_run_takes_it_over(rows, moved, tmp
     assert again.measured == first.measured == len(told) - len(there)
 
 
+@pytest.mark.slow
 def test_practice_is_paid_from_the_budget(rows, moved):
     searched = evolved(rows, Recorded("rows_tile", "whole_row"))
     whole = practised(rows, moved, OWN)
@@ -338,7 +339,9 @@ class Interrupted(RecordedBench):
         super().submit(configurations)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), WorkerError("lost")])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), pytest.param(WorkerError("lost"), marks=pytest.mark.slow)]
+)
 def test_if_practice_cannot_be_finished_the_fastest_goes_to_the_gate(rows, moved, error):
     bench = Interrupted([*rows, *moved(HELD_OUT), *moved(OWN)])
     bench.error = error
@@ -394,7 +397,9 @@ def test_settings_are_checked(told, message):
     [
         ({"seconds": 0}, "gpu_seconds is 0; expected a budget above 0"),
         ({"settings": EvolveSettings(params={"NOPE": 1})}, "has no parameter 'NOPE'"),
-        ({"path": PROBLEM, "reference": None}, "not_recorded"),
+        pytest.param(  # loads Inductor
+            *({"path": PROBLEM, "reference": None}, "not_recorded"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_bad_input_is_named(rows, told, message):

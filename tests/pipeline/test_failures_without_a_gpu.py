@@ -56,7 +56,10 @@ def scored(tmp_path, body, limit_s=600.0):
         ),
         ("while True: time.sleep(1)", Verdict.TIMED_OUT, r":\d+: it ran for over 1 s"),
         ("while True:\n    try: x + 1\n    except Exception: pass", Verdict.TIMED_OUT, "over 1 s"),
-        ("sum(range(10**13))", Verdict.TIMED_OUT, "too much CPU time"),  # C code that never returns
+        pytest.param(  # C code that never returns
+            *("sum(range(10**13))", Verdict.TIMED_OUT, "too much CPU time"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_failure_is_the_candidates_and_names_its_line(tmp_path, body, verdict, why):

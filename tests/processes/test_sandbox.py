@@ -186,6 +186,7 @@ def kernel(x):
 """
 
 
+@pytest.mark.slow
 @needs_bwrap
 def test_sessions_measure_in_a_sandbox_what_they_measure_without(home, tmp_path):
     problem = tmp_path / "problem.py"

@@ -29,6 +29,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_a_script_is_recorded_until_enough_even_if_it_then_fails(tmp_path, capfd):
     (tmp_path / "beside.py").write_text("class Fault(Exception): ...")
     path = tmp_path / "train.py"

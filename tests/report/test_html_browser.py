@@ -83,6 +83,7 @@ def pages(make, tmp_path):
     return one, two
 
 
+@pytest.mark.slow
 def test_a_kernels_page(browser, pages):
     tab = Tab(browser, pages[0], DESKTOP)
     roofline = tab.drawn("k1-roofline")
@@ -122,6 +123,7 @@ def test_a_kernels_page(browser, pages):
     assert tab.requests == [pages[0].as_uri()]
 
 
+@pytest.mark.slow
 def test_a_page_of_several_on_a_phone(browser, pages):
     tab = Tab(browser, pages[1], PHONE, scheme="dark")
     assert tab.ground() == "rgb(15, 19, 24)"

@@ -1,4 +1,4 @@
-"""What tests of the service share: a small recording, and a server that replays it."""
+"""What tests of the service share: a small recording, and services that replay it."""
 
 from __future__ import annotations
 
@@ -45,3 +45,31 @@ def served(recording, tmp_path_factory):
     state = tmp_path_factory.mktemp("service") / "state"
     with Served(state, "--recorded", str(recording), "--max-body", "200000") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def service(recording, tmp_path_factory):
+    """Open clients, by token, of a service in this process that replays the recording."""
+    pytest.importorskip("fastapi", reason="the service needs solkit[serve]")
+    pytest.importorskip("httpx")
+    from serving import OTHER, TOKEN, workers_here
+    from starlette.testclient import TestClient
+
+    from solkit.service.app import make_app
+    from solkit.service.settings import ServiceSettings
+
+    settings = ServiceSettings(
+        tmp_path_factory.mktemp("service") / "state",
+        device="h100-sxm",
+        recorded=str(recording),
+        max_body=200_000,
+    )
+    with workers_here(), TestClient(make_app(settings, [TOKEN, OTHER])) as client:
+
+        def opened(token=TOKEN):
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            other = TestClient(client.app, headers=headers)
+            other.portal = client.portal  # the loop of the queues
+            return other
+
+        yield opened

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
+import pytest
 
 from solkit.datasets.kernels import ZOO
+from solkit.service import queue, worker
 
 SOFTMAX = ZOO / "softmax"
 PROBLEM = (SOFTMAX / "problem.py").read_text()
@@ -85,6 +91,60 @@ class Served:
             time.sleep(0.1)
         os.kill(found[queue], signal.SIGKILL)
         return found[queue]
+
+
+class _StoppedError(BaseException):
+    """The queue is closed: a thread that takes jobs from it ends."""
+
+
+class WorkerHere(worker._Worker):
+    """A worker of a queue in this process, whose jobs fork from servers that tests share."""
+
+    def __init__(self, how: queue.QueueSettings, answers: int) -> None:
+        super().__init__(how, answers)
+        claim, self.is_stopped = self._store.claim, False
+
+        def claimed(name: str) -> object:
+            if self.is_stopped:
+                raise _StoppedError
+            return claim(name)
+
+        self._store.claim = claimed
+
+    def _work(self) -> None:
+        with contextlib.suppress(_StoppedError):
+            super()._work()
+
+    def write(self, _: bytes) -> None:
+        """Wake it, as what arrives at a worker's standard input does."""
+        self.wake()
+
+
+@contextlib.asynccontextmanager
+async def _worker_here(state: queue.QueueState) -> AsyncIterator[SimpleNamespace]:
+    """In place of `solkit.service.queue._process`."""
+    reading, answers = os.pipe()
+    stdout = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(stdout)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
+    taker = WorkerHere(state.how, answers)
+    taker.start()
+    state.pid, state.process = os.getpid(), SimpleNamespace(stdin=taker)
+    try:
+        yield SimpleNamespace(stdout=stdout)
+    finally:
+        taker.is_stopped = True
+        taker.wake()
+        transport.close()
+
+
+@contextlib.contextmanager
+def workers_here() -> Iterator[None]:
+    """Let queues that open meanwhile have workers in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "_process", _worker_here)
+        yield
 
 
 def asked(client: httpx.Client, kind: str, key: str | None = None, **request: object) -> dict:

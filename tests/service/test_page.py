@@ -23,6 +23,7 @@ def browser():
         chromium.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scripts", [True, False])
 def test_queues_and_results_in_a_browser(browser, served, scripts):
     with served.client() as client:
@@ -63,6 +64,7 @@ def test_queues_and_results_in_a_browser(browser, served, scripts):
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_job_is_named_by_its_kernel_and_links_its_report(browser, served, width):
     with served.client() as client:

@@ -1,4 +1,4 @@
-"""`solkit serve` from outside: a real server, its workers, a recording; no GPU."""
+"""`solkit serve` on a recording: in this process, and in real servers that are killed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def client(served):
-    with served.client() as client:
-        yield client
+def client(service):
+    return service()
 
 
 def test_a_bound_and_its_cached_twin(client):
@@ -94,8 +93,7 @@ def test_a_search_is_a_job_that_tells_how_far_it_is(client):
     assert job["result"]["measured"] > 3
 
 
-def test_what_is_wrong_is_said_in_json(client, served):
-    asked(client, "bound", problem=problem(0))  # a worker that starts now would be waited for
+def test_what_is_wrong_is_said_in_json(client, service):
     cases = [
         (client.post("/v1/score", json={"source": "/etc/passwd"}), 422, "has several lines"),
         (client.post("/v1/score", json={"source": "x\n", "nonsense": 1}), 422, "nonsense"),
@@ -107,24 +105,24 @@ def test_what_is_wrong_is_said_in_json(client, served):
         (client.get("/nothing"), 404, "Not Found"),
         (client.post("/v1/bound", content=b"x" * 200_001), 413, "larger than 200,000 bytes"),
     ]
-    with served.client(token="") as anybody:
-        cases.append((anybody.get("/v1/queue"), 401, "access token"))
-        assert anybody.get("/v1/health").json()["status"] in ("ok", "starting")
+    anybody = service(token="")
+    cases.append((anybody.get("/v1/queue"), 401, "access token"))
+    assert anybody.get("/v1/health").json()["status"] in ("ok", "starting")
     for answer, code, message in cases:
         assert answer.status_code == code, answer.text
         assert message in answer.json()["error"]["message"]
 
 
-def test_a_request_id_gives_one_job_and_jobs_belong_to_their_token(client, served):
+def test_a_request_id_gives_one_job_and_jobs_belong_to_their_token(client, service):
     headers = {"idempotency-key": "mine"}
     request = {"source": FAST, "problem": PROBLEM, "shapes": [SHAPE]}
     answers = [client.post("/v1/score", json=request, headers=headers) for _ in range(3)]
     assert len({each.json()["job"] for each in answers}) == 1
     other = client.post("/v1/score", json={**request, "source": SLOW}, headers=headers)
     assert other.status_code == 409
-    with served.client(OTHER) as stranger:
-        assert stranger.get(f"/v1/jobs/{answers[0].json()['job']}").status_code == 404
-        assert stranger.get("/v1/queue").json()["jobs"] == []
+    stranger = service(OTHER)
+    assert stranger.get(f"/v1/jobs/{answers[0].json()['job']}").status_code == 404
+    assert stranger.get("/v1/queue").json()["jobs"] == []
 
 
 def test_a_cancelled_job_is_not_answered(client):
@@ -146,6 +144,7 @@ def test_the_openapi_description_names_every_endpoint(client):
     assert body["schema"]["$ref"].endswith("/Bound")
 
 
+@pytest.mark.slow
 def test_many_clients_while_workers_are_killed_lose_nothing(served):
     """8 clients, 40 requests, each sent twice with its id; every worker is killed once."""
     problems = [problem(number) for number in range(5)]
@@ -174,6 +173,7 @@ def test_many_clients_while_workers_are_killed_lose_nothing(served):
     assert not set(killed) & set(served.workers().values())
 
 
+@pytest.mark.slow
 def test_a_killed_server_loses_nothing(recording, tmp_path):
     state = tmp_path / "state"
     jobs = {}

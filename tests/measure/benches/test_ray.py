@@ -80,6 +80,7 @@ def workers():
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_lost_node_lose_nothing(cluster, log):
     told = []
     trade = Trade(log, tell=told.append)
@@ -110,6 +111,7 @@ def wait_for(is_so):
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_jobs_are_done_on_nodes_without_a_gpu(cluster, monkeypatch):
     """`test_far` has what a job does; here it says where it ran."""
     import ray
@@ -131,6 +133,7 @@ def test_jobs_are_done_on_nodes_without_a_gpu(cluster, monkeypatch):
         cluster.remove_node(node, allow_graceful=False)
 
 
+@pytest.mark.slow
 def test_a_lost_head_is_an_error_and_the_log_has_all_that_was_measured(cluster, log):
     with ray_bench(cluster.address, recorded(pace=0.1), Trade(log), head_s=1.0) as bench:
         bench.submit([at(n) for n in range(200)])
@@ -144,6 +147,7 @@ def test_a_lost_head_is_an_error_and_the_log_has_all_that_was_measured(cluster, 
     assert logged(log).keys() >= set(seen)
 
 
+@pytest.mark.slow
 def test_no_cluster_at_the_address_is_an_error(log):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'solkit[ray]'")
     with pytest.raises(UnsupportedError, match=r"no Ray cluster at 127\.0\.0\.1:1: nothing"):

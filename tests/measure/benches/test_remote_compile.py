@@ -36,6 +36,7 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 def test_what_a_helper_compiles_is_found_in_the_cache_beside_the_gpu(cache, tmp_path, monkeypatch):
     told = []
     there = tmp_path / "there" / "examples"

@@ -28,6 +28,12 @@ from solkit.roofline.kernel.model import model_launch_time
 HERE = Path(__file__).parents[1]
 EXAMPLES = HERE.parents[1] / "examples"
 DEFECTS = sorted(path.stem for path in (HERE / "defects").glob("*.py"))
+AGAIN = """
+    attention_one_stage attention_small_tiles channels_first contiguous_first cuda_histogram_atomics
+    cuda_repeated_filter cuda_thread_a_row cuda_wide_struct masked_work spilling strided
+    two_pass_attention upcast_copy
+""".split()
+"""Defects whose first advice is that on another one."""
 
 
 def studied(path, shape=None):
@@ -94,7 +100,9 @@ def advice(found):
 NOTHING_TO_DO = ("No cause of this is known.", "Nothing in the kernel changes this.")
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in AGAIN else []) for n in DEFECTS]
+)
 def test_the_first_advice_names_a_planted_defect(name):
     """In its language; every other large factor has a cause, or says that none is known."""
     text = (HERE / "defects" / f"{name}.py").read_text()

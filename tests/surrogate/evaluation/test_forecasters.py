@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from synthetic import on_both, table
 
 from solkit.surrogate.evaluation import forecasters
@@ -28,6 +29,7 @@ def test_lookup_takes_the_time_elsewhere_as_it_is():
     np.testing.assert_allclose(told.time_ms[~first], both.time_ms[~first] * 2)
 
 
+@pytest.mark.slow
 def test_transfer_learns_what_the_modelled_ratio_misses():
     both = on_both(table(800), ratio=0.8, noise=0.01)  # the model sees no difference
     told = evaluate_forecasts(both, forecast_left_out(both, "transfer", transfer_forecaster(QUICK)))

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 from synthetic import table
 
 from solkit.surrogate.evaluation.pools import Pool
@@ -21,6 +20,8 @@ from solkit.surrogate.evaluation.regret_metrics import (
 
 
 def test_rank_correlation_is_scipys_with_and_without_ties():
+    from scipy import stats  # takes long to import
+
     random = np.random.default_rng(0)
     for _ in range(20):
         left, right = random.integers(0, 12, 20), random.normal(size=20)

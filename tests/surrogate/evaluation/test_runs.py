@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("xgboost")
 
-from synthetic import QUICK, on_both, table
+from synthetic import QUICK, inline_pool, on_both, table
 
 from solkit.errors import InputError
+from solkit.surrogate.evaluation import evaluate
 from solkit.surrogate.evaluation.evaluate import (
     UPDATED,
     EvaluationRequest,
@@ -39,13 +40,14 @@ def test_processes_change_nothing():
     assert np.isnan(found[UPDATED]["families"].time_ms).sum() == 5 * 8  # of eight families
 
 
-def test_transfer_is_beside_the_lookup():
+def test_transfer_is_beside_the_lookup(monkeypatch):
+    monkeypatch.setattr(evaluate, "pool", inline_pool)
     found = forecast_splits(
-        on_both(table(200)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
+        on_both(table(80)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
     )
     assert {"", "lookup", "kernel_model", "knobs"} <= set(found)
     without = EvaluationRequest(["transfer"], baselines=False, settings=QUICK, processes=1)
-    assert list(forecast_splits(on_both(table(200)), without)) == [""]
+    assert list(forecast_splits(on_both(table(80)), without)) == [""]
 
 
 def test_an_unknown_split_is_named():

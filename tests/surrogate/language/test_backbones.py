@@ -97,7 +97,7 @@ def test_gradients_reach_what_learns_and_nothing_else(folder):
             assert all(told[name].abs().max() > 0 for name in every)
 
 
-@pytest.mark.parametrize("adapt", ["frozen", "lora"])
+@pytest.mark.parametrize("adapt", ["frozen", pytest.param("lora", marks=pytest.mark.slow)])
 def test_losses_fall(folder, adapt):
     found, losses = learner(folder, adapt, table(16)), []
     found.how = replace(QUICK, passes=18)
@@ -108,7 +108,7 @@ def test_losses_fall(folder, adapt):
     assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
 
 
-@pytest.mark.parametrize("adapt", ["frozen", "lora"])
+@pytest.mark.parametrize("adapt", ["frozen", pytest.param("lora", marks=pytest.mark.slow)])
 def test_a_checkpoint_holds_what_learns_and_a_run_goes_on_from_it(folder, adapt, tmp_path):
     if adapt == "lora":
         pytest.importorskip("peft")

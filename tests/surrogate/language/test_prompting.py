@@ -210,6 +210,7 @@ def served(tmp_path):
             server.terminate()
 
 
+@pytest.mark.slow
 def test_transformers_own_server_is_asked_and_its_noise_says_nothing(tmp_path, served, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     file, budget = tmp_path / "exchanges.jsonl", Budget()

@@ -68,6 +68,7 @@ def test_the_same_seed_gives_the_same_weights():
     assert not torch.equal(weights_of(first, made), weights_of(other, made))
 
 
+@pytest.mark.slow
 def test_facts_are_guessed_of_kernels_never_seen_though_most_are_unknown():
     made, unseen = table(16), table(8, seed=1)
     facts = np.full((len(made), len(FACTS)), np.nan, np.float32)
@@ -92,6 +93,7 @@ def test_facts_are_those_of_the_same_configuration():
     assert np.isnan(found[:, FACTS.index("machine.spills")]).all()
 
 
+@pytest.mark.slow
 def test_hidden_tokens_are_learned():
     made, told = table(8), []
     model = tiny()
@@ -264,6 +266,7 @@ def test_the_rate_rises_then_falls(steps):
     assert steps < 100 or rates[-1] < 0.01
 
 
+@pytest.mark.slow
 def test_texts_alone_are_learned_from():
     made = table(16)
     bare = replace(made, values=np.full_like(made.values, np.nan))

@@ -17,7 +17,6 @@ from solkit.core import AnalysisStatus
 from solkit.datasets.kernels import INDUCTOR, select
 from tools.inductor import splits, templates  # noqa: F401 - they add graphs
 from tools.inductor.graphs import GRAPHS, Given, Index, Mask
-from tools.inductor.tolerance import Permitted, check_text
 
 _FILES = sorted(INDUCTOR.glob("*/*.py"))
 _TEMPLATES = {
@@ -170,6 +169,7 @@ def made(tmp_path_factory):
     return {path.stem: path for path in sorted(folder.glob("*.py"))}
 
 
+@pytest.mark.slow
 def test_what_is_made_of_graphs_computes_them(made, tmp_path):
     assert list(made) == [
         *("centred_persistent_reduction", "coded_persistent_reduction"),
@@ -240,6 +240,8 @@ def test_what_cancels_is_held_to_the_rounding_of_what_cancels(made):
 
 
 def test_a_check_holds_each_output_to_its_own():
+    from tools.inductor.tolerance import Permitted, check_text  # loads Inductor
+
     passes = Permitted(1e-4, 1e-5, {2: 3e-9})
     assert check_text([], Permitted(1e-4, 1e-5), 3) == ""
     names: dict[str, Any] = {
