@@ -125,6 +125,7 @@ def test_what_was_measured_whole(dataset, store, monkeypatch):
     assert told["such, 8 near or measured whole"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 def test_how_large_spaces_are(dataset, monkeypatch, pytestconfig, tmp_path):
     """Of block_pointers.py at D=128, 26 of 28 pairs of TOKENS and num_warps are valid; 4 flags."""
     zoo, folder = pytestconfig.rootpath / "datasets" / "zoo" / "rope", tmp_path / "rope"

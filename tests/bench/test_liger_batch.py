@@ -38,6 +38,7 @@ def described():
         return dict(zip(FILES, jobs.call("described:each", [str(file) for file in FILES])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_each_has_four_shapes_a_held_out_one_and_something_to_choose(described, file):
     found = described[file]

@@ -63,9 +63,9 @@ def ended(process, number):
     ("command", "number", "code"),
     [
         ("serve", signal.SIGINT, 130),
-        ("serve", signal.SIGTERM, 143),
+        pytest.param(*("serve", signal.SIGTERM, 143), marks=pytest.mark.slow),
         ("mcp", signal.SIGINT, 130),
-        ("mcp", signal.SIGTERM, 143),
+        pytest.param(*("mcp", signal.SIGTERM, 143), marks=pytest.mark.slow),
     ],
 )
 def test_a_server_leaves_no_folder_behind(tmp_path, command, number, code):

@@ -35,7 +35,7 @@ ROW = Outcome(
 )  # fmt: skip
 SOURCE = source_of(b"def kernel(): ...", "kernel.py")
 FACTS = StoredFacts("f" * 32, '{"launches":[{"name":"k","share":0.1}]}')
-KILLS = 50
+KILLS = [12, pytest.param(50, marks=pytest.mark.slow)]
 RESUME = pytest.mark.parametrize("resume", [False, True])
 
 
@@ -383,9 +383,10 @@ def _write_until_killed(path, report, resume):
 
 
 @RESUME
-def test_killed_at_random_moments_no_row_is_lost_or_doubled(path, resume):
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_at_random_moments_no_row_is_lost_or_doubled(path, resume, kills):
     chance, committed = random.Random(6), 0
-    for _ in range(KILLS // 2):
+    for _ in range(kills // 2):
         receiver, sender = os.pipe()
         child = os.fork()
         if child == 0:

@@ -34,7 +34,7 @@ FEW = ("gemm", "layer_norm", "softmax")
 ALL = pytest.param((), marks=pytest.mark.slow)  # to load and list all takes a while
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True, scope="module")
 def listed_once():
     """List the valid configurations of a file at a shape once for all tests."""
     listed, known = zoo.Implementation.configurations, {}
@@ -51,7 +51,7 @@ def listed_once():
 
 
 @pytest.fixture(scope="module", params=[FEW, ALL], ids=["few", "all"])
-def every(request, listed_once):
+def every(request):
     """The files of a few families, and all."""
     return zoo.read(request.param)
 
@@ -61,7 +61,7 @@ def named(each):
 
 
 @pytest.mark.slow
-def test_there_are_enough(listed_once):
+def test_there_are_enough():
     every = zoo.read()
     problems = {(each.family, str(shape)) for each in every for shape in each.shapes}
     assert len({each.family for each in every}) >= FEWEST_FAMILIES
@@ -115,7 +115,7 @@ def test_some_of_each_kind_compute_their_references(interpreted):
     assert f"{len(meant)} configurations, 0 errors" in text
 
 
-def test_the_tables(listed_once):
+def test_the_tables():
     few = zoo.read(("softmax", "gemm"))
     softmax = [each for each in few if each.family == "softmax"]
     rows = zoo.kinds(few).splitlines()

@@ -207,6 +207,7 @@ def test_threads_share_an_evaluator(evaluator):
         assert (graded.verdict, graded.time_ms) == (again.verdict, again.time_ms)
 
 
+@pytest.mark.slow
 def test_a_candidate_cannot_bring_its_own_reference(evaluator):
     easy = (
         "import torch\ndef reference(x):\n    return x\ndef inputs(M=1):\n    return ()\n" + OTHER

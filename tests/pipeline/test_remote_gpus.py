@@ -65,6 +65,7 @@ def gpus(monkeypatch):
     return give
 
 
+@pytest.mark.slow
 def test_a_kernel_is_tuned_on_two_gpus(gpus, tmp_path):
     gpus("h100-sxm", "h100-sxm")
     log = tmp_path / "log.jsonl"
@@ -124,7 +125,6 @@ def test_gpus_are_named_in_one_way():
         TuneSettings(gpus="2", ray="auto")
 
 
-@pytest.mark.slow
 def test_a_batch_is_tuned_on_two_gpus(gpus, tmp_path):
     gpus("h100-sxm", "h100-sxm")
     manifest = tmp_path / "batch.toml"

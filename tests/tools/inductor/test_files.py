@@ -194,6 +194,7 @@ def test_what_is_made_of_graphs_computes_them(made, tmp_path):
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_narrow_reference_rounds_once(made):
     part = _problem(made["decayed_persistent_reduction"])
     (x,) = part["inputs"](device="cpu")
@@ -202,6 +203,7 @@ def test_a_narrow_reference_rounds_once(made):
     assert torch.equal(part["reference"](x), want)
 
 
+@pytest.mark.slow
 def test_a_narrow_product_keeps_its_operands(made):
     part = _problem(made["gated_mm"])
     x, w, b = part["inputs"](device="cpu")
@@ -211,6 +213,7 @@ def test_a_narrow_product_keeps_its_operands(made):
     assert "mm = aten.mm.default(x_1, w_1)" in text
 
 
+@pytest.mark.slow
 def test_codes_may_be_off_by_one_but_seldom(made):
     check = _problem(made["coded_persistent_reduction"])["check"]
     scale, codes = torch.rand(40, 1), torch.zeros(40, 100, dtype=torch.int8)
@@ -225,6 +228,7 @@ def test_codes_may_be_off_by_one_but_seldom(made):
         check((scale * 1.01, codes), (scale, codes))
 
 
+@pytest.mark.slow
 def test_what_cancels_is_held_to_the_rounding_of_what_cancels(made):
     part = _problem(made["centred_persistent_reduction"])
     ulp = 2.0**-14  # of 1000
@@ -258,6 +262,7 @@ def test_a_check_holds_each_output_to_its_own():
             names["check"]((*want[:place], bad, *want[place + 1 :]), want)
 
 
+@pytest.mark.slow
 def test_what_inductor_would_never_launch_is_left_out(made):
     scan = _problem(made["running_split_scan"])  # its workspace is for blocks of 256
     assert min(scan["SPACE"]["R0_BLOCK"]) == 256
