@@ -61,7 +61,7 @@ def both(known, trees, folder):
 
 @pytest.fixture(scope="module")
 def learned(known, trees):
-    return stacked(trees, known, DEPTH, replace(HOW, learning=ENOUGH), settings=TREES)
+    return stack_regressor(trees, known, DEPTH, replace(HOW, learning=ENOUGH), settings=TREES)
 
 
 def error(model, made):
