@@ -13,22 +13,36 @@ from dataclasses import replace
 from solkit.core import Space, Verdict
 from solkit.datasets.formats import (
     columns,
+    cuda_l1,
     flashinfer_bench,
     helion,
     kernel_tuner,
+    kernelbench_com,
     kernelbench_results,
+    kernelbench_timing,
     sglang,
     sol_execbench,
     solkit_log,
     t1,
     t4,
+    times_table,
     triton_autotune,
     vllm,
 )
-from solkit.datasets.formats._base import Document, Format, Imported, Labels, numbered
+from solkit.datasets.formats._base import (
+    Document,
+    Format,
+    Imported,
+    Labels,
+    imported_row,
+    numbered,
+)
 from solkit.errors import InputError, ParamsError
 
-__all__ = ["FORMATS", "Format", "Imported", "Labels", "numbered", "read", "read_space"]
+__all__ = [
+    *("FORMATS", "Format", "Imported", "Labels", "numbered", "read", "read_space"),
+    "imported_row",
+]
 
 FORMATS: dict[str, Format] = {
     form.name: form
@@ -42,8 +56,12 @@ FORMATS: dict[str, Format] = {
         sol_execbench.FORMAT,
         flashinfer_bench.FORMAT,
         kernelbench_results.FORMAT,
+        kernelbench_timing.FORMAT,
+        kernelbench_com.FORMAT,
+        cuda_l1.FORMAT,
         vllm.FORMAT,
         sglang.FORMAT,
+        times_table.FORMAT,
     )
 }
 """Every format with rows, by name."""

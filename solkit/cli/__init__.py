@@ -31,6 +31,8 @@ from solkit.cli.evolve import evolve
 from solkit.cli.exit_codes import Exit
 from solkit.cli.inductor import inductor
 from solkit.cli.init import init
+from solkit.cli.judge import EPILOG as JUDGE_EPILOG
+from solkit.cli.judge import judge
 from solkit.cli.mcp import mcp
 from solkit.cli.profile import profile
 from solkit.cli.rank import rank
@@ -58,6 +60,7 @@ app.command()(watch)
 app.command(epilog=COMPARE_EPILOG)(compare)
 app.command()(report)
 app.command()(bound)
+app.command(epilog=JUDGE_EPILOG)(judge)
 app.command()(profile)
 app.command()(rank)
 app.command(epilog=TUNE_EPILOG)(tune)

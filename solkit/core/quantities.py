@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from decimal import Decimal, InvalidOperation
 
-__all__ = ["PREFIXES", "amount", "binary_bytes", "count", "duration", "interval", "significant"]
+__all__ = [
+    *("PREFIXES", "amount", "binary_bytes", "count", "duration", "interval", "milliseconds"),
+    "significant",
+]
 
 _DURATIONS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (1e-6, "ns"))
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -18,6 +23,24 @@ def duration(time_ms: float | None, digits: int = 3) -> str:
         return "-"
     size, unit = next((s, u) for s, u in _DURATIONS if time_ms >= s or u == "ns")
     return f"{significant(time_ms / size, digits)} {unit}"
+
+
+def milliseconds(text: str) -> tuple[float, float]:
+    """Read a time with its unit, e.g. ``"12us"`` or ``"0.3 ms"``: in ms, and half its last digit.
+
+    Raises:
+        ValueError: it is no positive number with a unit.
+    """
+    parts = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?\d+)?)\s*(s|ms|us|µs|ns)\s*", text, re.IGNORECASE)
+    sizes = {unit: size for size, unit in _DURATIONS} | {"us": 1e-3}
+    try:
+        number = Decimal(parts[1]) if parts else Decimal(0)
+    except InvalidOperation:
+        number = Decimal(0)
+    if parts is None or not number > 0:
+        raise ValueError(f"{text!r} is no time above 0 with a unit (s, ms, us, ns), as in 12us")
+    size = sizes[parts[2].lower()]
+    return float(number) * size, 0.5 * 10.0 ** int(number.as_tuple().exponent) * size
 
 
 def interval(low_ms: float | None, high_ms: float | None) -> str:

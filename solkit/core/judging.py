@@ -1,0 +1,118 @@
+"""Judgements of times that somebody reports, made without a GPU."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from solkit.core.devices import Device
+from solkit.core.outcomes import Outcome
+from solkit.core.values import Value
+from solkit.core.work import Bound
+
+__all__ = ["JudgeReport", "JudgedProblem", "Judgement", "Plausibility"]
+
+
+class Plausibility(str, enum.Enum):
+    """How believable a reported time is. Never ``None``."""
+
+    POSSIBLE = "possible"
+    """At or above the roofline."""
+    NEEDS_TENSOR_CORES = "needs_tensor_cores"
+    """Below the roofline of the declared dtypes: products of fp32 on the scalar pipes."""
+    NEEDS_LOW_PRECISION = "needs_low_precision"
+    """Below the roofline of every route that SolKit's referee accepts at its default strictness."""
+    BEATS_ALGORITHM = "beats_algorithm"
+    """Below the roofline of the traced algorithm in any precision, not below the hard bound."""
+    IMPOSSIBLE = "impossible"
+    """Below the hard bound, by more than the timer and the clock explain."""
+    NOT_JUDGED = "not_judged"
+    """No time, no problem or no bound: the reasons say which."""
+
+
+@dataclass(frozen=True)
+class JudgedProblem:
+    """What a problem needs at one shape on one GPU.
+
+    Attributes:
+        path: the problem's file.
+        shape: its sizes.
+        device: the GPU; its highest clock counts.
+        bound: with inputs in DRAM, at the precision that the referee accepts.
+        warm_ms: the roofline with inputs in L2, where they fit.
+        hard_ms: the hard bound with inputs in L2, where they fit.
+        declared_ms: the roofline of the declared dtypes, with inputs in L2.
+        least_ms: the roofline in the fastest precision of any, with inputs in L2.
+        least_precision: that precision; empty if it is the one that the referee accepts.
+        certain: whether a time below `hard_ms` is impossible; if not, `doubts` say why.
+        doubts: reasons, a sentence each.
+    """
+
+    path: str
+    shape: Mapping[str, Value]
+    device: Device
+    bound: Bound
+    warm_ms: float
+    hard_ms: float
+    declared_ms: float
+    least_ms: float
+    least_precision: str
+    certain: bool
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A reported time and what SolKit says of it.
+
+    Attributes:
+        row: the report, as the importer read it.
+        plausibility: the verdict.
+        time_ms: the judged time; ``None`` if there is none.
+        margin_ms: how much longer the true time may have been: digits and timer.
+        problem: ``None`` if none was found or bounded.
+        limiter: the resource behind the bound that the verdict rests on.
+        reasons: a sentence each.
+        suspicions: what is odd about the time, a sentence each; not part of the verdict.
+    """
+
+    row: Outcome
+    plausibility: Plausibility
+    time_ms: float | None = None
+    margin_ms: float = 0.0
+    problem: JudgedProblem | None = None
+    limiter: str = ""
+    reasons: tuple[str, ...] = ()
+    suspicions: tuple[str, ...] = ()
+
+    @property
+    def sol_share(self) -> float | None:
+        """The roofline over the time: 1 at the speed of light."""
+        if self.problem is None or not self.time_ms:
+            return None
+        return self.problem.bound.time_ms / self.time_ms
+
+    @property
+    def hard_slack(self) -> float | None:
+        """The time over the hard bound: below 1 where it is beaten."""
+        if self.problem is None or not self.time_ms or not self.problem.hard_ms:
+            return None
+        return self.time_ms / self.problem.hard_ms
+
+
+@dataclass(frozen=True)
+class JudgeReport:
+    """Report of ``solkit judge``.
+
+    Attributes:
+        environment: versions by name.
+        sources: the files with the times.
+        judgements: one for each row, in the file's order.
+        faults: what could not be read, a sentence each.
+    """
+
+    environment: Mapping[str, str | None]
+    sources: tuple[str, ...]
+    judgements: tuple[Judgement, ...]
+    faults: tuple[str, ...] = ()

@@ -1,0 +1,562 @@
+"""A referee for other people's numbers: reported times against what their problems need.
+
+Other people's inputs and timers are unknown. So a time is impossible only if it is below the hard
+bound with inputs in L2 (nobody says that they flushed it), at the highest clock of the very GPU,
+by more than the clock's margin (`solkit.roofline.score`), the timer's resolution and the digits
+that were printed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from solkit.analysis.analyser import Analyser
+from solkit.analysis.pool import cores
+from solkit.analysis.study import StudyPlan, describe, study
+from solkit.core import Case, ClockKind, Device, Outcome, Source, Value, Verdict, progress
+from solkit.core.judging import JudgedProblem, Judgement, JudgeReport, Plausibility
+from solkit.core.parsing import syntax_tree
+from solkit.core.quantities import duration
+from solkit.datasets import formats
+from solkit.datasets.formats.cuda_l1 import SPEED_UP
+from solkit.datasets.formats.kernelbench_com import SHAPE_INDEX
+from solkit.datasets.formats.times_table import RESOLUTION_MS
+from solkit.errors import InputError, SolkitError, UnknownDeviceError
+from solkit.pipeline.environment import environment
+from solkit.pipeline.studying import STUDY_LIMIT_S
+from solkit.pipeline.target import DEFAULT_DEVICE, named_device
+from solkit.roofline import devices
+from solkit.roofline.cases import bound_of_case
+from solkit.roofline.score import time_verdict
+
+__all__ = ["judge", "judge_time"]
+
+Shape = Mapping[str, Value]
+
+EVENT_RESOLUTION_MS = 0.5e-3
+"""Of CUDA events: CUDA Runtime API, ``cudaEventElapsedTime``, "a resolution of around 0.5
+microseconds". A timer that is not named counts as one."""
+
+LAUNCH_MS = 1e-3
+"""Least time between two events around one launch: an H100 takes 1.2 µs to start and end an empty
+kernel in a graph (docs/lab/h100.md), and no timer that saw a launch reads less than 1 µs."""
+
+_ALIKE = 0.02  # times of one solution that differ by less are equal
+_SPREAD = 2.0  # rooflines that differ by more must show in times
+_LOWER_PRECISIONS = ("bf16", "fp8")
+
+
+def judge(
+    sources: Sequence[str | os.PathLike[str]],
+    *,
+    problems: str | os.PathLike[str] | None = None,
+    device: str | None = None,
+    baseline: str | os.PathLike[str] | None = None,
+    format_name: str | None = None,
+    time_limit_s: float = STUDY_LIMIT_S,
+) -> JudgeReport:
+    """Judge the times of files, without a GPU.
+
+    Args:
+        sources: files of any format with rows that `solkit.datasets.formats` reads.
+        problems: a folder with the problems' files; not needed for rows that bring their own.
+        device: the GPU that the times are of; by default the one that the row names.
+        baseline: a file with times of the references, for rows that hold speed-ups alone.
+        format_name: one of `solkit.datasets.formats.FORMATS`; by default the one that recognises.
+        time_limit_s: seconds that tracing one problem at one shape may take.
+
+    Raises:
+        InputError: no file can be read, the folder is missing, or a device is unknown.
+    """
+    labels = formats.Labels(device=None if device is None else named_device(device).key)
+    files, faults = _read_files(sources, format_name, labels)
+    references_ms: dict[str, float] = {}
+    if baseline is not None:
+        timed = formats.read(baseline, None, labels)
+        faults += timed.faults
+        references_ms = {_problem_key(row): row.time_ms for row in timed.rows if row.time_ms}
+    rows = [_with_time(row, references_ms) for file in files for row in file.rows]
+    texts = [source for file in files for source in file.sources]
+    with TemporaryDirectory() as folder:
+        places = _Problems(problems, texts, Path(folder))
+        judged = _judge_rows(rows, places, device, time_limit_s)
+    names = tuple(map(os.fspath, sources))
+    return JudgeReport(environment(), names, _with_suspicions(judged), tuple(faults))
+
+
+def _read_files(
+    sources: Sequence[str | os.PathLike[str]], format_name: str | None, labels: formats.Labels
+) -> tuple[list[formats.Imported], list[str]]:
+    """Return the content of each file that can be read, and what could not.
+
+    Raises:
+        InputError: none can be read; the first one's error.
+    """
+    files: list[formats.Imported] = []
+    errors: list[InputError] = []
+    for source in sources:
+        try:
+            files.append(formats.read(source, format_name, labels))
+        except InputError as error:
+            errors.append(error)
+    if errors and not files:
+        raise errors[0]
+    return files, [*map(str, errors), *(fault for file in files for fault in file.faults)]
+
+
+def judge_time(
+    problem: str | os.PathLike[str],
+    time_ms: float,
+    *,
+    shape: Shape | None = None,
+    device: str | Device | None = None,
+    resolution_ms: float = 0.0,
+    time_limit_s: float = STUDY_LIMIT_S,
+) -> JudgeReport:
+    """Judge one time of a problem, without a GPU.
+
+    Args:
+        problem: a kernel file, or a problem folder.
+        time_ms: the reported time.
+        shape: sizes to override; the file's first shape otherwise.
+        device: the GPU; by default as for `solkit.pipeline.bounds`.
+        resolution_ms: half a unit of the time's last digit.
+        time_limit_s: as for `judge`.
+
+    Raises:
+        InputError: the file, the shape or the device is invalid.
+    """
+    path = os.fspath(problem)
+    to = named_device(DEFAULT_DEVICE if device is None else device)
+    row = formats.imported_row(
+        *("reported", formats.Labels(), Path(path).stem, shape or {}, "kernel"),
+        device=to.key,
+        params={},
+        created=datetime.now(timezone.utc),
+        verdict=Verdict.CORRECT,
+        time_ms=time_ms,
+    )
+    needs = _bounded({(path, _key(shape or {})): shape or {}}, [to], time_limit_s)
+    result = needs[path, _key(shape or {}), to.key]
+    if isinstance(result, str):
+        raise InputError(result)
+    judgement = _judged(row, time_ms, resolution_ms + EVENT_RESOLUTION_MS, result)
+    return JudgeReport(environment(), (path,), _with_suspicions([judgement]))
+
+
+# ------------------------------------------------------------------------------- the problems
+
+
+class _Problems:
+    """The files of problems by what reports call them.
+
+    Args:
+        folder: searched for KernelBench files (``level1/19_ReLU.py``), definitions of
+            SOL-ExecBench and FlashInfer-Bench, ``NAME/reference.py`` and ``NAME.py``.
+        sources: texts that rows bring with them.
+        written: a folder that they are written to.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None, sources: Iterable[Source], written: Path
+    ) -> None:
+        self._folder, self._written = folder, written
+        self._sources = {source.sha256: source for source in sources}
+        self._paths: dict[str, set[Path]] = defaultdict(set)
+        if folder is not None:
+            if not Path(folder).exists():
+                raise InputError(f"--problems {folder}: no such file or folder")
+            for path in _problem_files(Path(folder)):
+                for name in _names_of(path):
+                    self._paths[name].add(path)
+
+    def find(self, row: Outcome) -> str:
+        """Return the path of a row's problem.
+
+        Raises:
+            InputError: it has none, or several; says what was looked for.
+        """
+        source = self._sources.get(row.problem_sha256 or "")
+        if source is not None:
+            path = self._written / source.sha256[:16] / Path(source.name).name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(source.text, encoding="utf-8")
+            return str(path)
+        name = _problem_key(row)
+        paths = sorted(self._paths.get(name, ()))
+        if len(paths) == 1:
+            return str(paths[0])
+        if paths:
+            raise InputError(f"several files are called {name}: {', '.join(map(str, paths[:3]))}")
+        where = "give --problems FOLDER" if self._folder is None else f"not below {self._folder}"
+        raise InputError(f"no problem is called {name}: {where}")
+
+    def shape_of(self, row: Outcome, path: str) -> Shape:
+        """Return the sizes of a row in the problem's own names.
+
+        Raises:
+            InputError: the row tells its shape by a number that the problem does not have.
+        """
+        shape = {name: value for name, value in row.shape.items() if name != SHAPE_INDEX}
+        if row.family == "kernelbench":
+            return {}
+        if SHAPE_INDEX in row.shape:
+            return {**shape, **_listed_shape(Path(path).with_name("shapes.py"), row)}
+        workload = row.extra.get("workload")
+        return {**shape, "uuid": workload} if workload else shape
+
+
+def _problem_files(folder: Path) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
+        return
+    for suffix in ("*.py", "*.json"):
+        for path in sorted(folder.rglob(suffix)):
+            if not any(part.startswith(".") for part in path.relative_to(folder).parts):
+                yield path
+
+
+def _names_of(path: Path) -> Iterator[str]:
+    """Yield what reports may call a file's problem."""
+    if path.suffix == ".json":
+        if path.name == "definition.json":
+            yield path.parent.name
+        elif "definitions" in path.parts:
+            yield path.stem
+        return
+    level, number = re.search(r"level[_-]?(\d+)$", path.parent.name), re.match(r"(\d+)_", path.stem)
+    if level and number:
+        yield f"level{level[1]}/{number[1]}"
+    elif path.stem == "reference":
+        yield path.parent.name
+    else:
+        yield path.stem
+
+
+def _problem_key(row: Outcome) -> str:
+    if row.family == "kernelbench" and "problem" in row.shape:
+        level = row.shape.get("level")
+        return f"level{level}/{row.shape['problem']}" if level else str(row.shape["problem"])
+    return Path(row.family).stem if row.family.endswith(".py") else row.family
+
+
+def _listed_shape(file: Path, row: Outcome) -> dict[str, Value]:
+    """Return an entry of a file's ``SHAPES``, read without running it."""
+    index = int(row.shape[SHAPE_INDEX])
+    try:
+        tree = syntax_tree(file.read_text(encoding="utf-8"))
+        shapes = next(
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == "SHAPES" for t in node.targets)
+        )
+        return dict(shapes[index])
+    except (OSError, SyntaxError, StopIteration, ValueError, IndexError, TypeError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise InputError(f"{file} has no SHAPES[{index}]: {why}") from error
+
+
+# -------------------------------------------------------------------------------- the bounds
+
+
+def _judge_rows(
+    rows: Sequence[Outcome], places: _Problems, device: str | None, time_limit_s: float
+) -> list[Judgement]:
+    located: dict[int, tuple[str, Shape, Device]] = {}
+    refused: dict[int, str] = {}
+    for number, row in enumerate(rows):
+        try:
+            if not row.time_ms:
+                raise InputError(_why_no_time(row))
+            path = places.find(row)
+            target = named_device(device) if device else devices.find(row.device_name or row.device)
+            located[number] = path, places.shape_of(row, path), target
+        except UnknownDeviceError as error:
+            refused[number] = f"{error}; --device names the GPU"
+        except InputError as error:
+            refused[number] = str(error)
+    wanted = {(path, _key(shape)): shape for path, shape, _ in located.values()}
+    targets = {target.key: target for _, _, target in located.values()}
+    needs = _bounded(wanted, list(targets.values()), time_limit_s)
+    digits = _digits_by_origin(rows)
+    judgements = []
+    for number, row in enumerate(rows):
+        if number in refused:
+            judgements.append(_not_judged(row, refused[number]))
+            continue
+        path, shape, target = located[number]
+        problem = needs[path, _key(shape), target.key]
+        if isinstance(problem, str):
+            judgements.append(_not_judged(row, problem))
+        else:
+            assert row.time_ms is not None
+            judgements.append(
+                _judged(row, row.time_ms, _margin_ms(row, digits[row.origin]), problem)
+            )
+    return judgements
+
+
+def _bounded(
+    shapes: Mapping[tuple[str, str], Shape], targets: Sequence[Device], time_limit_s: float
+) -> dict[tuple[str, str, str], JudgedProblem | str]:
+    """Return the needs of each problem and shape on each device, or why there are none."""
+    needs: dict[tuple[str, str, str], JudgedProblem | str] = {}
+    if not shapes:
+        return needs
+    with (
+        Analyser(targets[0], limit_s=time_limit_s) as analyser,
+        ThreadPoolExecutor(cores()) as pool,  # each waits for a child process
+    ):
+        traced = pool.map(lambda item: _traced(analyser, item[0][0], item[1]), shapes.items())
+        for done, ((path, key), case) in enumerate(zip(shapes, traced, strict=True), 1):
+            progress.tell("problems traced", done, len(shapes))
+            for target in targets:
+                needs[path, key, target.key] = (
+                    case if isinstance(case, str) else _needs_of(path, case, target)
+                )
+    return needs
+
+
+def _traced(analyser: Analyser, path: str, shape: Shape) -> Case | str:
+    """Return the traced problem, or why it cannot be traced."""
+    try:
+        own = _in_own_names(shape, describe(analyser, path, None).problem.sizes)
+        result = study(analyser, StudyPlan(path, None, [own] if own else None, {}, False, None))
+    except SolkitError as error:
+        return str(error)
+    return result.cases[0] if result.cases else result.failed[0].error
+
+
+def _in_own_names(shape: Shape, sizes: Iterable[str]) -> Shape:
+    """Return a shape with names as the problem spells them: reports differ in upper case alone."""
+    folded: dict[str, list[str]] = defaultdict(list)
+    for name in sizes:
+        folded[name.lower()].append(name)
+    own = set(sizes)
+    return {
+        folded[name.lower()][0] if name not in own and len(folded[name.lower()]) == 1 else name: v
+        for name, v in shape.items()
+    }
+
+
+def _needs_of(path: str, case: Case, device: Device) -> JudgedProblem:
+    warm = bound_of_case(case, device, "tolerance", "warm")
+    times_ms = {"": warm.time_ms}
+    times_ms |= {p: bound_of_case(case, device, p, "warm").time_ms for p in _LOWER_PRECISIONS}
+    least = min(times_ms, key=lambda precision: times_ms[precision])
+    doubts = []
+    if device.clock_kind is not ClockKind.MAXIMUM:
+        doubts.append(f"The highest clock of {device.name} is not known.")
+    if case.work.guesses:
+        doubts.append(f"Values were guessed: {case.work.guesses[0]}")
+    if case.work.unmodelled:
+        doubts.append(f"Not modelled: {', '.join(case.work.unmodelled)}.")
+    return JudgedProblem(
+        path=path,
+        shape=case.shape,
+        device=device,
+        bound=bound_of_case(case, device, "tolerance", "cold"),
+        warm_ms=warm.time_ms,
+        hard_ms=warm.at.hard_ms,
+        declared_ms=bound_of_case(case, device, "declared", "warm").time_ms,
+        least_ms=times_ms[least],
+        least_precision=least,
+        certain=device.clock_kind is ClockKind.MAXIMUM and not case.work.guesses,
+        doubts=tuple(doubts),
+    )
+
+
+# ------------------------------------------------------------------------------ the judgement
+
+
+def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProblem) -> Judgement:
+    longest_ms = time_ms + margin_ms
+    name = duration(time_ms)
+    judgement = Judgement(
+        row, Plausibility.POSSIBLE, time_ms, margin_ms, problem, problem.bound.limiter
+    )
+    verdict = time_verdict(longest_ms, problem.warm_ms, problem.hard_ms, problem.device)
+    if verdict is Verdict.IMPOSSIBLE and problem.certain:
+        return replace(
+            judgement,
+            plausibility=Plausibility.IMPOSSIBLE,
+            limiter=_hard_limiter(problem),
+            reasons=(
+                f"{name} is {problem.hard_ms / longest_ms:.3g} times under the hard bound, "
+                f"{duration(problem.hard_ms)}: no correct kernel does this on "
+                f"{problem.device.name}.",
+            ),
+        )
+    doubts = problem.doubts if longest_ms < problem.hard_ms else ()
+    if longest_ms < problem.least_ms:
+        return replace(
+            judgement,
+            plausibility=Plausibility.BEATS_ALGORITHM,
+            reasons=(
+                f"{name} is under the roofline of the traced algorithm, "
+                f"{duration(problem.least_ms)}{_even_in(problem.least_precision)}: it takes "
+                "another algorithm, or leaves out what these inputs do not need.",
+                *doubts,
+            ),
+        )
+    if longest_ms < problem.warm_ms:
+        return replace(
+            judgement,
+            plausibility=Plausibility.NEEDS_LOW_PRECISION,
+            reasons=(
+                f"{name} takes less precision than SolKit's referee accepts: "
+                f"{problem.bound.precision} needs {duration(problem.warm_ms)}, "
+                f"{problem.least_precision} {duration(problem.least_ms)}.",
+                *doubts,
+            ),
+        )
+    if longest_ms < problem.declared_ms:
+        return replace(
+            judgement,
+            plausibility=Plausibility.NEEDS_TENSOR_CORES,
+            reasons=(
+                f"{name} takes tensor cores: without them the declared dtypes need "
+                f"{duration(problem.declared_ms)}.",
+            ),
+        )
+    return judgement
+
+
+def _even_in(precision: str) -> str:
+    return f" even in {precision}" if precision else ""
+
+
+def _hard_limiter(problem: JudgedProblem) -> str:
+    """Return the resource whose time is the hard bound: the longest not above it, or nearest."""
+    resources = problem.bound.resources
+    return min(resources, key=lambda r: abs(r.time_ms - problem.hard_ms)).name if resources else ""
+
+
+def _not_judged(row: Outcome, reason: str) -> Judgement:
+    return Judgement(row, Plausibility.NOT_JUDGED, row.time_ms, reasons=(reason,))
+
+
+def _why_no_time(row: Outcome) -> str:
+    if row.verdict.is_failure:
+        return f"it has no time: {row.verdict.value}"
+    if row.extra.get(SPEED_UP):
+        return (
+            f"it is a speed-up of {row.extra[SPEED_UP]:g}, not a time: give --baseline FILE with "
+            "the references' times"
+        )
+    return "it has no time"
+
+
+def _with_time(row: Outcome, references_ms: Mapping[str, float]) -> Outcome:
+    """Return a row with the time that its speed-up over a known time means."""
+    speed_up, reference_ms = row.extra.get(SPEED_UP), references_ms.get(_problem_key(row))
+    if row.time_ms or not speed_up or not reference_ms:
+        return row
+    return replace(row, time_ms=reference_ms / speed_up, reference_ms=reference_ms)
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """How numbers of a file are rounded, as far as its numbers show it.
+
+    Attributes:
+        decimals: the most digits after the point of any number.
+        significant: the most significant digits of any number.
+    """
+
+    decimals: int = 0
+    significant: int = 0
+
+    def half_unit(self, value: float) -> float:
+        """Return half a unit of the last digit that a number of the file may have."""
+        leading = math.floor(math.log10(value))
+        return 0.5 * 10.0 ** max(-self.decimals, leading - self.significant + 1)
+
+
+def _digits_of(values: Iterable[float]) -> _Digits:
+    numbers = [Decimal(repr(value)).normalize().as_tuple() for value in values]
+    return _Digits(
+        max((-int(number.exponent) for number in numbers), default=0),
+        max((len(number.digits) for number in numbers), default=0),
+    )
+
+
+def _digits_by_origin(rows: Sequence[Outcome]) -> dict[str, _Digits]:
+    times: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        times[row.origin].extend([row.time_ms] if row.time_ms else [])
+    return {origin: _digits_of(values) for origin, values in times.items()}
+
+
+def _margin_ms(row: Outcome, digits: _Digits) -> float:
+    """Return how much longer the true time may have been: the timer, and half a last digit."""
+    time_ms, speed_up = row.time_ms or 0.0, row.extra.get(SPEED_UP)
+    if RESOLUTION_MS in row.extra:
+        rounded_ms = float(row.extra[RESOLUTION_MS])
+    elif row.reference_ms and speed_up:
+        reference_ms = row.reference_ms
+        shares = (_digits_of([n]).half_unit(n) / n for n in (reference_ms, float(speed_up)))
+        rounded_ms = time_ms * sum(shares)
+    else:
+        rounded_ms = digits.half_unit(time_ms)
+    return rounded_ms + EVENT_RESOLUTION_MS
+
+
+def _with_suspicions(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for number, judgement in enumerate(judgements):
+        if judgement.problem is not None:
+            row = judgement.row
+            groups[row.implementation or row.kernel_id, row.family, row.device].append(number)
+    equal = {
+        number: _equal_times([judgements[n] for n in group])
+        for group in groups.values()
+        for number in group
+    }
+    return tuple(
+        replace(j, suspicions=tuple(filter(None, (_under_a_launch(j), equal.get(number, "")))))
+        for number, j in enumerate(judgements)
+    )
+
+
+def _under_a_launch(judgement: Judgement) -> str:
+    if judgement.time_ms is None or judgement.problem is None:
+        return ""
+    if judgement.time_ms + judgement.margin_ms >= LAUNCH_MS:
+        return ""
+    return f"{duration(judgement.time_ms)} is less than a launch takes: maybe nothing was timed."
+
+
+def _equal_times(group: Sequence[Judgement]) -> str:
+    """Say that times do not follow the sizes, of one solution's at three shapes or more."""
+    needs = {j.problem.warm_ms for j in group if j.problem is not None}
+    times = [j.time_ms for j in group if j.time_ms is not None]
+    if len(needs) < 3 or max(needs) < _SPREAD * min(needs):
+        return ""
+    middle = statistics.median(times)
+    if max(abs(time - middle) for time in times) > _ALIKE * middle:
+        return ""
+    if middle > 10 * max(needs):  # launches alone
+        return ""
+    return (
+        f"Its times at {len(times)} shapes are equal within {_ALIKE:.0%}, though their rooflines "
+        f"go from {duration(min(needs))} to {duration(max(needs))}."
+    )
+
+
+def _key(shape: Shape) -> str:
+    return repr(sorted(shape.items(), key=lambda item: item[0]))

@@ -1,0 +1,177 @@
+"""Reported times against needs that are derived by hand, on an H100 SXM at 1980 MHz.
+
+A product of fp32 matrices of n = 4096 takes 2 n^3 = 137.4 G operations: 128.4 µs in one pass of
+bf16 (1070.5 T/s), 64.2 µs in fp8, 2.05 ms on the scalar pipes (66.9 T/s). The hard bound grants one
+16-bit pass. Adding 1 to 64 Mi floats moves 512 MiB: 160 µs at 3.35 TB/s; of the output 50 MiB may
+stay in L2, and as much of the input may be there: the hard bound is 129 µs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from solkit.core.judging import Plausibility
+from solkit.errors import InputError
+from solkit.pipeline.judging import judge, judge_time
+
+PRODUCT = """
+import torch
+N = 4096
+class Model(torch.nn.Module):
+    def forward(self, a, b):
+        return a @ b
+def get_inputs():
+    return [torch.randn(N, N), torch.randn(N, N)]
+def get_init_inputs():
+    return []
+"""
+ADDITION = """
+import torch
+def reference(x):
+    return x + 1
+def inputs(M=65536, device="cuda"):
+    return torch.randn(M, 1024, device=device)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("problems")
+    (folder / "level1").mkdir()
+    (folder / "level1" / "1_Product.py").write_text(PRODUCT)
+    (folder / "addition.py").write_text(ADDITION)
+    listed = folder / "01_listed"
+    listed.mkdir()
+    (listed / "reference.py").write_text(PRODUCT)
+    (listed / "shapes.py").write_text('SHAPES = [{"n": 4096}, {"N": 512}]\n')
+    return folder
+
+
+def written(path, content):
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(folder, tmp_path_factory):
+    """One file with a row of each kind; tracing both problems once serves all tests of it."""
+    rows = [
+        "problem,M,device,time,solution",
+        "level1/1,,h100-sxm,100us,too fast",  # under 128.4
+        "level1/1,,h100-sxm,128.3us,within margins",  # the timer resolves 0.5 us
+        "level1/1,,h100-sxm,200us,one pass",
+        "level1/1,,h100-sxm,1.5ms,tensor cores",
+        "level1/1,,h100-sxm,3ms,scalar",
+        "level1/1,,h100-pcie,100us,another card",  # its highest clock is not known
+        "addition,65536,h100-sxm,100us,cached",
+        "addition,65536,h100-sxm,140us,warm",
+        "addition,65536,h100-sxm,200us,cold",
+        "nowhere,,h100-sxm,1ms,lost",
+        "addition,65536,gtx-1,1ms,unknown card",
+    ]
+    path = written(tmp_path_factory.mktemp("results") / "times.csv", "\n".join(rows))
+    return {j.row.implementation: j for j in judge([path], problems=folder).judgements}
+
+
+@pytest.mark.parametrize(
+    ("solution", "verdict"),
+    [
+        ("too fast", Plausibility.IMPOSSIBLE),
+        ("within margins", Plausibility.NEEDS_LOW_PRECISION),
+        ("one pass", Plausibility.NEEDS_LOW_PRECISION),
+        ("tensor cores", Plausibility.NEEDS_TENSOR_CORES),
+        ("scalar", Plausibility.POSSIBLE),
+        ("cached", Plausibility.IMPOSSIBLE),
+        ("warm", Plausibility.POSSIBLE),
+        ("cold", Plausibility.POSSIBLE),
+    ],
+)
+def test_verdicts_follow_what_the_problem_needs(table, solution, verdict):
+    assert table[solution].plausibility is verdict
+
+
+def test_needs_are_those_derived_by_hand(table):
+    product, addition = table["scalar"].problem, table["cold"].problem
+    assert product.hard_ms == pytest.approx(0.1284, rel=2e-3)
+    assert product.declared_ms == pytest.approx(2.05, rel=5e-3)
+    assert addition.bound.time_ms == pytest.approx(0.1602, rel=2e-3)
+    # reads 256 MiB less the 50 of L2, and writes as much
+    assert addition.hard_ms == pytest.approx(2 * (256 - 50) * 2**20 / 3.352e12 * 1e3, rel=5e-3)
+    assert table["cold"].sol_share == pytest.approx(0.801, rel=2e-3)
+    assert table["too fast"].hard_slack == pytest.approx(100 / 128.4, rel=2e-3)
+
+
+def test_an_impossible_time_names_the_resource_and_the_card(table):
+    assert table["too fast"].limiter.startswith("tensor")
+    assert table["cached"].limiter == "dram"
+    assert "NVIDIA H100 SXM5" in table["too fast"].reasons[0]
+
+
+def test_nothing_is_impossible_where_the_highest_clock_is_unknown(table):
+    judgement = table["another card"]
+    assert judgement.plausibility is Plausibility.NEEDS_LOW_PRECISION
+    assert any("highest clock" in reason for reason in judgement.reasons)
+
+
+def test_what_cannot_be_judged_says_why(table):
+    assert table["lost"].plausibility is Plausibility.NOT_JUDGED
+    assert "no problem is called nowhere: not below" in table["lost"].reasons[0]
+    assert "unknown device 'gtx-1'" in table["unknown card"].reasons[0]
+
+
+def test_times_that_do_not_follow_the_sizes_are_suspicious(folder, tmp_path):
+    rows = ["problem,M,device,time_us,solution"]
+    rows += [f"addition,{m},h100-sxm,700.{m % 7},same" for m in (65536, 131072, 262144)]
+    rows += ["addition,256,h100-sxm,0.2,nothing"]
+    found = judge([written(tmp_path / "t.csv", "\n".join(rows))], problems=folder).judgements
+    assert all("equal within 2%" in j.suspicions[0] for j in found[:3])
+    assert "less than a launch" in found[3].suspicions[0]
+
+
+def test_a_shape_may_be_told_by_its_place(folder, tmp_path):
+    run = {
+        "run_id": "r1", "gpu": "h100", "problem": "01_listed", "correct": True,
+        "shapes": [{"idx": 0, "ms": 3.0}, {"idx": 1, "ms": 0.1}, {"idx": 2, "ms": 0.1}],
+    }  # fmt: skip
+    first, second, third = judge([written(tmp_path / "run.json", run)], problems=folder).judgements
+    assert first.problem.shape["N"] == 4096  # spelled n in the list
+    assert second.problem.shape["N"] == 512
+    assert "has no SHAPES[2]" in third.reasons[0]
+
+
+def test_a_speed_up_becomes_a_time_by_a_baseline(tmp_path):
+    line = {
+        "level_id": 1, "task_id": 1, "ref_code": PRODUCT, "custom_code": "x = 1",
+        "score_default": 40.0,
+    }  # fmt: skip
+    path = written(tmp_path / "l1.json", json.dumps(line))
+    (alone,) = judge([path], device="h100").judgements
+    assert "speed-up of 40" in alone.reasons[0]
+    assert "--baseline" in alone.reasons[0]
+    times = {"mean": 2.66, "std": 0.1, "min": 2.6, "max": 2.9, "hardware": "NVIDIA H100 80GB HBM3"}
+    baseline = written(tmp_path / "base.json", {"level1": {"1_Product.py": times}})
+    (judged,) = judge([path], device="h100", baseline=baseline).judgements
+    assert judged.time_ms == pytest.approx(2.66 / 40)  # 66.5 us, under 128.4
+    assert judged.plausibility is Plausibility.IMPOSSIBLE
+    assert hashlib.sha256(PRODUCT.encode()).hexdigest() == judged.row.problem_sha256
+
+
+def test_a_file_that_cannot_be_read_costs_no_other(folder, tmp_path):
+    good = written(tmp_path / "t.csv", "problem,device,time_ms\naddition,h100-sxm,1\n")
+    bad = written(tmp_path / "bad.txt", "no times")
+    report = judge([bad, good], problems=folder)
+    assert len(report.judgements) == 1
+    assert "bad.txt has no known format" in report.faults[0]
+    with pytest.raises(InputError, match=r"bad\.txt has no known format"):
+        judge([bad], problems=folder)
+
+
+def test_one_time_of_a_problem(folder):
+    path = folder / "addition.py"
+    (judged,) = judge_time(path, 0.1, shape={"M": 65536}, device="h100").judgements
+    assert judged.plausibility is Plausibility.IMPOSSIBLE
+    with pytest.raises(InputError, match="has no size 'K'"):
+        judge_time(path, 0.1, shape={"K": 1}, device="h100")
