@@ -21,7 +21,7 @@ from solkit.core import Bound, Device, Needed, OpWork, Resource, Tolerance, Work
 from solkit.roofline.names import short_name
 from solkit.roofline.precision import contraction_dtype
 
-__all__ = ["hard_ms", "slack_reasons", "where_needed"]
+__all__ = ["hard_ms", "hard_times_ms", "slack_reasons", "where_needed"]
 
 SHORTCUTS = {
     "": "what becomes of its output may leave less to compute.",
@@ -60,20 +60,31 @@ def hard_ms(work: Work, device: Device, tolerance: Tolerance | None, protocol: s
         tolerance: how exact the result must be; ``None`` counts as tight.
         protocol: ``"cold"`` or ``"warm"``.
     """
+    return max(hard_times_ms(work, device, tolerance, protocol).values())
+
+
+def hard_times_ms(
+    work: Work, device: Device, tolerance: Tolerance | None, protocol: str
+) -> dict[str, float]:
+    """Return the time of each part of the hard bound: ``"dram"``, ``"l2"``, ``"contractions"``.
+
+    Arguments as for `hard_ms`.
+    """
     dram, l2 = device.ceilings["dram"].value, device.ceilings["l2"].value
     resident = device.cached_bytes if protocol == "warm" else 0
     fetched = max(0, work.hard_read_bytes - resident)
     spilled = max(0, work.hard_write_bytes - device.cached_bytes)
     proven = "l2" not in device.unproven
-    times = [
-        (fetched + spilled) / dram,
-        (work.hard_read_bytes + work.hard_write_bytes) / l2 if proven else 0.0,
-        sum(
+    moved = work.hard_read_bytes + work.hard_write_bytes
+    return {
+        "dram": 1e3 * (fetched + spilled) / dram,
+        "l2": 1e3 * moved / l2 if proven else 0.0,
+        "contractions": 1e3
+        * sum(
             n / _fastest_accepted_rate(key, device, tolerance)
             for key, n in work.hard_operations.items()
         ),
-    ]
-    return 1e3 * max(times)
+    }
 
 
 def where_needed(work: Work, needed: Needed) -> Work:

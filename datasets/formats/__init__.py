@@ -40,8 +40,14 @@ from solkit.datasets.formats._base import (
 from solkit.errors import InputError, ParamsError
 
 __all__ = [
-    *("FORMATS", "Format", "Imported", "Labels", "numbered", "read", "read_space"),
+    "FORMATS",
+    "Format",
+    "Imported",
+    "Labels",
     "imported_row",
+    "numbered",
+    "read",
+    "read_space",
 ]
 
 FORMATS: dict[str, Format] = {

@@ -42,6 +42,7 @@ class JudgedProblem:
         bound: with inputs in DRAM, at the precision that the referee accepts.
         warm_ms: the roofline with inputs in L2, where they fit.
         hard_ms: the hard bound with inputs in L2, where they fit.
+        hard_limiter: what the hard bound rests on: ``"dram"``, ``"l2"`` or ``"contractions"``.
         declared_ms: the roofline of the declared dtypes, with inputs in L2.
         least_ms: the roofline in the fastest precision of any, with inputs in L2.
         least_precision: that precision; empty if it is the one that the referee accepts.
@@ -55,6 +56,7 @@ class JudgedProblem:
     bound: Bound
     warm_ms: float
     hard_ms: float
+    hard_limiter: str
     declared_ms: float
     least_ms: float
     least_precision: str

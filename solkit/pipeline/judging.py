@@ -38,7 +38,7 @@ from solkit.errors import InputError, SolkitError, UnknownDeviceError
 from solkit.pipeline.environment import environment
 from solkit.pipeline.studying import STUDY_LIMIT_S
 from solkit.pipeline.target import DEFAULT_DEVICE, named_device
-from solkit.roofline import devices
+from solkit.roofline import devices, hard_bound
 from solkit.roofline.cases import bound_of_case
 from solkit.roofline.score import time_verdict
 
@@ -93,7 +93,7 @@ def judge(
     with TemporaryDirectory() as folder:
         places = _Problems(problems, texts, Path(folder))
         judged = _judge_rows(rows, places, device, time_limit_s)
-    names = tuple(map(os.fspath, sources))
+    names = tuple(os.fspath(source) for source in sources)
     return JudgeReport(environment(), names, _with_suspicions(judged), tuple(faults))
 
 
@@ -255,7 +255,8 @@ def _problem_key(row: Outcome) -> str:
 
 def _listed_shape(file: Path, row: Outcome) -> dict[str, Value]:
     """Return an entry of a file's ``SHAPES``, read without running it."""
-    index = int(row.shape[SHAPE_INDEX])
+    index = row.shape[SHAPE_INDEX]
+    assert isinstance(index, int)
     try:
         tree = syntax_tree(file.read_text(encoding="utf-8"))
         shapes = next(
@@ -358,6 +359,7 @@ def _needs_of(path: str, case: Case, device: Device) -> JudgedProblem:
     times_ms = {"": warm.time_ms}
     times_ms |= {p: bound_of_case(case, device, p, "warm").time_ms for p in _LOWER_PRECISIONS}
     least = min(times_ms, key=lambda precision: times_ms[precision])
+    hard_times_ms = hard_bound.hard_times_ms(case.work, device, case.tolerance, "warm")
     doubts = []
     if device.clock_kind is not ClockKind.MAXIMUM:
         doubts.append(f"The highest clock of {device.name} is not known.")
@@ -372,6 +374,7 @@ def _needs_of(path: str, case: Case, device: Device) -> JudgedProblem:
         bound=bound_of_case(case, device, "tolerance", "cold"),
         warm_ms=warm.time_ms,
         hard_ms=warm.at.hard_ms,
+        hard_limiter=max(hard_times_ms, key=lambda part: hard_times_ms[part]),
         declared_ms=bound_of_case(case, device, "declared", "warm").time_ms,
         least_ms=times_ms[least],
         least_precision=least,
@@ -394,7 +397,7 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
         return replace(
             judgement,
             plausibility=Plausibility.IMPOSSIBLE,
-            limiter=_hard_limiter(problem),
+            limiter=problem.hard_limiter,
             reasons=(
                 f"{name} is {problem.hard_ms / longest_ms:.3g} times under the hard bound, "
                 f"{duration(problem.hard_ms)}: no correct kernel does this on "
@@ -409,7 +412,7 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
             reasons=(
                 f"{name} is under the roofline of the traced algorithm, "
                 f"{duration(problem.least_ms)}{_even_in(problem.least_precision)}: it takes "
-                "another algorithm, or leaves out what these inputs do not need.",
+                "another algorithm, finds data in L2, or leaves out what its inputs do not need.",
                 *doubts,
             ),
         )
@@ -438,12 +441,6 @@ def _judged(row: Outcome, time_ms: float, margin_ms: float, problem: JudgedProbl
 
 def _even_in(precision: str) -> str:
     return f" even in {precision}" if precision else ""
-
-
-def _hard_limiter(problem: JudgedProblem) -> str:
-    """Return the resource whose time is the hard bound: the longest not above it, or nearest."""
-    resources = problem.bound.resources
-    return min(resources, key=lambda r: abs(r.time_ms - problem.hard_ms)).name if resources else ""
 
 
 def _not_judged(row: Outcome, reason: str) -> Judgement:

@@ -32,7 +32,7 @@ def test_an_impossible_time_ends_with_4_and_is_in_json_and_html(tmp_path):
         "--html", str(tmp_path / "out.html"),
     )  # fmt: skip
     assert outcome.exit_code == 4, outcome.output
-    assert "2.32 times under the hard bound" in " ".join(outcome.stdout.split())
+    assert "2.53 times under the hard bound" in " ".join(outcome.stdout.split())
     report = JudgeReportJson.model_validate(json.loads((tmp_path / "out.json").read_text()))
     assert report.schema_ == "solkit.judge/1"
     assert report.counts == {"impossible": 1}
