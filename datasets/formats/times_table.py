@@ -84,13 +84,15 @@ def _cell(cells: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _time_of(cells: Mapping[str, str]) -> tuple[float, float]:
-    name = next(name for name in _TIMES if name in cells)
+    name = next((name for name in _TIMES if name in cells), None)
+    if name is None:
+        raise ValueError(f"has no time: no column is called {' or '.join(_TIMES)}")
     return milliseconds(cells[name] + name.removeprefix("time").removeprefix("_"))
 
 
 def _shape(cells: Mapping[str, str]) -> dict[str, Any]:
-    known = {*_PROBLEM, *_DEVICE, *_SOLUTION, *_TIMES, "shape", "l2"}
-    pairs = [(name, cell) for name, cell in cells.items() if name.lower() not in known and cell]
+    labels = {*_PROBLEM, *_DEVICE, *_SOLUTION, *_TIMES, "shape", "l2"}
+    pairs = [(name, cell) for name, cell in cells.items() if name.lower() not in labels and cell]
     for part in _cell({name.lower(): cell for name, cell in cells.items()}, ("shape",)).split(","):
         name, equals, value = part.partition("=")
         if equals:

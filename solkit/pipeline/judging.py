@@ -290,9 +290,9 @@ def _judge_rows(
             refused[number] = f"{error}; --device names the GPU"
         except InputError as error:
             refused[number] = str(error)
-    wanted = {(path, _key(shape)): shape for path, shape, _ in located.values()}
+    shapes = {(path, _key(shape)): shape for path, shape, _ in located.values()}
     targets = {target.key: target for _, _, target in located.values()}
-    needs = _bounded(wanted, list(targets.values()), time_limit_s)
+    needs = _bounded(shapes, list(targets.values()), time_limit_s)
     digits = _digits_by_origin(rows)
     judgements = []
     for number, row in enumerate(rows):

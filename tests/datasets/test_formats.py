@@ -739,6 +739,21 @@ SAMPLES = {
     "flashinfer_bench": ("a.jsonl", lines(bench_trace("TIMEOUT", hardware="x"))),
     "sol_execbench": ("a.jsonl", lines(bench_trace("REWARD_HACK", hardware="x"))),
     "kernelbench_results": ("eval_results.json", KERNELBENCH),
+    "kernelbench_timing": (
+        "baseline_time_torch.json",
+        {"level1": {"19_ReLU.py": {"mean": 6.96, "std": 0.01, "min": 6.95, "max": 6.99}}},
+    ),
+    "kernelbench_com": (
+        "run.json",
+        {"run_id": "r", "problem": "p", "correct": True, "shapes": [{"idx": 1, "ms": 0.025}]},
+    ),
+    "cuda_l1": (
+        "h100.json",
+        lines(
+            {"level_id": 1, "task_id": 2, "ref_code": "a", "custom_code": "b", "score_default": 2.5}
+        ),
+    ),
+    "times_table": ("times.csv", "problem,device,M,shape,time_us\nmatmul,h100-sxm,8,N=4,210\n"),
     "vllm": ("E=1,N=2,device_name=X.json", TUNED),
     "sglang": ("E=1,N=2,device_name=X_down.json", TUNED),
     "columns": ("a.json", COLUMNS),
@@ -818,6 +833,52 @@ def test_a_file_of_something_else_is_said_to_be(tmp_path, name, told):
         formats.read(path)
     with contextlib.suppress(InputError):
         assert not formats.read(path, name, H100).rows
+
+
+def test_kernelbench_timings_are_means_in_ms(tmp_path):
+    (row,) = read_sample(tmp_path, "kernelbench_timing")
+    assert (row.time_ms, row.shape, row.verdict) == (
+        6.96, {"level": 1, "problem": 19}, Verdict.CORRECT,
+    )  # fmt: skip
+
+
+def test_a_run_of_kernelbench_com_has_a_row_a_shape(tmp_path):
+    (row,) = read_sample(tmp_path, "kernelbench_com")
+    assert (row.family, row.shape, row.time_ms) == ("p", {"shape_index": 1}, 0.025)
+
+
+def test_a_speed_up_is_no_time(tmp_path):
+    (row,) = read_sample(tmp_path, "cuda_l1")
+    assert row.time_ms is None
+    assert row.extra == {"speed_up": 2.5}
+    assert row.shape == {"level": 1, "problem": 2}
+
+
+def test_a_table_of_times_has_sizes_in_columns_and_in_a_shape(tmp_path):
+    (row,) = read_sample(tmp_path, "times_table")
+    assert (row.family, row.shape) == ("matmul", {"M": 8, "N": 4})
+    assert row.time_ms == pytest.approx(0.21)
+    assert row.extra["resolution_ms"] == pytest.approx(0.5e-3)
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("a,1", "line 2: has not the 3 cells"),
+        (",h100,5", "line 2: names no problem"),
+        ("a,h100,fast", "line 2: 'fastus' is no time above 0 with a unit"),
+    ],
+)
+def test_a_bad_line_of_a_table_is_named(tmp_path, line, fault):
+    path = written(tmp_path / "t.csv", f"problem,device,time_us\n{line}\n")
+    imported = formats.read(path, labels=H100)
+    assert not imported.rows
+    assert fault in imported.faults[0]
+
+
+def read_sample(folder, name):
+    file, content = SAMPLES[name]
+    return formats.read(written(folder / file, content), labels=H100).rows
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
