@@ -1,4 +1,7 @@
-"""Rooms import only rooms below them: docs/decisions/0017-order-of-rooms.md."""
+"""Rooms import only rooms below them: docs/decisions/0017-order-of-rooms.md.
+
+What few need stays at the edge: docs/decisions/0049-what-few-need.md.
+"""
 
 from __future__ import annotations
 
@@ -110,3 +113,94 @@ def test_an_import_of_a_higher_room_is_found_wherever_it_stands(text):
 
 def test_rooms_of_one_floor_do_not_import_each_other():
     assert upward("new.py", "collect", "import solkit.profiling") == ["new.py:1 imports profiling"]
+
+
+# ------------------------------------------------------------------- what few need, at the edge
+
+OPTIONAL = {
+    "benches of a cluster": ("solkit.measure.benches.ray", "solkit.measure.benches.remote"),
+    "service": ("solkit.service",),
+    "language regressor": ("solkit.surrogate.language",),
+    "rewriting": (
+        "solkit.pipeline.evolution_validation",
+        "solkit.pipeline.evolving",
+        "solkit.pipeline.kernel_evaluator",
+        "solkit.tuner.evolution",
+        "solkit.tuner.proposers.rewriter",
+    ),
+    "evaluators for other loops": (
+        "solkit.integrations.evaluator",
+        "solkit.integrations.grading_process",
+        "solkit.integrations.openevolve",
+        "solkit.integrations.rl",
+        "solkit.integrations.shinka",
+    ),
+}
+
+EDGE = ("solkit", "solkit.cli", "solkit.integrations", "solkit.service")
+"""The command line, the lazy public names, and what is itself for other programs."""
+
+SEAMS = {
+    ("solkit.measure.benches.local", "solkit.measure.benches.remote"): "one host speaks as many",
+    ("solkit.pipeline.remote_gpus", "solkit.measure.benches.ray"): "opens what settings name",
+    ("solkit.pipeline.remote_gpus", "solkit.measure.benches.remote"): "opens what settings name",
+    ("solkit.surrogate.ensemble", "solkit.surrogate.language"): "stacks it on the trees",
+    ("solkit.surrogate.model", "solkit.surrogate.language"): "loads it where a model has one",
+}
+"""The one place in the core where each is joined, with the reason. This list may only shrink."""
+
+
+def module_of(path):
+    parts = path.with_suffix("").parts
+    name = ".".join(parts if parts[0] == "solkit" else ("solkit", *parts))
+    return name.removesuffix(".__init__")
+
+
+def is_within(module, package):
+    return module == package or module.startswith(f"{package}.")
+
+
+def imports(path):
+    """The full names that a file imports, inner imports too; from packages with the name."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_core_does_not_name_what_few_need():
+    joined = set()
+    for path, _ in files():
+        module = module_of(path)
+        if module == "solkit" or any(is_within(module, edge) for edge in EDGE[1:]):
+            continue
+        for packages in OPTIONAL.values():
+            if any(is_within(module, package) for package in packages):
+                continue
+            joined |= {
+                (module, package)
+                for name in imports(path)
+                for package in packages
+                if is_within(name, package)
+            }
+    assert joined == set(SEAMS)
+
+
+def test_what_few_need_uses_public_names_alone():
+    private = []
+    for path, _ in files():
+        module = module_of(path)
+        for packages in OPTIONAL.values():
+            own = next((package for package in packages if is_within(module, package)), None)
+            if own is None:
+                continue
+            home = own.rpartition(".")[0] if module == own and "." in own else own
+            private += [
+                f"{module} imports {name}"
+                for name in imports(path)
+                if name.startswith("solkit.")
+                and not is_within(name, home)
+                and any(part.startswith("_") and part != "__all__" for part in name.split("."))
+            ]
+    assert private == []
