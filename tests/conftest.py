@@ -70,6 +70,22 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
+SERVERS = ("compiler_loaded", "interpreted", "checker")
+"""Fixtures that start a server which takes seconds to load."""
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Run modules that need the same server one after the other.
+
+    Each process of ``-n`` begins with a long stretch of them, so that mostly one starts it.
+    """
+    first = dict.fromkeys((item.path for item in items), len(SERVERS))
+    for item in items:
+        needed = [place for place, name in enumerate(SERVERS) if name in item.fixturenames]
+        first[item.path] = min([first[item.path], *needed])
+    items.sort(key=lambda item: first[item.path])
+
+
 def pytest_collection_finish() -> None:
     """No later collection of garbage looks through what is imported now, as torch is."""
     if not gc.isenabled():

@@ -65,17 +65,27 @@ STEPS = {
 HEAVY = ("torch", "triton", "transformers", "xgboost", "polars", "pyarrow")
 
 
-def test_the_callers_process_imports_no_torch_and_no_language_model(tmp_path):
-    """Heavy modules that a process has after each step; one process, which warms up once."""
-    path = tmp_path / "double.py"
-    path.write_text(KERNEL, encoding="utf-8")
+def heavy_modules(*steps):
+    """The heavy modules that one process has after each step."""
     tell = f"print([m for m in {HEAVY} if m in sys.modules])"
-    steps = [f"{step.format(path=str(path))}; {tell}" for step in STEPS.values()]
     found = subprocess.run(
-        [sys.executable, "-c", "\n".join(["import sys", *steps])],
+        [sys.executable, "-c", "\n".join(["import sys", *(f"{step}; {tell}" for step in steps)])],
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
-    loaded = dict(zip(STEPS, map(ast.literal_eval, found.stdout.splitlines()), strict=True))
+    return list(map(ast.literal_eval, found.stdout.splitlines()))
+
+
+def test_importing_solkit_imports_nothing_heavy():
+    assert heavy_modules(STEPS["import"]) == [[]]
+
+
+@pytest.mark.slow
+def test_the_callers_process_imports_no_torch_and_no_language_model(tmp_path):
+    """One process, which warms up once."""
+    path = tmp_path / "double.py"
+    path.write_text(KERNEL, encoding="utf-8")
+    steps = [step.format(path=str(path)) for step in STEPS.values()]
+    loaded = dict(zip(STEPS, heavy_modules(*steps), strict=True))
     assert loaded["import"] == []
     assert set(loaded["score"]) <= {"xgboost"}  # trees forecast, unless the cache knows
     assert loaded["rank"] == ["xgboost"]

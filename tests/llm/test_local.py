@@ -100,6 +100,7 @@ def test_without_transformers_the_error_says_what_to_install(tmp_path, monkeypat
         LocalModel(str(tmp_path)).ask(SMALL)
 
 
+@pytest.mark.slow
 def test_the_caller_imports_neither_torch_nor_transformers_nor_openai():
     code = """
 import sys

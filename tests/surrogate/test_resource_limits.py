@@ -124,7 +124,9 @@ def kernel(x, *, ROWS=8, num_warps=4):
 """
 
 
-@pytest.mark.parametrize("in_use", [True, False])
+@pytest.mark.parametrize(  # ptxas takes its time with what is in use: it spills
+    "in_use", [pytest.param(True, marks=pytest.mark.slow), False]
+)
 def test_tiles_of_many_values_a_thread_go_no_deeper_unless_in_use(tmp_path, in_use):
     path = tmp_path / "rows.py"
     path.write_text(ROWS)

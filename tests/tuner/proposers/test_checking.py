@@ -13,7 +13,6 @@ from solkit.core import Brief, Checked
 from solkit.processes.forkserver import ForkServer
 from solkit.roofline import devices
 from solkit.tuner.proposers._cases import even_sizes, sizes_to_try
-from solkit.tuner.proposers.checking import Checker
 
 sys.path.insert(0, str(Path(__file__).parent / "rewriter"))
 from naive_kernels import COLUMN_SUM, LAYER_NORM, SOFTMAX
@@ -135,10 +134,10 @@ def test_whole_numbers_are_the_same_or_wrong(checker):
     assert "output 0 is off by 1" in why
 
 
-def test_endless_variants_are_killed_and_unchecked():
-    with Checker(limit_s=3.0) as checker:
-        endless = "while True:\n        pass\n    return out"
-        found, why = checked(checker, COLUMN_SUM, "return out", endless, M=64, N=64)
+def test_endless_variants_are_killed_and_unchecked(checker, monkeypatch):
+    monkeypatch.setattr(checker, "_limit_s", 1.0)
+    endless = "while True:\n        pass\n    return out"
+    found, why = checked(checker, COLUMN_SUM, "return out", endless, M=64, N=64)
     assert found is Checked.UNCHECKED
     assert "killed" in why
 
