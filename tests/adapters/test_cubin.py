@@ -51,7 +51,9 @@ def compiled(device):
     return compile_them
 
 
-@pytest.fixture(scope="module", params=["a100", "h100", "b200"])
+@pytest.fixture(
+    scope="module", params=[pytest.param("a100", marks=pytest.mark.slow), "h100", "b200"]
+)
 def both(request, in_child):
     """What Triton made for a device, and the device."""
     device = devices.find(request.param)

@@ -153,7 +153,7 @@ OF_THE_IR = (
 CASES = ("copy", "strided", "gather", "product", "stencil", "transposing")
 
 
-@pytest.mark.parametrize("device", ["a100", "h100", "b200"])
+@pytest.mark.parametrize("device", [pytest.param("a100", marks=pytest.mark.slow), "h100", "b200"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_the_ir_decides_is_as_compiled(name, device, depths):
     lowered, compiled = depths(getattr(followed, name), device)
