@@ -17,7 +17,11 @@ from solkit.surrogate.evaluation.evaluate import (
     forecast_left_out,
     forecast_splits,
 )
-from solkit.surrogate.evaluation.forecasters import OnTrees, forecast_by_kernel_model
+from solkit.surrogate.evaluation.forecasters import (
+    BASELINES,
+    OnTrees,
+    forecast_by_kernel_model,
+)
 from solkit.surrogate.trees import expect_out_of_family
 
 MADE = table(300)
@@ -42,6 +46,7 @@ def test_processes_change_nothing():
 
 def test_transfer_is_beside_the_lookup(monkeypatch):
     monkeypatch.setattr(evaluate, "pool", inline_pool)
+    monkeypatch.setitem(BASELINES, "knobs", forecast_by_kernel_model)  # it trains for seconds
     found = forecast_splits(
         on_both(table(80)), EvaluationRequest(["transfer"], settings=QUICK, processes=1)
     )
