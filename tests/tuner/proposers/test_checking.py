@@ -73,6 +73,7 @@ def test_a_parent_that_cancels_as_much_blames_no_variant(checker):
     assert found is Checked.RIGHT, why
 
 
+@pytest.mark.slow
 def test_large_problems_are_run_by_sampled_programs(checker):
     shape = {"M": 1 << 16, "N": 64}
     parent = brief(SOFTMAX, **shape)

@@ -16,9 +16,9 @@ from solkit.tuner.proposers.rewriter import Rewriter
 MOST = 30  # of some hundred pairs: each is a tree that is parsed, changed and written
 
 
-def proposals(source, depth=2, seed=0, **changes):
+def proposals(source, depth=2, seed=0, most=MOST, **changes):
     asked = replace(brief(source, M=64, N=96), **changes)
-    return list(islice(Rewriter(seed, depth, checks=False).propose(asked), MOST))
+    return list(islice(Rewriter(seed, depth, checks=False).propose(asked), most))
 
 
 def test_single_rewrites_come_first_and_no_text_twice():
@@ -46,7 +46,7 @@ def test_several_that_the_facts_favour_come_together_before_the_others():
 
 
 def test_every_proposal_is_python_that_keeps_the_problem():
-    for each in proposals(LAYER_NORM):
+    for each in proposals(LAYER_NORM, most=12):
         compile(each.source, each.kind, "exec")
         assert "def reference(x):" in each.source
         assert each.intent.endswith(".")
