@@ -52,11 +52,18 @@ def at(rows, name):
     return [r for r in rows if r.implementation == f"softmax/{name}" and r.shape == SHAPE]
 
 
+@pytest.fixture(scope="module")
+def lab(rows):
+    """What evaluators share: a text has one file in it, which is analysed once."""
+    with solkit.Lab(bench=RecordedBench(rows)) as lab:
+        yield lab
+
+
 @pytest.fixture
-def evaluator(rows):
+def evaluator(lab):
     with Evaluator(
         PROBLEM,
-        bench=RecordedBench(rows),
+        bench=lab,
         shape=SHAPE,
         how=Grading(sources=[FAST, SLOW, TILES], advise=advise),
     ) as evaluator:
