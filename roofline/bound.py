@@ -36,6 +36,7 @@ __all__ = [
     "amounts_by_ceiling",
     "at_observed_clock",
     "bound",
+    "passes_by_pipe",
 ]
 
 PROTOCOLS = ("cold", "warm")
@@ -75,7 +76,8 @@ def bound(
     routes = rule.routes(work.operations, device)
     memory = _memory(work, device) if protocol == "warm" else "dram"
     amounts = amounts_by_ceiling({**work.operations, memory: work.dram_bytes}, routes, device)
-    resources = _resources(amounts, routes, device.ceilings)
+    passes = passes_by_pipe(work.operations, routes)
+    resources = _resources(amounts, passes, device.ceilings)
     resources = _explained(resources, work, routes, memory, device)
     roofline = _longest(resources)
     return Bound(
@@ -93,14 +95,15 @@ def bound(
         at=BoundTimes(
             roofline_ms=roofline,
             hard_ms=min(roofline, hard_ms(work, device, tolerance, protocol)),
-            datasheet_ms=_time_ms(amounts, routes, {**device.ceilings, **device.datasheet}),
+            datasheet_ms=_time_ms(amounts, passes, {**device.ceilings, **device.datasheet}),
             calibrated_ms=(
-                _time_ms(amounts, routes, {**device.ceilings, **_calibrated(work, device)})
+                _time_ms(amounts, passes, {**device.ceilings, **_calibrated(work, device)})
                 if device.calibrated
                 else None
             ),
             launch_floor_ms=None if device.launch_us is None else device.launch_us / 1e3,
             chain_floor_ms=_chain_ms(work, routes, device),
+            strict_ms=_strict_ms(rule, work, memory, device, roofline),
         ),
         protocol=protocol,
     )
@@ -191,10 +194,20 @@ def amounts_by_ceiling(
     return {name: amount for name, amount in amounts.items() if amount}
 
 
+def passes_by_pipe(operations: Mapping[str, int], routes: Mapping[str, Route]) -> dict[str, float]:
+    """Return how often operations pass through each tensor pipe, on average over its kinds."""
+    once: Counter[str] = Counter()
+    all_passes: Counter[str] = Counter()
+    for key, count in operations.items():
+        if kind := contraction_dtype(key):
+            once[routes[kind].pipe] += count
+            all_passes[routes[kind].pipe] += count * routes[kind].passes
+    return {pipe: all_passes[pipe] / count for pipe, count in once.items() if count}
+
+
 def _resources(
-    amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
+    amounts: Mapping[str, int], passes: Mapping[str, float], ceilings: Mapping[str, Ceiling]
 ) -> tuple[Resource, ...]:
-    passes = {route.pipe: route.passes for route in routes.values()}
     resources = [
         _resource(name, amount, passes.get(name, 1), ceilings[name])
         for name, amount in amounts.items()
@@ -210,9 +223,9 @@ def _resources(
     return tuple(sorted(resources, key=lambda r: -r.time_ms))
 
 
-def _resource(name: str, amount: int, passes: int, ceiling: Ceiling) -> Resource:
+def _resource(name: str, amount: int, passes: float, ceiling: Ceiling) -> Resource:
     rate = ceiling.value / passes
-    source = ceiling.source + (f", in {passes} passes" if passes > 1 else "")
+    source = ceiling.source + (f", in {passes:.3g} passes" if passes > 1 else "")
     unit = ceiling.unit.removesuffix("/s")
     return Resource(name, amount, unit, rate, source, 1e3 * amount / rate)
 
@@ -236,9 +249,24 @@ def _longest(resources: tuple[Resource, ...]) -> float:
 
 
 def _time_ms(
-    amounts: Mapping[str, int], routes: Mapping[str, Route], ceilings: Mapping[str, Ceiling]
+    amounts: Mapping[str, int], passes: Mapping[str, float], ceilings: Mapping[str, Ceiling]
 ) -> float:
-    return _longest(_resources(amounts, routes, ceilings))
+    return _longest(_resources(amounts, passes, ceilings))
+
+
+def _strict_ms(
+    rule: Rule, work: Work, memory: str, device: Device, roofline_ms: float
+) -> float | None:
+    """Return the roofline if every fp32 product took three tf32 passes; ``None`` if it is no other.
+
+    It shows what a cheaper precision saves.
+    """
+    if rule.precision != "tolerance":
+        return None
+    routes = replace(rule, strict=True).routes(work.operations, device)
+    amounts = amounts_by_ceiling({**work.operations, memory: work.dram_bytes}, routes, device)
+    time_ms = _time_ms(amounts, passes_by_pipe(work.operations, routes), device.ceilings)
+    return time_ms if time_ms > roofline_ms else None
 
 
 def _chain_ms(work: Work, routes: Mapping[str, Route], device: Device) -> float | None:
@@ -246,7 +274,8 @@ def _chain_ms(work: Work, routes: Mapping[str, Route], device: Device) -> float 
     if work.chain is None or device.vendor != "NVIDIA":
         return None
     amounts = amounts_by_ceiling(work.chain.alone, routes, device)
-    return chain_floor_ms(work.chain, device, _time_ms(amounts, routes, device.ceilings))
+    passes = passes_by_pipe(work.chain.alone, routes)
+    return chain_floor_ms(work.chain, device, _time_ms(amounts, passes, device.ceilings))
 
 
 # ----------------------------------------------------------------------------- contributors

@@ -44,6 +44,8 @@ SHORTCUTS = {
 """Reasons why a contraction may do with less, by `OpWork.shortcut`."""
 
 _FP8_TOLERANCE = 2.0**-4  # e4m3 keeps 3 mantissa bits: a rounding error of at most 2^-4
+_AVERAGED_TOLERANCE = 1e-2
+"""The least for which the mean of many roundings to 3 bits of the mantissa is small enough."""
 _MATTERS = 0.01  # of the contractions, or of the bytes: a smaller part explains nothing
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
@@ -102,8 +104,7 @@ def where_needed(work: Work, needed: Needed) -> Work:
     )
     hard: Counter[str] = Counter()
     for op in ops:
-        if op.hard_flops:
-            hard.update({key: op.hard_flops for key in op.operations if contraction_dtype(key)})
+        hard.update(op.hard_by_kind)
     return replace(
         work,
         ops=ops,
@@ -125,11 +126,13 @@ def _fastest_accepted_rate(key: str, device: Device, tolerance: Tolerance | None
     """Return the highest rate of any pipe that could compute a contraction well enough.
 
     Wide floats can be split into 16-bit parts, so one 16-bit pass is the least for them; 8-bit
-    floats alone can hold a result only where the tolerance admits their rounding error.
+    floats alone can hold a result only where the tolerance admits their rounding error, or where
+    all terms have one sign and the errors average out.
     """
     eight = ("fp8", "int8", "fp4", "int4")
     coarse = tolerance is not None and max(tolerance.rtol, tolerance.atol) >= _FP8_TOLERANCE
-    narrow = contraction_dtype(key) in eight or coarse
+    averaged = key.endswith("+") and tolerance is not None and tolerance.rtol >= _AVERAGED_TOLERANCE
+    narrow = contraction_dtype(key).rstrip("+") in eight or coarse or averaged
     return max(
         ceiling.value
         for name, ceiling in device.ceilings.items()

@@ -1,11 +1,35 @@
-"""Precision: the pipe and the number of passes for the contractions of a dtype."""
+"""Precision: the pipe and the number of passes for the contractions of a kind.
+
+A kind is what `solkit.core.OpWork.operations` counts after ``contraction.``: a dtype, and what is
+known beyond it of a product of fp32 factors::
+
+    fp32            both factors are wide
+    fp32*half       16 bits hold one of them
+    fp32~half       whatever it becomes is rounded to 16 bits
+    fp32>exp        an exponential makes its errors large (as well fp32*half>exp)
+
+Its route is the fastest that the referee accepts: the largest error of the route, relative to
+``|y| + sigma`` (`solkit.measure.checking.tolerance`), is no more than the share c that the rule
+allows for computing. With u the unit roundoff of the pipe's dtype::
+
+    one pass        3.6 u sqrt(w / 2)       w: wide factors, 1 or 2
+    w + 1 passes    2 w / 2 u² + 2^-17      each wide factor split into a high and a low part
+
+The factors are the largest that were seen over the referee's trials, inner dimensions of 16 to
+65,536 and 2^18 to 2^28 results, on an H200 (``bench/precision_routes.py`` draws them again). Tensor
+cores truncate their sums, a bias of some 190 units of roundoff over 16,384 products of one sign, so
+2^-17 takes sums of at most 512 products in the tensor cores, added up in fp32. fp16 needs factors
+scaled by powers of two, rows and columns apart, and a scaled low part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from solkit.core import Device, Tolerance
+from solkit.core.rounding import ROUNDOFF, computing_share
 from solkit.errors import InputError
 
 __all__ = ["PRECISIONS", "Route", "Rule", "contraction_dtype"]
@@ -17,13 +41,35 @@ PRECISIONS = ("tolerance", "declared", "tf32", "bf16", "fp8")
 _WIDER = {"fp4": "fp8", "fp8": "fp16", "int4": "int8", "int8": "fp16"}
 _FORCED = {"tf32": ("fp32",), "bf16": ("fp32",), "fp8": ("fp32", "bf16", "fp16")}
 
+_ONE_PASS, _SPLIT, _SUMMED = 3.6, 2.0, 2.0**-17
+_SPLITTING = {"bf16": "bfloat16", "fp16": "float16", "tf32": "tf32"}
+_SCALED = "scaled by powers of two"
+
 
 @dataclass(frozen=True)
 class Route:
-    """Route of the contractions of one dtype: a pipe, and how many passes they take."""
+    """Route of the contractions of one kind.
+
+    Attributes:
+        pipe: the ceiling's name.
+        passes: how often their operations run on it.
+        how: what it takes beyond that; empty if nothing.
+    """
 
     pipe: str
-    passes: int
+    passes: int = 1
+    how: str = ""
+
+    @property
+    def words(self) -> str:
+        """The route in words."""
+        passes = f" in {self.passes} passes" if self.passes > 1 else ""
+        return self.pipe.removeprefix("tensor.") + passes + (f" ({self.how})" if self.how else "")
+
+
+_SLICES = Route("tensor.int8", 36, "slices of int8, by the literature")
+"""fp64 from products of int8 slices: 8 of 7 bits hold its 53, in 8 * 9 / 2 products (Ootomo, Ozaki
+and Yokota, "DGEMM on integer matrix multiplication unit", IJHPCA 38(4), 2024). Not run here."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +77,11 @@ class Rule:
     """A precision rule.
 
     Attributes:
-        precision: one of `PRECISIONS`. With ``tolerance``, an fp32 contraction counts as tf32 if
-            the tolerance is 1e-3 or looser, else as three tf32 passes or fp32, whichever is faster
-            (Ootomo and Yokota, IJHPCA 36(4), 2022, recover fp32 accuracy this way).
+        precision: one of `PRECISIONS`. With ``tolerance``, an fp32 contraction takes the fastest
+            route that the referee accepts; an fp64 one that of int8 slices where it is faster.
         tolerance: of the result; ``None`` counts as tight.
+        strict: whether nothing but an error as small as three tf32 passes' counts, whatever becomes
+            of the product.
 
     Raises:
         InputError: an unknown precision.
@@ -42,6 +89,7 @@ class Rule:
 
     precision: str
     tolerance: Tolerance | None
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -50,44 +98,74 @@ class Rule:
             )
 
     def routes(self, operations: Iterable[str], device: Device) -> dict[str, Route]:
-        """Return the route of every dtype that has contractions among `operations`."""
-        dtypes = [dtype for key in operations if (dtype := contraction_dtype(key))]
-        return {dtype: self._route(dtype, device) for dtype in dtypes}
+        """Return the route of every kind that has contractions among `operations`."""
+        kinds = [kind for key in operations if (kind := contraction_dtype(key))]
+        return {kind: self._route(kind, device) for kind in kinds}
 
     def describe(self, routes: Mapping[str, Route]) -> str:
         """Return the rule and what it chose, in words."""
         chosen = [
-            f"{dtype} as {route.pipe.removeprefix('tensor.')}"
-            + (f" in {route.passes} passes" if route.passes > 1 else "")
-            for dtype, route in routes.items()
-            if route.pipe.removeprefix("tensor.") != dtype or route.passes > 1
+            f"{_in_words(kind)} as {route.words}"
+            for kind, route in routes.items()
+            if route.pipe.removeprefix("tensor.") != kind or route.passes > 1
         ]
         return f"{self.precision}: {', '.join(chosen)}" if chosen else self.precision
 
-    def _route(self, dtype: str, device: Device) -> Route:
-        """Return the fastest way that the rule allows for contractions of `dtype`."""
+    def _route(self, kind: str, device: Device) -> Route:
+        """Return the fastest way that the rule allows for contractions of a kind."""
+        dtype = _dtype_of(kind)
         if dtype in _FORCED.get(self.precision, ()):
             return _fallback(self.precision, device)
-        if dtype != "fp32" or self.precision != "tolerance":
+        if self.precision != "tolerance" or dtype not in ("fp32", "fp64"):
             return _native(dtype, device)
-        loose = self.tolerance is not None and self.tolerance.allows_tf32
-        passes = 1 if loose else 3
-        tf32, fp32 = device.ceilings.get("tensor.tf32"), device.ceilings["fp32"]
-        if tf32 is None or tf32.value / passes < fp32.value:
-            return Route("fp32", 1)
-        return Route("tensor.tf32", passes)
+        own = _native(dtype, device)
+        routes = [own, *(self._accepted(kind) if dtype == "fp32" else [_SLICES])]
+        return min(
+            (route for route in routes if route.pipe in device.ceilings),
+            key=lambda route: route.passes / device.ceilings[route.pipe].value,
+        )
+
+    def _accepted(self, kind: str) -> Iterator[Route]:
+        """Yield the routes of fp32 products whose error the referee accepts."""
+        if self.strict:
+            yield Route("tensor.tf32", 3)
+            return
+        wide = 1 if "*half" in kind else 2
+        allowed = computing_share(ROUNDOFF["float32"], None if ">exp" in kind else self.tolerance)
+        if "~half" in kind:
+            allowed = computing_share(ROUNDOFF["bfloat16"], None)
+        for dtype, name in _SPLITTING.items():
+            u, how = ROUNDOFF[name], _SCALED if dtype == "fp16" else ""
+            if _ONE_PASS * u * math.sqrt(wide / 2) <= allowed:
+                yield Route(f"tensor.{dtype}", 1, how)
+            if _SPLIT * wide / 2 * u**2 + _SUMMED <= allowed:
+                yield Route(f"tensor.{dtype}", wide + 1, how)
 
 
 def contraction_dtype(key: str) -> str:
-    """Return the dtype of a ``contraction.<dtype>``; empty for other kinds of operations."""
-    kind, _, dtype = key.partition(".")
-    return dtype if kind == "contraction" else ""
+    """Return the kind of a ``contraction.<kind>``; empty for other kinds of operations."""
+    prefix, _, kind = key.partition(".")
+    return kind if prefix == "contraction" else ""
+
+
+def _dtype_of(kind: str) -> str:
+    """Return the declared dtype of a kind."""
+    for mark in "*~>":
+        kind = kind.partition(mark)[0]
+    return kind
+
+
+def _in_words(kind: str) -> str:
+    words = [_dtype_of(kind)]
+    words += ["with a factor of 16 bits"] if "*half" in kind else []
+    words += ["rounded to 16 bits"] if "~half" in kind else []
+    return " ".join([*words, *(["before an exponential"] if ">exp" in kind else [])])
 
 
 def _native(dtype: str, device: Device) -> Route:
     """Return a dtype's own tensor pipe, else a wider one, else the scalar pipe."""
     if dtype == "fp32":
-        return Route("fp32", 1)
+        return Route("fp32")
     return _fallback(dtype, device)
 
 
@@ -95,6 +173,6 @@ def _fallback(dtype: str, device: Device) -> Route:
     candidate: str | None = dtype
     while candidate is not None:
         if f"tensor.{candidate}" in device.ceilings:
-            return Route(f"tensor.{candidate}", 1)
+            return Route(f"tensor.{candidate}")
         candidate = _WIDER.get(candidate)
-    return Route("fp64" if dtype == "fp64" else "fp32", 1)
+    return Route("fp64" if dtype == "fp64" else "fp32")

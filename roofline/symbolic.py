@@ -19,7 +19,7 @@ import sympy
 from solkit.core import Device, Tolerance, Value, Work
 from solkit.errors import InputError
 from solkit.roofline.bound import SCALAR_OPS, amounts_by_ceiling, bound
-from solkit.roofline.precision import Rule
+from solkit.roofline.precision import Rule, contraction_dtype
 
 __all__ = [
     "Formula",
@@ -356,14 +356,15 @@ def _resources(
 ) -> dict[str, tuple[sympy.Expr, float]]:
     """Amount and rate of each resource, as in `solkit.roofline.bound`."""
     routes = rule.routes(amounts, device)
-    passes = {route.pipe: route.passes for route in routes.values()}
     moved = sum(amounts.get(name, sympy.Integer(0)) for name in (READ, WRITTEN))
     operations = {name: n for name, n in amounts.items() if name not in (READ, WRITTEN)}
     totals = amounts_by_ceiling({**operations, "dram": moved}, routes, device)
-    rates = {
-        name: (amount, device.ceilings[name].value / passes.get(name, 1))
-        for name, amount in totals.items()
+    passed = {
+        name: amount * routes[kind].passes if (kind := contraction_dtype(name)) else amount
+        for name, amount in operations.items()
     }
+    in_passes = amounts_by_ceiling({**passed, "dram": moved}, routes, device)
+    rates = {name: (n, device.ceilings[name].value) for name, n in in_passes.items()}
     tensor = {name: rated for name, rated in rates.items() if name.startswith("tensor.")}
     if len(tensor) > 1:  # they take turns: scaled to the rate of the first
         rate = next(iter(tensor.values()))[1]

@@ -22,8 +22,10 @@ from solkit.roofline.work.costs import Cost, cost_of
 from solkit.roofline.work.dtype_origin import with_origins
 from solkit.roofline.work.duplicates import merged
 from solkit.roofline.work.liveness import live_ops
+from solkit.roofline.work.needed_precision import costs_as_needed
 from solkit.roofline.work.program import Program, TracedOp, trace
 from solkit.roofline.work.traffic import Traffic, traffic
+from solkit.roofline.work.value_signs import products_of_one_sign
 from solkit.roofline.work.zero_propagation import annotated
 
 __all__ = ["narrowed", "work_of", "work_of_arguments", "work_of_live", "work_of_program"]
@@ -59,12 +61,15 @@ def work_of_live(program: Program) -> Work:
     """Return the cost of a `narrowed` program, or of some of its ops with results of their own."""
     live = list(program.ops)
     costs = [cost_of(op) for op in without_repeats(live)]
+    costs = costs_as_needed(live, costs, program.results)
     moved = traffic(program, live)
     hard = hard_flops(program, live)
+    alike = products_of_one_sign(live, program.one_sign)
     ops = _op_works(live, costs, hard, shortcuts(program, live, hard), moved)
+    ops = tuple(replace(op, one_sign=True) if op.position in alike else op for op in ops)
     return Work(
         operations=_sum(op.operations for op in ops),
-        hard_operations=_sum(_hard_part(op) for op in ops),
+        hard_operations=_sum(op.hard_by_kind for op in ops),
         dram_read_bytes=moved.read_bytes,
         dram_write_bytes=moved.write_bytes,
         hard_read_bytes=moved.hard_read_bytes,
@@ -139,11 +144,6 @@ def work_of_arguments(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Te
             "The file has no reference: every argument was taken to be read or written once.",
         ),
     )
-
-
-def _hard_part(op: OpWork) -> dict[str, int]:
-    keys = [key for key in op.operations if key.startswith("contraction.")]
-    return {key: op.hard_flops for key in keys if op.hard_flops}
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

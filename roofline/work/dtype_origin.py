@@ -1,22 +1,30 @@
 """The narrow dtype that data had before it was converted and scaled.
 
-References of quantised products convert fp8 or int8 data to fp32, multiply it by the scales of its
-rows or blocks, and multiply matrices then. A kernel multiplies the narrow data on the tensor cores
-and scales the sums, so the product belongs to the narrow dtype's pipe. Walking forwards, each
-operand is annotated with the dtype that holds its values apart from such scales.
+References convert bf16, fp8 or int8 data to fp32, multiply it by the scales of its rows or blocks,
+and multiply matrices then. A kernel multiplies the narrow data on the tensor cores and scales the
+sums, so the product belongs to the narrow dtype's pipe. Walking forwards, each factor of a product
+is annotated with the dtype that holds its values apart from such scales. A scale that changes along
+the summed dimension, but for groups of some elements, cannot be taken out of the sum: such a factor
+is as wide as its own dtype.
+
+Notation
+    group    elements along one dimension that share a scale; infinite if all do
+    layout   (stride, size) in a storage, one for each dimension along which scales change
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
+from solkit.ops import Family
 from solkit.roofline.work.program import Program, TensorUse, TracedOp
 
-__all__ = ["with_origins"]
+__all__ = ["product_factors", "with_origins"]
 
 _BLOCK = 16
 """The fewest elements that share a scale: NVFP4 has one for 16, the smallest block in use."""
@@ -24,72 +32,360 @@ _BLOCK = 16
 _FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """Magnitudes of e2m1: OCP Microscaling Formats 1.0, table 5."""
 
-_NARROW = {
-    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
-    *(torch.float4_e2m1fn_x2, torch.int8),
+_FP4 = torch.float4_e2m1fn_x2
+_FP8 = (
+    *(torch.float8_e4m3fn, torch.float8_e5m2),
+    *(torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+)
+_HALVES = (torch.bfloat16, torch.float16)
+_FLOATS = (_FP4, *_FP8, *_HALVES)  # each holds those before it, bf16 and fp16 with scales
+_LARGEST = {torch.int8: 128, torch.uint8: 255}
+_HELD = {256: torch.bfloat16, 2048: torch.float16}
+"""Integers up to such a size are exact in 8 and 11 bits."""
+
+_SUMMED: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "product": ((-1,), (-2,)),
+    "product summed over a batch": ((0, -1), (0, -2)),
+    "whole product": ((-1,), (-1,)),
+    "grouped product": ((-1,), (-2,)),
+    "attention": ((-1,), (-1,), (-2,)),
+    "attention backward": ((-1, -2), (-1, -2), (-1, -2), (-1, -2)),
+    "convolution": ((1, 2, 3, 4), (1, 2, 3, 4)),
+    "convolution backward": ((0, 1, 2, 3, 4),) * 3,
+    "distances": ((-1,), (-1,)),
+}
+"""Dimensions of the factors that a product sums over, by `Operator.cost`."""
+
+_FACTORS: Mapping[str, tuple[str, ...]] = {
+    "product summed over a batch": ("batch1", "batch2"),
+    "attention backward": ("grad_out", "query", "key", "value"),
+    "convolution": ("input", "weight"),
+    "convolution backward": ("grad_output", "input", "weight"),
 }
 
 
+@dataclass(frozen=True)
+class _Content:
+    """Values of a storage.
+
+    Attributes:
+        origin: the dtype that holds them apart from scales; ``None`` for 0, 1 and infinity, which
+            every dtype holds.
+        size: the largest magnitude of integers; 0 if they are none.
+        layout: of the scales.
+    """
+
+    origin: torch.dtype | None
+    size: int = 0
+    layout: tuple[tuple[int, int], ...] = ()
+
+
 def with_origins(program: Program) -> Program:
-    """Return the program, its uses annotated with `TensorUse.origin`."""
+    """Return the program, the factors of its products annotated with `TensorUse.origin`."""
     held = _Held()
-    return replace(program, ops=tuple(held.annotate(op) for op in program.ops))
+    return replace(program, ops=tuple(held.annotated(op) for op in program.ops))
+
+
+def product_factors(op: TracedOp) -> list[tuple[TensorUse, tuple[int, ...]]]:
+    """Return the factors of a product, each with the dimensions that it sums over."""
+    summed = _SUMMED.get(op.operator.cost)
+    if summed is None:
+        return []
+    names = op.operator.factors or _FACTORS.get(op.operator.cost, ())
+    factors = [op.arguments.get(name) for name in names] or list(op.inputs[:2])
+    return [(use, dims) for use, dims in zip(factors, summed) if isinstance(use, TensorUse)]
 
 
 class _Held:
     """Contents of each storage at one point of the program."""
 
     def __init__(self) -> None:
-        self._origin: dict[int, torch.dtype] = {}
-        self._scales: set[int] = set()  # storages whose elements repeat in blocks
+        self._contents: dict[int, _Content] = {}
+        self._repeats: dict[int, tuple[tuple[int, int], ...]] = {}  # layouts of copied scales
 
-    def annotate(self, op: TracedOp) -> TracedOp:
-        """Return the op with the origins of its operands. Notes the origin of its result."""
-        origin = self._made_by(op)
-        scales = _moves(op) and self._is_scale(op.inputs, op.result)
-        annotated = self._annotated(op)
+    def annotated(self, op: TracedOp) -> TracedOp:
+        """Return the op with the origins of its factors. Notes the content of its results."""
+        content, repeats = self._content_of(op), self._repeats_of(op)
+        changed = self._with_factors(op)
         for use in (*op.outputs, *op.written):
-            self._origin.pop(use.storage, None)
-            self._scales.discard(use.storage)
-        if op.outputs or _is_whole(op):
-            if origin is not None:
-                self._origin[op.result.storage] = origin
-            if scales:
-                self._scales.add(op.result.storage)
-        return annotated
+            mine = content if use.storage == op.result.storage else None
+            if op.written and not _scales(op):
+                before = self._contents.get(use.storage)
+                if before is not None or not (op.operator.overwrites and use.offset == 0):
+                    mine = _joined([before, mine])  # an unknown part of the target is as it was
+            self._repeats.pop(use.storage, None)
+            self._contents.pop(use.storage, None)
+            if mine is not None:
+                self._contents[use.storage] = mine
+        if repeats is not None and op.outputs:
+            self._repeats[op.result.storage] = repeats
+        return changed
 
-    def _annotated(self, op: TracedOp) -> TracedOp:
-        origins = {id(use): (use, self._of(use)) for use in op.inputs}
-        swaps = {key: replace(use, origin=o) for key, (use, o) in origins.items() if o}
+    # ------------------------------------------------------------------------------ factors
+
+    def _with_factors(self, op: TracedOp) -> TracedOp:
+        swaps: dict[int, TensorUse] = {}
+        for use, dims in product_factors(op):
+            content = self._of(use)
+            if content is None or content.origin in (None, use.dtype):
+                continue
+            if self._is_summed_apart(use, content, dims):
+                swaps[id(use)] = replace(use, origin=content.origin)
         return op.mapped(lambda leaf: swaps.get(id(leaf), leaf)) if swaps else op
 
-    def _of(self, use: TensorUse) -> torch.dtype | None:
-        return use.dtype if use.dtype in _NARROW else self._origin.get(use.storage)
+    def _is_summed_apart(self, use: TensorUse, content: _Content, dims: Sequence[int]) -> bool:
+        """Tell whether sums over dimensions meet no more than a scale for each group."""
+        if not content.layout:
+            return True
+        groups = _groups(use, content.layout)
+        rank = len(groups)
+        over = {max(d, d + rank) if d < 0 else d for d in dims if -rank <= d < rank}
+        if rank == 1:
+            over = {0}
+        return all(groups[d] >= _BLOCK for d in over)
 
-    def _made_by(self, op: TracedOp) -> torch.dtype | None:
-        """Return the dtype that holds the values of an op's result, apart from scales."""
-        if not op.inputs or not op.result.dtype.is_floating_point:
+    def _of(self, use: TensorUse) -> _Content | None:
+        content = self._contents.get(use.storage)
+        if content is not None:
+            return content
+        if use.dtype in _FLOATS:
+            return _Content(use.dtype)
+        if use.dtype in _LARGEST:
+            return _Content(use.dtype, _LARGEST[use.dtype])
+        return _Content(torch.int8, 1) if use.dtype is torch.bool else _constant(use)
+
+    # ------------------------------------------------------------------------------ results
+
+    def _content_of(self, op: TracedOp) -> _Content | None:
+        """Return what an op's result holds; ``None`` if that needs its own dtype."""
+        record = op.operator
+        if record.family in (Family.FILL, Family.CREATION) and not record.random:
+            return _filled(op)
+        if not op.inputs:
             return None
+        if record.needs == "masked fill":
+            value = op.arguments["value"]
+            other = self._of(value) if isinstance(value, TensorUse) else _number(value)
+            return _joined([self._of(op.inputs[0]), other])
+        if record.limits in ("rectified", "absolute"):  # zero, or an element up to its sign
+            return self._of(op.inputs[0])
         if _scales(op):
-            data, *others = op.inputs
-            if not op.operator.divides and others and others[0].numel > data.numel:
-                data, others = others[0], [data]
-            return self._of(data) if self._is_scale(others, op.result) else None
-        if not _moves(op):
+            return self._scaled(op)
+        if record.sums:
+            return self._shifted(op)
+        if not (_moves(op) or record.family in (Family.MOVE, Family.LOOKUP)):
             return None
-        sources = [use for use in op.inputs if use.dtype.is_floating_point or use.dtype in _NARROW]
-        if op.operator.overwrites:
+        sources = [use for use in op.inputs if _is_data(op, use)]
+        if record.overwrites:
             sources = list(op.inputs[-1:])
         if sources and _holds_fp4(sources[0]):
-            return torch.float4_e2m1fn_x2
-        origins = {self._of(use) for use in sources}
-        return origins.pop() if len(origins) == 1 else None
+            return _Content(_FP4)
+        return self._moved(op, sources)
 
-    def _is_scale(self, uses: Iterable[TensorUse], result: TensorUse) -> bool:
-        """Tell whether operands, broadcast to a result, are the same for whole blocks of it."""
-        return all(
-            use.distinct * _BLOCK <= result.distinct or use.storage in self._scales for use in uses
+    def _moved(self, op: TracedOp, sources: Sequence[TensorUse]) -> _Content | None:
+        placed = []
+        for use in sources:
+            content = self._of(use)
+            if content is None:
+                return None
+            if content.layout:
+                groups = _aligned(_groups(use, content.layout), use.shape, op.result.shape)
+                content = replace(content, layout=_layout(op.result, groups))
+            placed.append(content)
+        numbers = [
+            _number(value)
+            for name in ("self", "other", "value")  # of `where` and padding
+            if isinstance(value := op.arguments.get(name), (int, float))
+        ]
+        joined = _joined([*placed, *numbers]) if placed else None
+        fits = op.result.dtype.is_floating_point or (joined is not None and joined.size > 0)
+        return joined if fits else None
+
+    def _scaled(self, op: TracedOp) -> _Content | None:
+        data, *others = op.inputs
+        if not op.operator.divides and others and others[0].numel > data.numel:
+            data, others = others[0], [data]
+        content = self._of(data)
+        if content is None or (op.operator.divides and op.arguments.get("rounding_mode")):
+            return None
+        shape = op.result.shape
+        groups = _aligned(_groups(data, content.layout), data.shape, shape)
+        for other in others:
+            factor = self._of(other)
+            if factor is not None and (factor.size == 1 or factor.origin is None):
+                continue  # zeros and ones leave or remove elements
+            mine = _aligned(self._groups_of_scale(other), other.shape, shape)
+            groups = tuple(map(min, groups, mine))
+        if shape and all(group < _BLOCK for group, n in zip(groups, shape) if n > 1):
+            return None if math.prod(shape) > 1 else content
+        return replace(content, size=0, layout=_layout(op.result, groups))
+
+    def _shifted(self, op: TracedOp) -> _Content | None:
+        """Return the content of a sum of small integers, such as codes less their zero point."""
+        sizes = []
+        for name in ("self", "other"):
+            term = op.arguments.get(name)
+            if isinstance(term, TensorUse):
+                content = self._of(term)
+                sizes.append(content.size if content and not content.layout else 0)
+            elif isinstance(term, (int, float)):
+                sizes.append(int(abs(term)) if float(term).is_integer() else 0)
+        if not all(sizes) or op.arguments.get("alpha", 1) not in (1, -1):
+            return None
+        return _integers(sum(sizes))
+
+    def _repeats_of(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
+        """Return the layout of a copy whose elements repeat along a dimension."""
+        if not _moves(op) or not op.inputs:
+            return None
+        use = op.inputs[-1] if op.operator.overwrites else op.inputs[0]
+        if len(op.inputs) > 1 and not op.operator.overwrites:
+            return None
+        groups = _aligned(self._groups_of_scale(use), use.shape, op.result.shape)
+        if all(group == 1 for group in groups):
+            return None
+        return _layout(op.result, groups)
+
+    def _groups_of_scale(self, use: TensorUse) -> tuple[float, ...]:
+        """Return the elements along each dimension that are the same."""
+        repeats = self._repeats.get(use.storage)
+        if repeats is not None:
+            return _groups(use, repeats)
+        alike = use.values is not None and use.values * _BLOCK <= use.numel
+        return tuple(
+            math.inf if n == 1 or step == 0 else float(_BLOCK if alike else 1)
+            for n, step in zip(use.shape, use.stride)
         )
+
+
+# --------------------------------------------------------------------------------- layouts
+
+
+def _groups(use: TensorUse, layout: Iterable[tuple[int, int]]) -> tuple[float, ...]:
+    """Return for each dimension of a use how many elements share a scale."""
+    entries = tuple(layout)
+
+    def along(n: int, step: int) -> float:
+        if n == 1 or step == 0:
+            return math.inf
+        met = [stride for stride, size in entries if stride * size > step and stride < step * n]
+        return min((max(1.0, stride / step) for stride in met), default=math.inf)
+
+    return tuple(along(n, abs(step)) for n, step in zip(use.shape, use.stride))
+
+
+def _aligned(
+    groups: Sequence[float], shape: Sequence[int], target: Sequence[int]
+) -> tuple[float, ...]:
+    """Bring groups to another shape: broadcast, or with other dimensions in front of equal ones."""
+    if len(shape) == len(target):
+        return tuple(
+            math.inf if n == 1 and m != 1 else group for group, n, m in zip(groups, shape, target)
+        )
+    if len(shape) < len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1])):
+        return (math.inf,) * (len(target) - len(shape)) + _aligned(
+            groups, shape, target[len(target) - len(shape) :]
+        )
+    same = 0
+    while same < min(len(shape), len(target)) and shape[-1 - same] == target[-1 - same]:
+        same += 1
+    rest = groups[: len(shape) - same]
+    front = 1.0 if any(math.isfinite(group) for group in rest) else math.inf
+    return (front,) * (len(target) - same) + tuple(groups[len(shape) - same :])
+
+
+def _layout(use: TensorUse, groups: Sequence[float]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (int(step * group), math.ceil(n / group))
+        for n, step, group in zip(use.shape, use.stride, groups)
+        if step and math.isfinite(group) and n > group
+    )
+
+
+# ------------------------------------------------------------------------------------ dtypes
+
+
+def _joined(contents: Sequence[_Content | None]) -> _Content | None:
+    """Return a content that holds all; ``None`` if no narrow dtype does."""
+    if not contents or any(content is None for content in contents):
+        return None
+    known = [content for content in contents if content is not None]
+    layout = tuple(dict.fromkeys(entry for content in known for entry in content.layout))
+    origins = {content.origin for content in known} - {None}
+    if not origins:
+        return _Content(None, layout=layout)
+    integers = all(content.size for content in known if content.origin is not None)
+    if integers:
+        joined = _integers(max(content.size for content in known), origins)
+        return None if joined is None else replace(joined, layout=layout)
+    origin = _holding(origins)
+    return None if origin is None else _Content(origin, layout=layout)
+
+
+def _holding(origins: Iterable[torch.dtype | None]) -> torch.dtype | None:
+    """Return the narrowest dtype that holds the values of all."""
+    kinds = set(origins)
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if kinds <= set(_FP8):
+        return torch.float16
+    if set(_HALVES) <= kinds:
+        return torch.float16
+    floats = [kind for kind in kinds if kind in _FLOATS]
+    if len(floats) < len(kinds):  # with integers
+        halves = [kind for kind in floats if kind in _HALVES]
+        return halves[0] if halves else torch.float16
+    return max(floats, key=_FLOATS.index)
+
+
+def _integers(size: int, origins: Iterable[torch.dtype | None] = ()) -> _Content | None:
+    kinds = set(origins)
+    if len(kinds) == 1 and (kind := next(iter(kinds))) in _LARGEST and size <= _LARGEST[kind]:
+        return _Content(kind, size)
+    for most, dtype in _HELD.items():
+        if size <= most:
+            return _Content(dtype, size)
+    return None
+
+
+def _number(value: object) -> _Content | None:
+    """Return the content of a constant: 0, 1 and infinity fit every dtype."""
+    if not isinstance(value, (bool, int, float)):
+        return None
+    if abs(value) in (0, 1, math.inf):
+        return _Content(None)
+    held = [d for d in _HALVES if float(torch.tensor(float(value), dtype=d)) == float(value)]
+    return _Content(held[0]) if held else None
+
+
+def _constant(use: TensorUse) -> _Content | None:
+    """Return the content of a known tensor with few elements."""
+    if use.value is None or use.value.size > 1 << 8 or not use.value.size:
+        return None
+    if use.value.dtype.kind not in "fiub":
+        return None
+    return _joined([_number(x.item()) for x in np.unique(use.value)])
+
+
+def _filled(op: TracedOp) -> _Content | None:
+    """Return the content of a tensor that an op makes of one number, or leaves as it is."""
+    record = op.operator
+    value = op.arguments.get("fill_value", op.arguments.get("value"))
+    if value is not None:
+        return _number(value)
+    alike = record.family is Family.FILL or record.makes_zeros or not record.launches
+    return _Content(None) if alike else None
+
+
+def _is_data(op: TracedOp, use: TensorUse) -> bool:
+    """Tell whether an operand's elements may be results: indices and masks are not."""
+    record = op.operator
+    if record.lookups:
+        return use is op.arguments.get(record.lookups)
+    if any(use is op.arguments.get(name) for name in record.decides):
+        return False
+    is_number = use.dtype.is_floating_point or use.dtype in _LARGEST
+    return is_number or use.dtype is torch.bool or not op.result.dtype.is_floating_point
 
 
 def _moves(op: TracedOp) -> bool:
@@ -100,11 +396,6 @@ def _moves(op: TracedOp) -> bool:
 def _scales(op: TracedOp) -> bool:
     """Tell if it is a product or a quotient of its operands' elements."""
     return bool(op.operator.linear and op.operator.multiplies)
-
-
-def _is_whole(op: TracedOp) -> bool:
-    """Tell whether an in-place op replaces or scales all of its target."""
-    return _scales(op) or (op.operator.overwrites and op.written[0].offset == 0)
 
 
 def _holds_fp4(table: TensorUse) -> bool:

@@ -15,6 +15,7 @@ import torch
 
 from solkit.roofline.work.program import Program, TensorUse, TracedOp, trace
 from solkit.roofline.work.sparsity import Sparsity
+from solkit.roofline.work.value_signs import of_both_signs
 
 __all__ = ["Drawn", "drawn"]
 
@@ -27,11 +28,13 @@ class Drawn:
         unknown: those of which a kernel knows no part before the call.
         sparse: those that may hold zeros by the way they are made.
         apart: those that vary from call to call, and of which no other argument tells anything.
+        mixed: those that hold values of both signs.
     """
 
     unknown: list[torch.Tensor]
     sparse: list[torch.Tensor]
     apart: list[torch.Tensor] = field(default_factory=list)
+    mixed: list[torch.Tensor] = field(default_factory=list)
 
 
 def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
@@ -57,7 +60,9 @@ def drawn(make: Callable[[], list[torch.Tensor]]) -> Drawn:
         varies = use.storage in varying or use.storage not in makers
         if varies and not (is_sparse and tensor.is_floating_point()):
             unknown.append(tensor)
-    return Drawn(unknown, sparse, _apart(tensors, program))
+    both = of_both_signs(program.ops)
+    mixed = [t for t, use in zip(tensors, program.results, strict=True) if use.storage in both]
+    return Drawn(unknown, sparse, _apart(tensors, program), mixed)
 
 
 def _apart(tensors: Sequence[torch.Tensor], program: Program) -> list[torch.Tensor]:

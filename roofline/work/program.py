@@ -159,6 +159,7 @@ class Program:
             before it is called.
         sparse: storages of arguments that may hold zeros by the way they are made.
         apart: storages of arguments that no other argument tells anything about.
+        one_sign: storages of arguments whose values are not known to have both signs.
     """
 
     ops: tuple[TracedOp, ...]
@@ -167,6 +168,7 @@ class Program:
     arguments: frozenset[int] | None = None
     sparse: frozenset[int] = frozenset()
     apart: tuple[int, ...] = ()
+    one_sign: frozenset[int] = frozenset()
 
 
 def _mapped(function: Callable[[Any], Any], tree: Any) -> Any:
@@ -194,6 +196,7 @@ def trace(
     arguments: Sequence[torch.Tensor] | None = None,
     sparse: Sequence[torch.Tensor] = (),
     apart: Sequence[torch.Tensor] = (),
+    mixed: Sequence[torch.Tensor] | None = None,
     earlier: Callable[[], object] | None = None,
 ) -> Program:
     """Run a reference on fake tensors and record what it does.
@@ -204,6 +207,7 @@ def trace(
         arguments: the tensors that vary from call to call: `solkit.roofline.work.inputs`.
         sparse: those that may hold zeros by the way they are made.
         apart: those that no other argument tells anything about.
+        mixed: those with values of both signs; ``None`` if all are.
         earlier: an earlier call, which is no part of the program; what it makes of nothing is the
             program's own.
     """
@@ -217,7 +221,11 @@ def trace(
     argument_storages = None if arguments is None else recorder.storages_of(arguments)
     ops, constants = tuple(recorder.ops), frozenset(recorder.constants)
     alone = tuple(recorder.use(tensor).storage for tensor in apart)
-    return Program(ops, outputs, constants, argument_storages, recorder.storages_of(sparse), alone)
+    one_sign: frozenset[int] = frozenset()
+    if mixed is not None:
+        one_sign = (argument_storages or frozenset()) - recorder.storages_of(mixed)
+    zeros = recorder.storages_of(sparse)
+    return Program(ops, outputs, constants, argument_storages, zeros, alone, one_sign)
 
 
 class Recorder(TorchDispatchMode):

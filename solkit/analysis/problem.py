@@ -124,6 +124,7 @@ def _work(
             arguments=arguments.unknown,
             sparse=arguments.sparse,
             apart=arguments.apart,
+            mixed=arguments.mixed,
             earlier=earlier,
         )
     if not outputs:

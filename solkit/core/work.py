@@ -28,9 +28,10 @@ class OpWork:
 
     Attributes:
         op: its ATen name, e.g. ``"aten.mm"``.
-        operations: operations by kind. ``contraction.<dtype>`` counts floating-point operations of
-            a matrix product (a multiply-add is two); ``fp32``, ``fp64`` and ``int32`` those of the
-            scalar pipes; ``sfu`` results of the special-function unit.
+        operations: operations by kind. ``contraction.<kind>`` counts floating-point operations of
+            a matrix product (a multiply-add is two; `solkit.roofline.precision` has the kinds);
+            ``fp32``, ``fp64`` and ``int32`` those of the scalar pipes; ``sfu`` results of the
+            special-function unit.
         hard_flops: the part of its contraction that no known algorithm avoids.
         shortcut: why that is not all of it, a key of `solkit.roofline.hard_bound.SHORTCUTS`; after
             a colon the op that it is about.
@@ -38,6 +39,8 @@ class OpWork:
         read_bytes: DRAM bytes of the inputs that it needs first.
         write_bytes: DRAM bytes of the results that it writes last.
         line: ``file:line`` of the calling user code; empty if unknown.
+        one_sign: whether all terms of its contraction may have one sign, so that roundings of
+            factors average out.
     """
 
     op: str
@@ -48,6 +51,21 @@ class OpWork:
     read_bytes: int = 0
     write_bytes: int = 0
     line: str = ""
+    one_sign: bool = False
+
+    @property
+    def hard_by_kind(self) -> dict[str, int]:
+        """`hard_flops` under the keys of `operations`, of the narrowest kinds first.
+
+        A ``+`` marks those of one sign.
+        """
+        left, by_kind = self.hard_flops, {}
+        kinds = [key for key in self.operations if key.startswith("contraction.")]
+        for key in sorted(kinds, key=lambda key: (key.startswith("contraction.fp32"), key)):
+            by_kind[key] = min(left, self.operations[key])
+            left -= by_kind[key]
+        mark = "+" if self.one_sign else ""
+        return {key + mark: flops for key, flops in by_kind.items() if flops}
 
 
 @dataclass(frozen=True)
@@ -211,6 +229,8 @@ class BoundTimes:
             measured.
         chain_floor_ms: the latency of the problem's chain of dependent steps, by
             `solkit.roofline.latency_floor`; not part of the others; ``None`` without a long chain.
+        strict_ms: the roofline if every fp32 product took three tf32 passes; ``None`` if that is no
+            other, or another precision is asked for.
     """
 
     roofline_ms: float
@@ -220,6 +240,7 @@ class BoundTimes:
     observed_clock_ms: float | None = None
     launch_floor_ms: float | None = None
     chain_floor_ms: float | None = None
+    strict_ms: float | None = None
 
 
 @dataclass(frozen=True)

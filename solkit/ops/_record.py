@@ -172,6 +172,8 @@ class Operator:
         reduces: the reduction over ``dim``.
         of_one: the result over a single element.
         normalises: the form of its results.
+        amplifies: whether an operand's small relative error may be a large one of the result, as of
+            the exponential of a large number.
         affine: whether it applies ``weight`` and ``bias`` to its first result alone.
         averages: whether training moves running averages that it is given.
         random: whether its results are drawn.
@@ -231,6 +233,7 @@ class Operator:
     reduces: Reduction | None = None
     of_one: OfOne | None = None
     normalises: Normalised | None = None
+    amplifies: bool = False
     affine: bool = False
     averages: bool = False
     random: bool | None = None

@@ -68,10 +68,10 @@ _SIGNS_AND_STEPS: tuple[Operator, ...] = (
 
 _POWERS: tuple[Operator, ...] = (
     *plain("exp", _F, **_UNARY, operations=_FUNCTION, complex_operations=(2, 3), least=0.0,
-           zero_at_minus_inf=True, nonlinear=True, replaces=True),
+           amplifies=True, zero_at_minus_inf=True, nonlinear=True, replaces=True),
     *plain("exp2", _F, **_UNARY, operations=_FUNCTION, least=0.0, zero_at_minus_inf=True,
-           nonlinear=True, replaces=True),
-    *plain("expm1", _F, **_ZERO, operations=(1, 1), least=-1.0, replaces=True),
+           amplifies=True, nonlinear=True, replaces=True),
+    *plain("expm1", _F, **_ZERO, amplifies=True, operations=(1, 1), least=-1.0, replaces=True),
     *plain("log", _F, **_UNARY, operations=_FUNCTION, complex_operations=(11, 2),
            minus_inf_at_zero=True),
     *plain("log2 log10", _F, **_UNARY, operations=_FUNCTION, minus_inf_at_zero=True),

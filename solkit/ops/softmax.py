@@ -10,7 +10,7 @@ __all__ = ["OPERATORS"]
 
 _F = Family.SOFTMAX
 _ONE = {"least": 0.0, "most": 1.0, "zero_at_minus_inf": True, "of_one": OfOne.CONSTANT,
-        "normalises": Normalised.SUM_ONE}  # fmt: skip
+        "normalises": Normalised.SUM_ONE, "amplifies": True}  # fmt: skip
 _LOG = {"most": 0.0, "keeps_minus_inf": True, "of_one": OfOne.CONSTANT,
         "normalises": Normalised.LOG_SUM_ONE}  # fmt: skip
 
@@ -29,7 +29,7 @@ OPERATORS: tuple[Operator, ...] = (
     *plain("_masked_softmax_backward", _F, cost="softmax backward", makes_zeros=True,
            selects=None),
     *plain("_sparse_softmax", _F, cost="softmax", least=0.0, most=1.0, makes_zeros=None,
-           selects=None),
+           selects=None, amplifies=True),
     *plain("_sparse_log_softmax", _F, cost="softmax", least=-math.inf, most=0.0, makes_zeros=None,
            selects=None),
     *plain("_sparse_softmax_backward_data", _F, cost="softmax backward", selects=None),

@@ -203,6 +203,7 @@ class BoundTimesJson(JsonModel):
     observed_clock: Number
     launch_floor: Number = None
     chain_floor: Number = None
+    strict: Number = None
 
 
 class BoundJson(JsonModel):

@@ -163,7 +163,7 @@ def bound_remarks(result: Result, assumed: tuple[str, ...]) -> Iterator[Row]:
         yield "floor", Text(chain_words(result))
     if result.fusion and len(result.fusion.unfused) > 1:
         yield "fusion", Text(fusion.summary(result.fusion))
-    yield "precision", Text(bound.precision)
+    yield "precision", Text(_precision_words(bound))
     if bound.assumptions != assumed:
         yield from (("assumed", Text(sentence)) for sentence in bound.assumptions)
 
@@ -221,6 +221,14 @@ def verdict_text(verdict: Verdict) -> Text:
     red = verdict.is_failure or verdict is Verdict.IMPOSSIBLE
     style = "bold red" if red else "green" if verdict is Verdict.CORRECT else ""
     return Text(verdict.value.replace("_", " "), style=style)
+
+
+def _precision_words(bound: Bound) -> str:
+    """Return the routes of the contractions, and what the strict one would give."""
+    if bound.at.strict_ms is None:
+        return bound.precision
+    strict = f"fp32 in 3 tf32 passes would take {units.duration(bound.at.strict_ms)}"
+    return f"{bound.precision}; {strict}"
 
 
 def _bounds(at: BoundTimes, measurement: Measurement | None) -> str:

@@ -96,7 +96,6 @@ _CONTRACTION_DTYPES = {
     torch.int8: "int8",
     torch.uint8: "int8",
 }
-_FLOATS = ("fp4", "fp8")  # a wider one holds a narrower one's values
 
 
 def contraction_dtype(dtype: torch.dtype) -> str:
@@ -104,15 +103,35 @@ def contraction_dtype(dtype: torch.dtype) -> str:
     return _CONTRACTION_DTYPES.get(dtype, str(dtype).removeprefix("torch."))
 
 
-def common_dtype(lhs: TensorUse, rhs: TensorUse) -> str:
-    """Return the narrowest pipe's dtype that holds both factors of a product, without scales."""
-    own = contraction_dtype(lhs.dtype)
-    if lhs.origin is None or rhs.origin is None:
-        return own
-    origins = {contraction_dtype(use.origin or use.dtype) for use in (lhs, rhs)}
-    if origins <= set(_FLOATS):
-        return max(origins, key=_FLOATS.index)
-    return origins.pop() if len(origins) == 1 else own
+_FLOATS = ("fp4", "fp8", "fp16", "bf16")
+_INTEGERS = ("int4", "int8")
+
+
+def common_dtype(*factors: TensorUse) -> str:
+    """Return the dtype of the pipe that holds all factors of a product, without their scales.
+
+    ``fp32*half`` where one factor is wide and 16 bits or less hold the other.
+    """
+    own = contraction_dtype(factors[0].dtype)
+    kinds = {contraction_dtype(use.origin or use.dtype) for use in factors}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds <= set(_INTEGERS):
+        return "int8"
+    narrow = kinds & {*_FLOATS, *_INTEGERS}
+    if kinds == narrow:
+        return _holding(narrow)
+    return "fp32*half" if own == "fp32" and narrow else own
+
+
+def _holding(kinds: set[str]) -> str:
+    """Return the dtype of 16 bits or less that holds several: integers of 8 bits fit both halves.
+
+    Scaled by powers of two, fp16 holds bf16 as well.
+    """
+    if kinds <= {"fp4", "fp8"}:
+        return max(kinds, key=_FLOATS.index, default="")
+    return "bf16" if kinds - {"bf16"} <= {"fp4", "fp8", "int4", "int8"} else "fp16"
 
 
 def contraction(operand: TensorUse, multiply_adds: int, extra: int = 0, dtype: str = "") -> Cost:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from dataclasses import replace
+
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
 from solkit.roofline.work.masks import lifted
 from solkit.roofline.work.products import count, shown_pairs
 from solkit.roofline.work.program import TensorUse, TracedOp
@@ -15,12 +17,18 @@ def _attention(op: TracedOp) -> Cost:
     Per pair: D + Dv multiply-adds, one exponential, and on fp32 a scale-and-shift (a
     multiply-add), a maximum and a sum. Per row: one reciprocal and Dv multiplications.
     """
-    query, value = op.arguments["query"], op.arguments["value"]
+    query, key, value = (op.arguments[name] for name in ("query", "key", "value"))
     pairs = attention_pairs(op)
     rows = op.result.numel // max(op.result.shape[-1], 1)
-    products = contraction(query, pairs * (query.shape[-1] + value.shape[-1]))
+    scores = contraction(query, pairs * query.shape[-1], dtype=common_dtype(query, key))
+    weighted = contraction(query, pairs * value.shape[-1], dtype=_with_computed(value))
     softmax = scalar(query, 4 * pairs + op.result.numel, sfu=pairs + rows)
-    return products + softmax
+    return scores + weighted + softmax
+
+
+def _with_computed(*factors: TensorUse) -> str:
+    """Return the dtype of a product with weights or gradients that the attention computes."""
+    return common_dtype(replace(factors[0], origin=None), *factors)
 
 
 def attention_pairs(op: TracedOp) -> int:
@@ -49,9 +57,16 @@ def _attention_backward(op: TracedOp) -> Cost:
     exponential, and on fp32 a scale-and-shift (a multiply-add), a difference and a product; per
     row the sum of dO O, Dv multiply-adds.
     """
-    query, grad_out = op.arguments["query"], op.arguments["grad_out"]
+    query, key, value, grad_out = (
+        op.arguments[name] for name in ("query", "key", "value", "grad_out")
+    )
     pairs = attention_pairs(op)
-    multiply_adds = pairs * (3 * query.shape[-1] + 2 * grad_out.shape[-1])
-    return contraction(query, multiply_adds) + scalar(
-        query, 4 * pairs + 2 * grad_out.numel, sfu=pairs
+    inner, outer = pairs * query.shape[-1], pairs * grad_out.shape[-1]
+    return (
+        contraction(query, inner, dtype=common_dtype(query, key))
+        + contraction(query, inner, dtype=_with_computed(key))
+        + contraction(query, inner, dtype=_with_computed(query))
+        + contraction(query, outer, dtype=common_dtype(grad_out, value))
+        + contraction(query, outer, dtype=_with_computed(grad_out))
+        + scalar(query, 4 * pairs + 2 * grad_out.numel, sfu=pairs)
     )

@@ -20,15 +20,16 @@ def _product(op: TracedOp) -> Cost:
 @rule("product summed over a batch")
 def _addbmm(op: TracedOp) -> Cost:
     """Return a batch that is summed lengthens K."""
-    lhs = op.arguments["batch1"]
-    return contraction(lhs, op.result.numel * lhs.shape[-1] * lhs.shape[0])
+    lhs, rhs = op.arguments["batch1"], op.arguments["batch2"]
+    terms = lhs.shape[-1] * lhs.shape[0]
+    return contraction(lhs, op.result.numel * terms, dtype=common_dtype(lhs, rhs))
 
 
 @rule("whole product")
 def _whole_product(op: TracedOp) -> Cost:
     """Kept whole by some backends: [.., K] x [N, K] or [.., M, K] x [K, N]."""
-    lhs = op.inputs[0]
-    return contraction(lhs, op.result.numel * lhs.shape[-1])
+    lhs, rhs = op.inputs[:2]
+    return contraction(lhs, op.result.numel * lhs.shape[-1], dtype=common_dtype(lhs, rhs))
 
 
 @rule("outer product")

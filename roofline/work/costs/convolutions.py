@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule
 from solkit.roofline.work.program import TensorUse, TracedOp
 from solkit.roofline.work.windows import axis_line, meet, windows_of
 
@@ -19,7 +19,8 @@ def _convolution(op: TracedOp) -> Cost:
     A bias costs nothing: the accumulators can start from it.
     """
     x = op.arguments["input"]
-    return contraction(x, _convolution_multiply_adds(op, x, op.result))
+    dtype = common_dtype(x, op.arguments["weight"])
+    return contraction(x, _convolution_multiply_adds(op, x, op.result), dtype=dtype)
 
 
 def _convolution_multiply_adds(op: TracedOp, x: TensorUse, out: TensorUse) -> int:
@@ -42,4 +43,7 @@ def _convolution_backward(op: TracedOp) -> Cost:
         x = replace(x, mask=None)
     forward = _convolution_multiply_adds(op, x, grad)
     extra = grad.numel if output_mask[2] else 0
-    return contraction(x, forward * (int(output_mask[0]) + int(output_mask[1])), extra)
+    of_input = contraction(
+        x, forward * output_mask[0], extra, common_dtype(grad, op.arguments["weight"])
+    )
+    return of_input + contraction(x, forward * output_mask[1], dtype=common_dtype(grad, x))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule, scalar
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule, scalar
 from solkit.roofline.work.program import TracedOp
 
 
@@ -21,7 +21,8 @@ def _distances(op: TracedOp) -> Cost:
     x, pairs = op.inputs[0], op.result.distinct
     terms, p = pairs * x.shape[-1], float(op.arguments.get("p", 2.0))
     if p == 2:
-        return contraction(x, terms) + scalar(op.result, 0, sfu=pairs)
+        dtype = common_dtype(*op.inputs[:2])
+        return contraction(x, terms, dtype=dtype) + scalar(op.result, 0, sfu=pairs)
     if p in (0, 1) or math.isinf(p):
         return scalar(op.result, 2 * terms)
     if p.is_integer():

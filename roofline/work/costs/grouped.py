@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import permutations
 
-from solkit.roofline.work.costs._base import Cost, contraction, rule
+from solkit.roofline.work.costs._base import Cost, common_dtype, contraction, rule
 from solkit.roofline.work.program import TensorUse, TracedOp
 
 
@@ -21,13 +21,14 @@ def _grouped_mm(op: TracedOp) -> Cost:
         [G, M, K] x [G, K, N]   a batch                          G M K N
     """
     lhs, rhs = op.inputs[0], op.inputs[1]
+    multiply_adds = lhs.numel * rhs.shape[-1]
     if len(lhs.shape) == 3 and len(rhs.shape) == 2:
-        return contraction(lhs, _used(op, rhs.shape[-1]) * lhs.shape[-2] * lhs.shape[-1])
-    if len(rhs.shape) == 2:  # the inner dimension is divided
-        return contraction(lhs, lhs.shape[-2] * _used(op, lhs.shape[-1]) * rhs.shape[-1])
-    if len(lhs.shape) == 2:
-        return contraction(lhs, _used(op, lhs.shape[-2]) * lhs.shape[-1] * rhs.shape[-1])
-    return contraction(lhs, lhs.numel * rhs.shape[-1])
+        multiply_adds = _used(op, rhs.shape[-1]) * lhs.shape[-2] * lhs.shape[-1]
+    elif len(rhs.shape) == 2:  # the inner dimension is divided
+        multiply_adds = lhs.shape[-2] * _used(op, lhs.shape[-1]) * rhs.shape[-1]
+    elif len(lhs.shape) == 2:
+        multiply_adds = _used(op, lhs.shape[-2]) * lhs.shape[-1] * rhs.shape[-1]
+    return contraction(lhs, multiply_adds, dtype=common_dtype(lhs, rhs))
 
 
 def _used(op: TracedOp, size: int) -> int:

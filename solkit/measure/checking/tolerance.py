@@ -51,6 +51,7 @@ from typing import Any
 import torch
 
 from solkit.core import Tolerance, default_tolerance
+from solkit.core.rounding import MARGIN, ROUNDOFF, computing_share
 from solkit.measure.checking.exact import Exact, is_inexact
 
 __all__ = ["Comparison", "Standard", "compare", "is_explained", "judge"]
@@ -59,8 +60,7 @@ _CHUNK = 1 << 24
 """Elements compared at once: wide copies of a whole output could exhaust GPU memory."""
 
 _EXACT = Tolerance(0.0, 0.0)
-_PERCENTILE, _MARGIN, _LEAST_SHARE = 0.99, 4.0, 2.0**-15
-_FP32_ROUNDOFF, _TF32_ROUNDOFF, _BF16_ROUNDOFF = 2.0**-24, 2.0**-11, 2.0**-8
+_PERCENTILE = 0.99
 _LARGEST_SHARE = 0.25
 """A reference with a larger c computes something else in wide arithmetic."""
 _SAMPLED = 1 << 20
@@ -144,7 +144,7 @@ class Standard:
         sums_coarsely: bool = False,
     ) -> None:
         self._want, self._tolerance, self._check = want, tolerance, check
-        self._scale, self._least = scale, _MARGIN * _BF16_ROUNDOFF * sums_coarsely
+        self._scale, self._least = scale, MARGIN * ROUNDOFF["bfloat16"] * sums_coarsely
         self._exact = exact if exact is not None and len(exact) == len(want) else None
         self._rules: dict[int, _Rule] = {}
 
@@ -257,7 +257,7 @@ def _rule(want: torch.Tensor, tolerance: Tolerance | None, exact: Exact | None) 
         return _Rule(
             permitted,
             storing=2 * _roundoff(want.dtype),
-            computing=max(share, _MARGIN * _allowed_roundoff(want.dtype, tolerance)),
+            computing=max(share, computing_share(_roundoff(want.dtype), tolerance)),
             underflow=_underflow(want.dtype),
             exact=_flat(exact.value),
             sensitivity=_per_part(exact.sensitivity, want),
@@ -288,15 +288,6 @@ def _capped(tolerance: Tolerance, level: float) -> Tolerance:
     return Tolerance(tolerance.rtol, min(tolerance.atol, limit))
 
 
-def _allowed_roundoff(dtype: torch.dtype, tolerance: Tolerance | None) -> float:
-    """Return c of the cheapest operands that the author allows for fp32 outputs; 0 for others."""
-    if dtype not in (torch.float32, torch.complex64) or tolerance is None:
-        return 0.0
-    if tolerance.rtol >= 1e-2:
-        return _BF16_ROUNDOFF
-    return _TF32_ROUNDOFF if tolerance.allows_tf32 else 0.0
-
-
 def _computing(want: torch.Tensor, exact: Exact) -> float:
     """Return the share c; infinite if the exact output is unusable."""
     if not default_tolerance(want.dtype).rtol or exact.value.shape != want.shape:
@@ -312,8 +303,7 @@ def _computing(want: torch.Tensor, exact: Exact) -> float:
     shares = (excess.clamp(min=0) / (true.abs() + sensitivity))[finite & (excess > 0)]
     rank = int(finite.sum()) - math.ceil(_PERCENTILE * int(finite.sum()))  # from the largest
     largest = float(shares.topk(rank + 1).values[-1]) if len(shares) > rank else 0.0
-    least = 2 * u if u > _FP32_ROUNDOFF else _LEAST_SHARE
-    return max(least, _MARGIN * largest)
+    return max(computing_share(u, None), MARGIN * largest)
 
 
 def _roundoff(dtype: torch.dtype) -> float:
