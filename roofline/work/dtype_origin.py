@@ -163,6 +163,8 @@ class _Held:
             return _filled(op)
         if not op.inputs:
             return None
+        if record.bitwise:
+            return self._of_bits(op)
         if record.needs == "masked fill":
             value = op.arguments["value"]
             other = self._of(value) if isinstance(value, TensorUse) else _number(value)
@@ -233,6 +235,16 @@ class _Held:
         if not all(sizes) or op.arguments.get("alpha", 1) not in (1, -1):
             return None
         return _integers(sum(sizes))
+
+    def _of_bits(self, op: TracedOp) -> _Content | None:
+        """Return the content after an operation on the bits of small integers, run on all."""
+        content, number = self._of(op.inputs[0]), op.arguments.get("other")
+        if content is None or not content.size or not isinstance(number, int):
+            return None
+        least = 0 if content.origin is torch.uint8 else -content.size
+        every = torch.arange(least, content.size + 1)
+        results = getattr(torch.ops.aten, op.name.removeprefix("aten."))(every, number)
+        return _integers(int(results.abs().max()), {torch.uint8 if least == 0 else torch.int8})
 
     def _repeats_of(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
         """Return the layout of a copy whose elements repeat along a dimension."""

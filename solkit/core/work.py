@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -55,17 +57,18 @@ class OpWork:
 
     @property
     def hard_by_kind(self) -> dict[str, int]:
-        """`hard_flops` under the keys of `operations`, of the narrowest kinds first.
+        """`hard_flops` under ``contraction.<dtype>``, of the narrowest dtypes first.
 
         A ``+`` marks those of one sign.
         """
-        left, by_kind = self.hard_flops, {}
+        left, mark = self.hard_flops, "+" if self.one_sign else ""
+        by_kind: Counter[str] = Counter()
         kinds = [key for key in self.operations if key.startswith("contraction.")]
         for key in sorted(kinds, key=lambda key: (key.startswith("contraction.fp32"), key)):
-            by_kind[key] = min(left, self.operations[key])
-            left -= by_kind[key]
-        mark = "+" if self.one_sign else ""
-        return {key + mark: flops for key, flops in by_kind.items() if flops}
+            flops = min(left, self.operations[key])
+            by_kind[re.split("[*~>]", key)[0] + mark] += flops
+            left -= flops
+        return {key: flops for key, flops in by_kind.items() if flops}
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,10 @@ def test_compute_bound_time_is_flops_over_rate():
 @pytest.mark.parametrize(
     ("precision", "tolerance", "pipe", "rate"),
     [
-        ("tolerance", LOOSE, "tensor.tf32", TF32),
-        ("tolerance", Tolerance(1e-3, 0), "tensor.tf32", TF32),
-        ("tolerance", TIGHT, "tensor.tf32", TF32 / 3),  # 178 TFLOP/s: still above fp32's 67
-        ("tolerance", None, "tensor.tf32", TF32 / 3),
+        ("tolerance", LOOSE, "tensor.bf16", BF16),
+        ("tolerance", Tolerance(1e-3, 0), "tensor.fp16", BF16),  # 11 bits, as tf32, at its rate
+        ("tolerance", TIGHT, "tensor.fp16", BF16 / 3),  # 357 TFLOP/s: above fp32's 67
+        ("tolerance", None, "tensor.fp16", BF16 / 3),
         ("declared", LOOSE, "fp32", FP32),
         ("tf32", TIGHT, "tensor.tf32", TF32),
         ("bf16", TIGHT, "tensor.bf16", BF16),

@@ -64,7 +64,7 @@ def test_contractions_with_a_shortcut_say_which(name, hard_flops, shortcut, says
 def test_a_precision_that_a_faster_pipe_may_hold():
     op = OpWork("aten.mm", {"contraction.fp32": 10**12}, 10**12)
     (sentence,) = reasons(make([op], hard={"contraction.fp32": 10**12}))
-    assert "tensor.tf32" in sentence
+    assert "tensor.fp16" in sentence
     assert "one pass on the fastest" in sentence
 
 

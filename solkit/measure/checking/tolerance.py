@@ -28,7 +28,7 @@ The factor 4 is 2.1 for the largest of many errors (of 10^7 normal ones it is 2.
 percentile), and 2 for a candidate that rounds worse than the reference. c0 is always allowed: 2^-15
 = 512 u in fp32, for longer sums and approximate special functions; 2 u for narrower outputs, for
 intermediates rounded once to their dtype, like tensor-core operands. In fp32, an author whose
-`rtol` is 1e-3 or more allows tf32 operands (`solkit.roofline.precision`), and with 1e-2 or more
+`rtol` is 1e-3 or more allows tf32 operands (`solkit.core.rounding`), and with 1e-2 or more
 bf16 ones: c >= 4 * 2^-11 or 4 * 2^-8. Where an input is fp8, c >= 4 * 2^-8, since tensor cores sum
 products of fp8 with some 14 bits: 2^-13 of a sum of 4096 products' sizes is 2^-7 of sigma
 (DeepSeek-V3 report, arXiv 2412.19437, section 3.3.2: errors of nearly 2 %). lambda is the smallest

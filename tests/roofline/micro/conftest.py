@@ -19,7 +19,9 @@ a row (`micro_oracle`).
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +67,10 @@ def check_bound(traced: Callable[..., Any]) -> Callable[..., None]:
 
 def _wrong(work: Any, operations: Mapping[str, Any], read: Any, written: Any) -> list[str]:
     wanted = {**operations, "bytes read": read, "bytes written": written}
-    counts = {pipe: count for pipe, count in work.operations.items() if count}
+    counts: Counter[str] = Counter()
+    for pipe, count in work.operations.items():
+        if count:  # a product counts under its dtype, whatever else is known of it
+            counts[re.split(r"[*~>]", pipe)[0]] += count
     for half in counts.keys() & {"fp16", "bf16"}:
         counts["fp32"] = counts.get("fp32", 0) + counts.pop(half)
     found = {

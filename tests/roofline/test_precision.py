@@ -1,0 +1,89 @@
+"""Routes of products: the fastest whose error the referee accepts."""
+
+from __future__ import annotations
+
+import pytest
+
+from solkit.core import Tolerance, Work
+from solkit.core.rounding import computing_share
+from solkit.roofline import devices
+from solkit.roofline.bound import bound
+from solkit.roofline.precision import Rule
+
+H100, B200, V100 = (devices.find(name) for name in ("h100", "b200", "v100"))
+HALF, TF32 = 1e3 / 1070.5e12, 1e3 / 535.2e12  # ms an operation on an H100's tensor cores
+N = 10**12
+
+
+def route(kind, tolerance=None, device=H100):
+    limit = None if tolerance is None else Tolerance(tolerance, tolerance)
+    found = Rule("tolerance", limit).routes([f"contraction.{kind}"], device)[kind]
+    return found.pipe.removeprefix("tensor."), found.passes
+
+
+def bounded(operations, device=H100, tolerance=None, **options):
+    work = Work(operations, {}, 0, 0, 0, 0)
+    return bound(work, device, tolerance=tolerance, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "tolerance", "pipe", "passes"),
+    [
+        # both factors round: 3.6 u is 2^-9.2 for 11 bits, 2^-6.2 for 8; allowed are 4 times the
+        # roundoff of tf32 (2^-9) from 1e-3 on, of bf16 (2^-6) from 1e-2 on, and else 2^-15
+        ("fp32", None, "fp16", 3),
+        ("fp32", 9e-4, "fp16", 3),
+        ("fp32", 1e-3, "fp16", 1),
+        ("fp32", 9e-3, "fp16", 1),
+        ("fp32", 1e-2, "bf16", 1),
+        # the other factor is exact: one is split
+        ("fp32*half", None, "bf16", 2),
+        ("fp32*half", 1e-3, "fp16", 1),
+        # results of bf16 allow 2^-7: 11 bits do, 8 do not
+        ("fp32~half", None, "fp16", 1),
+        # no tolerance makes up for what an exponential makes of an error
+        ("fp32>exp", 1e-2, "fp16", 3),
+        ("fp32*half>exp", 1e-2, "bf16", 2),
+    ],
+)
+def test_the_cheapest_route_within_what_the_referee_allows(kind, tolerance, pipe, passes):
+    assert route(kind, tolerance) == (pipe, passes)
+
+
+def test_a_gpu_without_bf16_takes_fp16():
+    assert route("fp32", 1e-2, V100) == ("fp16", 1)
+    assert route("fp32*half", None, V100) == ("fp16", 2)
+
+
+def test_three_passes_lose_where_fp32_is_as_fast():
+    assert route("fp32", None, devices.find("rtx-4090")) == ("fp32", 1)
+
+
+def test_fp64_is_sliced_only_where_the_integer_pipe_is_36_times_as_fast():
+    assert route("fp64", None, B200) == ("int8", 36)
+    assert route("fp64") == ("fp64", 1)
+    assert "literature" in bounded({"contraction.fp64": N}, B200).precision
+
+
+def test_kinds_on_one_pipe_add_their_passes():
+    found = bounded({"contraction.bf16": N, "contraction.fp32*half": 3 * N})
+    assert found.flops_by_pipe == {"tensor.bf16": 4 * N}
+    assert found.time_ms == pytest.approx((1 + 3 * 2) * N * HALF, rel=1e-3)
+
+
+def test_the_strict_price_is_three_tf32_passes():
+    found = bounded({"contraction.fp32": N})
+    assert found.at.strict_ms == pytest.approx(3 * N * TF32, rel=1e-3)
+    assert bounded({"contraction.bf16": N}).at.strict_ms is None
+    assert bounded({"contraction.fp32": N}, precision="tf32").at.strict_ms is None
+
+
+def test_the_route_is_named():
+    said = bounded({"contraction.fp32": N}).precision
+    assert said == "tolerance: fp32 as fp16 in 3 passes (scaled by powers of two)"
+
+
+@pytest.mark.parametrize("roundoff", [2.0**-8, 2.0**-11])
+def test_a_tolerance_concerns_fp32_results_alone(roundoff):
+    assert computing_share(roundoff, Tolerance(1e-2, 1e-2)) == 2 * roundoff
+    assert computing_share(2.0**-24, Tolerance(1e-2, 1e-2)) == 4 * 2.0**-8
