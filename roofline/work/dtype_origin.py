@@ -163,8 +163,8 @@ class _Held:
             return _filled(op)
         if not op.inputs:
             return None
-        if record.bitwise:
-            return self._of_bits(op)
+        if record.family is Family.POINTWISE and not op.result.dtype.is_floating_point:
+            return self._of_integers(op)
         if record.needs == "masked fill":
             value = op.arguments["value"]
             other = self._of(value) if isinstance(value, TensorUse) else _number(value)
@@ -236,15 +236,22 @@ class _Held:
             return None
         return _integers(sum(sizes))
 
-    def _of_bits(self, op: TracedOp) -> _Content | None:
-        """Return the content after an operation on the bits of small integers, run on all."""
+    def _of_integers(self, op: TracedOp) -> _Content | None:
+        """Return the content after an operation on small integers and a number, run on all."""
         content, number = self._of(op.inputs[0]), op.arguments.get("other")
-        if content is None or not content.size or not isinstance(number, int):
+        if (
+            content is None
+            or not content.size
+            or op.written
+            or not isinstance(number, int)
+            or not number
+        ):
             return None
         least = 0 if content.origin is torch.uint8 else -content.size
         every = torch.arange(least, content.size + 1)
-        results = getattr(torch.ops.aten, op.name.removeprefix("aten."))(every, number)
-        return _integers(int(results.abs().max()), {torch.uint8 if least == 0 else torch.int8})
+        results = getattr(torch.ops.aten, op.name.removeprefix("aten."))(every, number).long()
+        unsigned = int(results.min()) >= 0
+        return _integers(int(results.abs().max()), {torch.uint8 if unsigned else torch.int8})
 
     def _repeats_of(self, op: TracedOp) -> tuple[tuple[int, int], ...] | None:
         """Return the layout of a copy whose elements repeat along a dimension."""
