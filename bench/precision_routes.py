@@ -168,7 +168,7 @@ def product_by(route: Route, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _scaled(x: torch.Tensor, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Powers of two that bring each row or column to at most 1, and what is left."""
+    """Powers of two that bring each row or column to at most 1, and what remains."""
     largest = x.abs().nan_to_num(0.0, 0.0, 0.0).amax(dim, keepdim=True)
     exponent = torch.frexp(largest).exponent.clamp(-120, 120).float()
     return torch.exp2(exponent), x * torch.exp2(-exponent)
@@ -199,11 +199,11 @@ def _summed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A product of narrow factors, each `SUMMED` of the inner dimension in the tensor cores."""
     total = torch.zeros(a.shape[0], b.shape[1], device=a.device)
     for start in range(0, a.shape[1], SUMMED):
-        left, right = a[:, start : start + SUMMED], b[start : start + SUMMED]
+        rows, columns = a[:, start : start + SUMMED], b[start : start + SUMMED]
         if a.is_cuda:
-            total += torch.mm(left.contiguous(), right.contiguous(), out_dtype=torch.float32)
+            total += torch.mm(rows.contiguous(), columns.contiguous(), out_dtype=torch.float32)
         else:
-            total += summed_by_tensor_cores(left, right)
+            total += summed_by_tensor_cores(rows, columns)
     return total
 
 
@@ -214,8 +214,8 @@ def summed_by_tensor_cores(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     total = torch.zeros(a.shape[0], b.shape[1], dtype=torch.float64)
     for start in range(0, a.shape[1], BLOCK):
-        left = a[:, start : start + BLOCK].double().unsqueeze(2)
-        terms = left * b[start : start + BLOCK].double().unsqueeze(0)
+        rows = a[:, start : start + BLOCK].double().unsqueeze(2)
+        terms = rows * b[start : start + BLOCK].double().unsqueeze(0)
         terms = torch.cat([terms, total.unsqueeze(1)], 1)
         largest = torch.frexp(terms.abs().amax(1, keepdim=True)).exponent - 1
         step = torch.exp2((largest - KEPT_BITS).double())

@@ -118,8 +118,8 @@ class Rule:
             return _fallback(self.precision, device)
         if self.precision != "tolerance" or dtype not in ("fp32", "fp64"):
             return _native(dtype, device)
-        own = _native(dtype, device)
-        routes = [own, *(self._accepted(kind) if dtype == "fp32" else [_SLICES])]
+        routes = [_native(dtype, device)]
+        routes += self._accepted(kind) if dtype == "fp32" else [_SLICES]
         return min(
             (route for route in routes if route.pipe in device.ceilings),
             key=lambda route: route.passes / device.ceilings[route.pipe].value,

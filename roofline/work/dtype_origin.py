@@ -328,14 +328,14 @@ def _joined(contents: Sequence[_Content | None]) -> _Content | None:
     """Return a content that holds all; ``None`` if no narrow dtype does."""
     if not contents or any(content is None for content in contents):
         return None
-    known = [content for content in contents if content is not None]
-    layout = tuple(dict.fromkeys(entry for content in known for entry in content.layout))
-    origins = {content.origin for content in known} - {None}
+    narrow = [content for content in contents if content is not None]
+    layout = tuple(dict.fromkeys(entry for content in narrow for entry in content.layout))
+    origins = {content.origin for content in narrow} - {None}
     if not origins:
         return _Content(None, layout=layout)
-    integers = all(content.size for content in known if content.origin is not None)
+    integers = all(content.size for content in narrow if content.origin is not None)
     if integers:
-        joined = _integers(max(content.size for content in known), origins)
+        joined = _integers(max(content.size for content in narrow), origins)
         return None if joined is None else replace(joined, layout=layout)
     origin = _holding(origins)
     return None if origin is None else _Content(origin, layout=layout)

@@ -41,9 +41,9 @@ def costs_as_needed(
     grown: set[int] = set()  # storages on the way to an exponential
     kinds: list[Cost | None] = []
     for op, cost in zip(reversed(live), reversed(costs)):
-        made = {use.storage for use in (*op.outputs, *op.written)}
-        level = max((needed[storage] for storage in made), default=_HALF)
-        grows = bool(made & grown)
+        storages = {use.storage for use in (*op.outputs, *op.written)}
+        level = max((needed[storage] for storage in storages), default=_HALF)
+        grows = bool(storages & grown)
         kinds.append(cost and _as_needed(op, cost, level, grows))
         for use in op.inputs:
             needed[use.storage] = max(needed[use.storage], level)

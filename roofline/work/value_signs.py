@@ -37,9 +37,9 @@ def products_of_one_sign(live: Sequence[TracedOp], one_sign: Collection[int]) ->
         one_sign: storages of arguments that may have one sign; what else is read, a module's
             weights, has both.
     """
-    made = {use.storage for op in live for use in op.outputs}
+    produced = {use.storage for op in live for use in op.outputs}
     read = {use.storage for op in live for use in op.inputs}
-    limits = dict.fromkeys(read - made - set(one_sign), _BOTH)
+    limits = dict.fromkeys(read - produced - set(one_sign), _BOTH)
     alike = set()
     for place, op in enumerate(live):
         factors = product_factors(op)
@@ -51,11 +51,11 @@ def products_of_one_sign(live: Sequence[TracedOp], one_sign: Collection[int]) ->
 
 def _note(limits: dict[int, Limits], op: TracedOp) -> None:
     """Note the limits of an op's results."""
-    known = _limits_of(limits, op)
+    ends = _limits_of(limits, op)
     for use in (*op.outputs, *op.written):
         limits.pop(use.storage, None)
-        if known is not None:
-            limits[use.storage] = known
+        if ends is not None:
+            limits[use.storage] = ends
 
 
 def _limits_of(limits: dict[int, Limits], op: TracedOp) -> Limits | None:
@@ -85,10 +85,10 @@ def _limits_of(limits: dict[int, Limits], op: TracedOp) -> Limits | None:
     if record.negates and operands[0] is not None:
         return -operands[0][1], -operands[0][0]
     if record.moves or record.family in (Family.MOVE, Family.LOOKUP):
-        known = [one for one in operands if one is not None]
+        of_operands = [one for one in operands if one is not None]
         data = [use for use in op.inputs if use.dtype.is_floating_point]
-        if known and len(known) >= len(data):
-            return min(low for low, _ in known), max(high for _, high in known)
+        if of_operands and len(of_operands) >= len(data):
+            return min(low for low, _ in of_operands), max(high for _, high in of_operands)
     return None
 
 

@@ -61,13 +61,13 @@ class OpWork:
 
         A ``+`` marks those of one sign.
         """
-        left, mark = self.hard_flops, "+" if self.one_sign else ""
+        rest, mark = self.hard_flops, "+" if self.one_sign else ""
         by_kind: Counter[str] = Counter()
         kinds = [key for key in self.operations if key.startswith("contraction.")]
         for key in sorted(kinds, key=lambda key: (key.startswith("contraction.fp32"), key)):
-            flops = min(left, self.operations[key])
+            flops = min(rest, self.operations[key])
             by_kind[re.split("[*~>]", key)[0] + mark] += flops
-            left -= flops
+            rest -= flops
         return {key: flops for key, flops in by_kind.items() if flops}
 
 

@@ -67,7 +67,8 @@ class _Tolerance(Record):
     max_rtol: float = 1e-2
     # some of the benchmark's own workloads say `required_match_ratio`
     required_matched_ratio: float = Field(
-        0.99, validation_alias=AliasChoices("required_matched_ratio", "required_match_ratio")
+        default=0.99,
+        validation_alias=AliasChoices("required_matched_ratio", "required_match_ratio"),
     )
     max_error_cap: float | None = None
     allow_negative_inf: bool = False
