@@ -77,7 +77,7 @@ def _ramp(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
     """Rise from -1 to 1 in steps of the golden ratio, wrapping around: a misplaced element shows.
 
     No two elements are equal, neighbours are far apart, and roundings have both signs. Each element
-    is a little smaller, by chance: roundings of equal steps add up along a product's inner
+    is a little smaller, as by chance: roundings of equal steps add up along a product's inner
     dimension at some sizes, so that tf32 factors were rejected where the author admits them.
     """
 
@@ -85,9 +85,16 @@ def _ramp(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
         end = start + len(part)
         places = torch.arange(start, end, dtype=torch.float64, device=part.device)
         ramp = places.mul_(_GOLDEN).remainder_(1).mul_(2).sub_(1)
-        return ramp.mul_(1 - _UNEVEN * torch.rand_like(places))
+        return ramp.mul_(1 - _UNEVEN * _scattered(start, end, part.device))
 
     return in_parts(tensor, ramp)
+
+
+def _scattered(start: int, end: int, device: torch.device) -> torch.Tensor:
+    """Return numbers from 0 to 1 that look drawn, but follow from an element's place alone."""
+    bits = torch.arange(start, end, device=device) * 0x9E3779B1
+    bits = (bits ^ bits >> 16) * 0x45D9F3B  # a multiplicative hash
+    return ((bits ^ bits >> 13) & 0xFFFFFF).double() / 2**24
 
 
 def _one_hot(tensor: torch.Tensor, _: torch.dtype) -> torch.Tensor:
