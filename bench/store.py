@@ -25,7 +25,7 @@ from pathlib import Path
 
 from solkit.core import Outcome, StoredFacts, Verdict, canonical
 from solkit.datasets import outcomelog, tables
-from solkit.datasets.codec import kernel_id, problem_id, source_of
+from solkit.datasets.identifiers import kernel_id, problem_id, source_of
 from solkit.datasets.store import Store
 
 DEVICES = ("h100-sxm", "h200-sxm")

@@ -7,19 +7,13 @@ Floats are kept exactly.
 from __future__ import annotations
 
 import contextlib
-import enum
-import functools
 import hashlib
 import importlib.metadata
 import json
-import types
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth, Facts, Outcome, Value, canonical
-from solkit.core.outcomes import finite
-from solkit.datasets.codec import defaults
+from solkit.core.codec import from_json, to_json
 
 __all__ = [
     "facts_from_json",
@@ -49,7 +43,7 @@ def facts_key(
     """Return the name of the facts of one configuration: `solkit.core.Outcome.facts_id`.
 
     Args:
-        kernel_id: `solkit.datasets.codec.kernel_id`.
+        kernel_id: `solkit.datasets.identifiers.kernel_id`.
         params: every tuning parameter, as in a row.
         shape: every size, as in a row.
         compute_capability: (major, minor) of the GPU.
@@ -137,7 +131,8 @@ def nvrtc_release() -> str | None:
 
 def facts_to_json(facts: Sequence[Facts]) -> str:
     """Return the facts of one configuration, all its launches, as a JSON text."""
-    document = {"version": FACTS_VERSION, "launches": [_encoded(fact) for fact in facts]}
+    launches = [to_json(fact, columns=True) for fact in facts]
+    document = {"version": FACTS_VERSION, "launches": launches}
     return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
@@ -149,67 +144,16 @@ def facts_from_json(text: str) -> tuple[Facts, ...]:
     """
     data = json.loads(text)
     try:
-        if data["version"] > FACTS_VERSION:
-            raise ValueError(
-                f"facts of version {data['version']} are newer than {FACTS_VERSION}, the newest "
-                "that this SolKit reads"
-            )
-        return tuple(_decoded(Facts, launch) for launch in data["launches"])
-    except (AttributeError, KeyError, TypeError) as error:
+        version, launches = data["version"], data["launches"]
+        is_newer = version > FACTS_VERSION
+    except (KeyError, TypeError) as error:
         raise ValueError(f"these are no facts: {error!r}") from error
-
-
-# ---------------------------------------------------------------------------------------- coding
-
-
-def _encoded(value: Any) -> Any:
-    form: Any = type(value)
-    if is_dataclass(value):
-        return {
-            name: _encoded(getattr(value, name))
-            for name, default in defaults(form).items()
-            if getattr(value, name) != default
-        }
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        form = type(value[0])
-        return {
-            name: [_encoded(getattr(record, name)) for record in value]
-            for name, default in defaults(form).items()
-            if any(getattr(record, name) != default for record in value)
-        }
-    return finite(value)
-
-
-def _decoded(hint: Any, value: Any) -> Any:
-    origin, args = get_origin(hint), get_args(hint)
-    if value is None:
-        return None
-    if origin in (Union, types.UnionType):
-        return _decoded(args[0], value)
-    if is_dataclass(hint):
-        return _record(hint, value)
-    if origin is tuple and is_dataclass(args[0]):
-        rows = zip(*value.values(), strict=True)
-        return tuple(_record(args[0], dict(zip(value, row, strict=True))) for row in rows)
-    if origin is tuple:
-        return tuple(_decoded(args[0], item) for item in value)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: _number(item) for name, item in value.items()}
-    return hint(value) if isinstance(hint, type) and issubclass(hint, enum.Enum) else value
-
-
-def _record(form: Any, values: Mapping[str, Any]) -> Any:
-    hints = _hints(form)
-    return form(**{name: _decoded(hints[name], values[name]) for name in values if name in hints})
-
-
-@functools.cache
-def _hints(form: Any) -> Mapping[str, Any]:
-    return get_type_hints(form)
-
-
-def _number(value: Any) -> Any:
-    """Return a launch's constant may be a number that JSON lacks."""
-    return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+    if is_newer:
+        raise ValueError(
+            f"facts of version {version} are newer than {FACTS_VERSION}, the newest that this "
+            "SolKit reads"
+        )
+    try:
+        return tuple(from_json(Facts, launch) for launch in launches)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"these are no facts: {error}") from error

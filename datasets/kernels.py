@@ -12,7 +12,7 @@ from pathlib import Path
 import solkit
 from solkit.core import KernelFile, Source, Value
 from solkit.core.parsing import syntax_tree
-from solkit.datasets.codec import kernel_id, problem_id, source_of
+from solkit.datasets.identifiers import kernel_id, problem_id, source_of
 from solkit.errors import InputError
 
 __all__ = ["INDUCTOR", "ZOO", "Kernel", "kernel_at", "kernel_of", "part_of", "select"]
@@ -58,11 +58,11 @@ class Kernel:
 
     @property
     def kernel_id(self) -> str:
-        """See `solkit.datasets.codec.kernel_id`."""
+        """See `solkit.datasets.identifiers.kernel_id`."""
         return kernel_id(self.source.sha256, self.problem.sha256, self.entry_point)
 
     def problem_id(self, shape: Mapping[str, Value]) -> str:
-        """See `solkit.datasets.codec.problem_id`; each of Inductor's graphs is a problem."""
+        """See `solkit.datasets.identifiers.problem_id`; each of Inductor's graphs is a problem."""
         graph = {"graph": self.path.stem} if self.origin == "inductor" else {}
         return problem_id(self.family, {**graph, **shape})
 

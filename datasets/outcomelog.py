@@ -39,7 +39,7 @@ from typing import Any
 
 from solkit import userdata
 from solkit.core import Outcome, Source, StoredFacts
-from solkit.datasets.codec import from_json, to_json
+from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError, TraceError
 
 __all__ = [

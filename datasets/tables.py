@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from solkit.core import Outcome, Verdict, canonical
-from solkit.datasets.codec import from_json, plain
+from solkit.core.codec import from_json, json_value
 from solkit.datasets.version1 import LAUNCHES, launches_type
 from solkit.extras import library, needed
 
@@ -123,7 +123,7 @@ def _cells(hint: Any, values: list[Any]) -> list[Any]:
     if hint is Verdict:
         return [value.value for value in values]
     if _is_json(hint):
-        return [canonical(plain(value)) if value else None for value in values]
+        return [canonical(json_value(value)) if value else None for value in values]
     if hint in (str, str | None):
         return [value if value is None or value.isascii() else _utf8(value) for value in values]
     return values

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from solkit.core import Outcome, Source, StoredFacts
-from solkit.datasets.codec import from_json, to_json
+from solkit.core.codec import from_json, to_json
 from solkit.datasets.store import Added
 from solkit.errors import InputError, StorageError
 from solkit.tuner.storage import PatientStorage, open_storage

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from solkit.core import Outcome, Source, StoredFacts, Verdict, canonical
-from solkit.datasets.codec import MESSAGE_LIMIT, from_json, kernel_id, problem_id, to_json
+from solkit.core.codec import from_json, to_json
+from solkit.datasets.identifiers import MESSAGE_LIMIT, kernel_id, problem_id
 from solkit.errors import InputError
 
 __all__ = [

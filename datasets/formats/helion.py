@@ -16,7 +16,6 @@ from typing import Any
 
 from solkit.core import Outcome, Source, Verdict
 from solkit.core.parsing import syntax_tree
-from solkit.datasets.codec import source_of
 from solkit.datasets.formats._base import (
     Document,
     Format,
@@ -25,6 +24,7 @@ from solkit.datasets.formats._base import (
     converted,
     imported_row,
 )
+from solkit.datasets.identifiers import source_of
 from solkit.errors import InputError
 
 __all__ = ["FORMAT"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json as jsonlib
 import re
 from functools import partial
@@ -83,6 +82,8 @@ def _sizes(point: Point) -> str:
 
 
 def _dumps(bound: SymbolicBound) -> str:
+    from solkit.core.codec import json_value
+
     times = [
         {"sizes": dict(point), "formula_ms": formula_ms, "numeric_ms": numeric_ms}
         for point, formula_ms, numeric_ms in bound.times_ms
@@ -95,7 +96,7 @@ def _dumps(bound: SymbolicBound) -> str:
         "time_s": bound.time_s,
         "complete": bound.complete,
         "resources_s": dict(bound.resources),
-        "amounts": [dataclasses.asdict(formula) for formula in bound.work.formulas],
+        "amounts": json_value(bound.work.formulas, complete=True),
         "conditions": list(bound.work.conditions),
         "checked": times,
     }

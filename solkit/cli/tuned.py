@@ -97,29 +97,27 @@ def _words(timed: TimedParams | None) -> str:
 
 def _told(findings: Sequence[TuningResult], taken: Sequence[TuningResult]) -> dict[str, Any]:
     """Write the findings as ``solkit.tuned/1``; times in ms."""
-    from dataclasses import asdict
-
-    from solkit.datasets.codec import plain
+    from solkit.core.codec import json_value, to_json
 
     return {
         "schema": "solkit.tuned/1",
         "findings": [
             {
-                **asdict(finding.key),
+                **to_json(finding.key, complete=True),
                 "kernel": finding.kernel,
                 "shape": dict(finding.shape),
                 "run_id": finding.run_id,
-                "incumbent": plain(finding.incumbent) if finding.incumbent else None,
-                "winner": plain(finding.winner) if finding.winner else None,
+                "incumbent": json_value(finding.incumbent) if finding.incumbent else None,
+                "winner": json_value(finding.winner) if finding.winner else None,
                 "verdict": finding.verdict.value,
                 "confirmed": finding.confirmed,
-                "ratio": plain(finding.ratio) if finding.ratio else None,
+                "ratio": json_value(finding.ratio) if finding.ratio else None,
                 "why": finding.why,
                 "taken": finding in taken,
                 "measured": finding.measured,
                 "gpu_s": finding.gpu_s,
-                "begun": plain(finding.begun),
-                "ended": plain(finding.ended),
+                "begun": json_value(finding.begun),
+                "ended": json_value(finding.ended),
                 "driver_version": finding.row.driver_version if finding.row else None,
                 "clock_mhz": finding.row.clock_mhz if finding.row else None,
             }

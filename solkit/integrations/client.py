@@ -11,12 +11,13 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 from solkit.core import Value
+from solkit.core.codec import from_json
 from solkit.errors import InputError, WorkerError
-from solkit.integrations.grading import FEATURES, Graded, Stage
+from solkit.integrations.grading import FEATURES, Graded
 
 __all__ = ["Client", "Send", "graded_of"]
 
@@ -28,7 +29,6 @@ _TRIES = 5  # to reach the service; it may be starting again
 _WAIT_S = 30  # the service holds an answer back so long; then it is asked again
 _TALK_S = 4 * _WAIT_S
 _TOO_MANY = 429
-_TOLD = frozenset(field.name for field in fields(Graded))
 
 
 @dataclass(frozen=True)
@@ -132,14 +132,10 @@ def graded_of(answer: Mapping[str, Any]) -> Graded:
     """Return a grade from the service's JSON; fields of newer services are left out.
 
     Raises:
-        TypeError, ValueError: it is none.
+        ValueError: it is none.
     """
-    fields_read = {name: value for name, value in answer.items() if name in _TOLD}
-    fields_read["stage"] = Stage(fields_read.get("stage"))
-    fields_read["behaviour"] = tuple(fields_read.get("behaviour", ()))
-    fields_read["reasons"] = tuple(fields_read.get("reasons", ()))
-    fields_read["features"] = {**dict.fromkeys(FEATURES, 0.0), **fields_read.get("features", {})}
-    return Graded(**fields_read)
+    graded = from_json(Graded, answer)
+    return replace(graded, features={**dict.fromkeys(FEATURES, 0.0), **graded.features})
 
 
 def _mapping(answer: bytes) -> Mapping[str, Any]:

@@ -18,13 +18,14 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from multiprocessing.connection import Client as Dialled
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
 from solkit.core import Value
+from solkit.core.codec import from_json, to_json
 from solkit.errors import InputError, SolkitError, WorkerError
 from solkit.integrations.candidates import text_of
 from solkit.integrations.client import graded_of
@@ -183,8 +184,9 @@ def _start(where: Where) -> _Started:
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    setup = {"key": key.hex(), "where": to_json(where)}
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(json.dumps({"key": key.hex(), "where": asdict(where)}).encode() + b"\n")
+        process.stdin.write(json.dumps(setup).encode() + b"\n")
         process.stdin.flush()
     if process.stdout.readline() != _READY:
         shutil.rmtree(folder, ignore_errors=True)
@@ -228,7 +230,7 @@ class _Desk:
         with connection, contextlib.suppress(OSError, EOFError):
             question = json.loads(connection.recv_bytes())
             try:
-                answer = _json_of(self._graded(question["source"], question["stage"]))
+                answer = to_json(self._graded(question["source"], question["stage"]))
             except Exception as error:  # it is the asker who must know
                 if not isinstance(error, SolkitError):
                     traceback.print_exc()
@@ -261,13 +263,6 @@ def _opened(where: Where) -> Any:
     )
 
 
-def _json_of(graded: Graded) -> dict[str, Any]:
-    """Return a grade as JSON."""
-    grade = {field.name: getattr(graded, field.name) for field in fields(graded)}
-    grade["stage"] = graded.stage.value
-    return {**grade, "params": dict(graded.params), "features": dict(graded.features)}
-
-
 def _serve(listener: Listener, desk: _Desk) -> None:
     """Answer whoever knows the key, each in a thread."""
     while True:
@@ -281,7 +276,7 @@ def _serve(listener: Listener, desk: _Desk) -> None:
 def main() -> None:
     """Serve until standard input ends."""
     folder, setup = sys.argv[1], json.loads(sys.stdin.buffer.readline())
-    desk, key = _Desk(Where(**setup["where"])), bytes.fromhex(setup["key"])
+    desk, key = _Desk(from_json(Where, setup["where"])), bytes.fromhex(setup["key"])
     try:
         with Listener(_address(folder), "AF_UNIX", backlog=64, authkey=key) as listener:
             threading.Thread(target=_serve, args=(listener, desk), daemon=True).start()

@@ -37,8 +37,8 @@ from solkit.core import (
     Verdict,
     canonical,
 )
-from solkit.datasets.codec import MESSAGE_LIMIT
 from solkit.datasets.facts import facts_key, facts_to_json, made_with
+from solkit.datasets.identifiers import MESSAGE_LIMIT
 from solkit.datasets.kernels import Kernel
 from solkit.measure.guarded.messages import JudgedTurns, Judgement, Samples
 from solkit.roofline.bound import at_observed_clock

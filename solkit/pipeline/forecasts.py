@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from solkit import userdata
 from solkit.core import Depth, Device, Forecast, KernelFile, Result
+from solkit.core.codec import from_json, to_json
 from solkit.datasets.kernels import Kernel, kernel_of
 from solkit.errors import SolkitError
 from solkit.pipeline.shipped_surrogate import model_file, shipped
@@ -70,8 +71,8 @@ def _path(query: Entry, depth: Depth, identity: str) -> Path:
 
 def _read(path: Path) -> Forecast | None:
     try:
-        return Forecast(**json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        return from_json(Forecast, json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError):
         return None
 
 
@@ -79,5 +80,5 @@ def _write(path: Path, forecast: Forecast) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(forecast)), "utf-8")
+        draft.write_text(json.dumps(to_json(forecast)), "utf-8")
         draft.replace(path)

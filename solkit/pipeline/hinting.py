@@ -23,13 +23,14 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
 from solkit import userdata
 from solkit.analysis.analyser import Analyser
 from solkit.core import Depth, Report, Result, Value, canonical
+from solkit.core.codec import from_json, to_json
 from solkit.datasets.facts import reached
 from solkit.datasets.kernels import kernel_of
 from solkit.errors import SolkitError
@@ -207,8 +208,8 @@ def _read(path: Path) -> tuple[Hint | None, bool]:
     """Return a hint from before, and whether anything was found out."""
     try:
         stored = json.loads(path.read_text("utf-8"))
-        return (Hint(**stored) if stored else None), True
-    except (OSError, ValueError, TypeError):
+        return (from_json(Hint, stored) if stored else None), True
+    except (OSError, ValueError):
         return None, False
 
 
@@ -216,5 +217,5 @@ def _write(path: Path, hint: Hint | None) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(hint) if hint else None), "utf-8")
+        draft.write_text(json.dumps(to_json(hint) if hint else None), "utf-8")
         draft.replace(path)

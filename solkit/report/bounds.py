@@ -20,8 +20,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Device, PartBound, Report, Result
-from solkit.report import explain, fusion, schema, units, widgets
+from solkit.core import Device, FailedShape, PartBound, Report, Result
+from solkit.report import explain, fusion, record_forms, schema, units, widgets
 from solkit.report.tables import columns
 from solkit.roofline.hard_bound import slack_reasons
 
@@ -132,7 +132,7 @@ class BoundReportJson(schema.JsonModel):
     kernel: schema.KernelJson
     device: schema.DeviceJson
     results: list[ShapeJson]
-    failed: list[schema.FailedShapeJson]
+    failed: list[record_forms.Json[FailedShape]]
 
 
 def dumps(report: Report) -> str:
@@ -143,7 +143,7 @@ def dumps(report: Report) -> str:
         kernel=schema.kernel_model(report.kernel),
         device=schema.device_model(report.device),
         results=[_shape(result, report.device) for result in report.results],
-        failed=schema.failed_models(report.failed),
+        failed=list(report.failed),
     )
     return schema.text_of(model)
 

@@ -22,9 +22,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from solkit.core import Ceiling
 from solkit.report.diff import Group
 from solkit.report.overview import Time, modelled_ms, time_of
-from solkit.report.schema import CeilingJson, DeviceJson, ReportJson, ResourceJson, ResultJson
+from solkit.report.record_forms import finite_or_none
+from solkit.report.schema import DeviceJson, ReportJson, ResourceJson, ResultJson
 from solkit.report.units import TELLING, ratio, shape_words, signed_duration
 
 __all__ = [
@@ -232,15 +234,15 @@ def _roofs(device: DeviceJson, used: Mapping[str, ResourceJson]) -> Iterator[Roo
             is_roof = (
                 name in device.ceilings and name != "issue"
             )  # no mix, no count of instructions
-            if ceiling.value and is_roof:
+            if finite_or_none(ceiling.value) and is_roof:
                 label = name if passes == 1 else f"{name} / {passes}"
                 value = ceiling.value / passes
                 yield Roof(label, rates, value, ceiling.unit, ceiling.source, name in used)
 
 
-def _passes(resource: ResourceJson | None, ceiling: CeilingJson | None) -> int:
+def _passes(resource: ResourceJson | None, ceiling: Ceiling | None) -> int:
     """Return how often operands pass through a pipe for the precision: 3 for exact tf32."""
-    if not (resource and resource.ceiling and ceiling and ceiling.value):
+    if not (resource and resource.ceiling and ceiling and finite_or_none(ceiling.value)):
         return 1
     return max(1, round(ceiling.value / resource.ceiling))
 

@@ -19,11 +19,20 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Comparison, ComparisonReport, Difference, Ratio, Result, Verdict
+from solkit.core import (
+    Comparison,
+    ComparisonReport,
+    Difference,
+    FailedShape,
+    Ratio,
+    Result,
+    Verdict,
+)
 from solkit.report import schema, units, widgets
+from solkit.report.record_forms import Json
 from solkit.report.tables import columns
 
-__all__ = ["ComparisonJson", "ComparisonReportJson", "RatioJson", "RivalJson", "dumps", "render"]
+__all__ = ["ComparisonJson", "ComparisonReportJson", "RivalJson", "dumps", "render"]
 
 _LABEL_CELLS = 10
 _STYLES = {
@@ -132,16 +141,6 @@ class RivalJson(schema.JsonModel):
     sol_score: schema.Number
 
 
-class RatioJson(schema.JsonModel):
-    """`solkit.core.Ratio`."""
-
-    value: schema.Number
-    low: schema.Number
-    high: schema.Number
-    resolution: schema.Number
-    turns: int
-
-
 class ComparisonJson(schema.JsonModel):
     """`solkit.core.Comparison`."""
 
@@ -150,10 +149,10 @@ class ComparisonJson(schema.JsonModel):
     base: RivalJson
     candidate: RivalJson
     difference: Difference
-    ratio: RatioJson | None
+    ratio: Json[Ratio] | None
     base_ms: schema.Number
     candidate_ms: schema.Number
-    protocol: schema.ProtocolJson | None
+    protocol: schema.ProtocolForm | None
     errors: list[str]
 
 
@@ -166,7 +165,7 @@ class ComparisonReportJson(schema.JsonModel):
     base: schema.KernelJson
     candidates: list[schema.KernelJson]
     comparisons: list[ComparisonJson]
-    failed: list[schema.FailedShapeJson]
+    failed: list[Json[FailedShape]]
 
 
 def dumps(report: ComparisonReport) -> str:
@@ -178,7 +177,7 @@ def dumps(report: ComparisonReport) -> str:
         base=schema.kernel_model(report.base),
         candidates=[schema.kernel_model(candidate) for candidate in report.candidates],
         comparisons=[_comparison(comparison) for comparison in report.comparisons],
-        failed=schema.failed_models(report.failed),
+        failed=list(report.failed),
     )
     return schema.text_of(model)
 
@@ -190,12 +189,10 @@ def _comparison(comparison: Comparison) -> ComparisonJson:
         base=_rival(comparison.base),
         candidate=_rival(comparison.candidate),
         difference=comparison.difference,
-        ratio=RatioJson.model_validate(comparison.ratio) if comparison.ratio else None,
+        ratio=comparison.ratio,
         base_ms=comparison.base_ms,
         candidate_ms=comparison.candidate_ms,
-        protocol=schema.ProtocolJson.model_validate(comparison.protocol)
-        if comparison.protocol
-        else None,
+        protocol=comparison.protocol,
         errors=list(comparison.errors),
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from solkit.core import Ceiling, ClockKind, Device
+from solkit.core.codec import json_value, to_json
 from solkit.report import calibration
 from solkit.report.tables import columns
 from solkit.report.widgets import print_plainly
@@ -128,9 +128,9 @@ def _described(device: Device) -> dict[str, Any]:
         "memory_bytes": device.memory_bytes,
         "l2_bytes": device.l2_bytes,
         "last_level_bytes": device.last_level_bytes,
-        "limits": asdict(device.limits),
-        "ceilings": {name: asdict(ceiling) for name, ceiling in device.ceilings.items()},
-        "datasheet": {name: asdict(ceiling) for name, ceiling in device.datasheet.items()},
+        "limits": to_json(device.limits, complete=True),
+        "ceilings": json_value(device.ceilings, complete=True),
+        "datasheet": json_value(device.datasheet, complete=True),
         "uuid": device.uuid,
         "notes": list(device.notes),
     }

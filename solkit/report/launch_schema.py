@@ -2,108 +2,41 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
-
-from solkit.core import KernelAnalysis, Value
-from solkit.roofline.kernel.counter_comparison import compared
+from solkit.core import (
+    Access,
+    Counters,
+    InstructionMix,
+    KernelAnalysis,
+    KernelModel,
+    SharedAccess,
+)
+from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
+from solkit.roofline.kernel.counter_comparison import CounterComparison, compared
 
 __all__ = [
-    "AccessJson",
-    "ComparedJson",
-    "ContentionJson",
-    "CountersJson",
     "DemandJson",
-    "InstructionCountJson",
-    "InstructionMixJson",
-    "JsonModel",
-    "KernelModelJson",
     "LaunchJson",
-    "Number",
-    "PaceJson",
-    "Setting",
-    "SharedAccessJson",
-    "TermJson",
     "launch_model",
 ]
 
 
-def _null_unless_finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _word_unless_finite(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-Number = Annotated[float | None, BeforeValidator(_null_unless_finite)]
-"""A measured or derived number; ``None`` if it is not finite."""
-Setting = Annotated[Value, BeforeValidator(_word_unless_finite)]
-"""A shape size, tuning parameter or compile-time constant."""
-
-
-class JsonModel(BaseModel):
-    """A part of the contract, made from a noun with the same fields by `model_validate`.
-
-    Unknown fields are ignored: later versions may add some.
-    """
-
-    model_config = ConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, from_attributes=True
-    )
-
-
-class ContentionJson(JsonModel):
-    """`solkit.core.Contention`."""
-
-    operations: int
-    warp_addresses: int
-    addresses: int
-    busiest_address: int
-    busiest_sector: int
-    is_assumed: bool = False
-
-
-class AccessJson(JsonModel):
-    """`solkit.core.Access`."""
-
-    kind: str
-    path: str
-    argument: str
-    line: str
-    requests: int
-    sectors: int
-    block_sectors: int = 0
-    requested_bytes: int
-    unique_bytes: int
-    vector_bytes: int
-    cache: str = ""
-    eviction: str = ""
-    is_volatile: bool = False
-    semantics: str = ""
-    scope: str = ""
-    operation: str = ""
-    is_returned: bool = False
-    contention: ContentionJson | None = None
-    outside_bytes: int = 0
-
-
-class SharedAccessJson(JsonModel):
-    """`solkit.core.SharedAccess`."""
-
-    kind: str
-    line: str
-    requests: int
-    wavefronts: int
-    least_wavefronts: int
+_Access = Annotated[Access, RecordForm(added=(("block_sectors", 0),))]
+_InstructionMix = Annotated[InstructionMix, RecordForm(required=("lines",))]
+_Counters = Annotated[
+    Counters,
+    RecordForm(
+        about="; ``None``: the GPU lacks the counter, or it could not be read", required=True
+    ),
+]
+_Compared = Annotated[CounterComparison, RecordForm("ComparedJson", required=True)]
 
 
 class DemandJson(JsonModel):
     """`solkit.core.Demand`."""
 
-    accesses: list[AccessJson]
+    accesses: list[_Access]
     operations: dict[str, int]
     loop_requests: int = 0
     l1_wavefronts: int
@@ -116,95 +49,11 @@ class DemandJson(JsonModel):
     unevenness: Number = 1.0
     iterations: Number = 0.0
     chain_cycles: Number = 0.0
-    shared: list[SharedAccessJson] = []
+    shared: list[Json[SharedAccess]] = []
     tensor_shared_bytes: int = 0
     barriers: Number = 0.0
     programs_sampled: int
     guesses: list[str]
-
-
-class TermJson(JsonModel):
-    """`solkit.core.Term`."""
-
-    name: str
-    time_ms: Number
-    evidence: str
-
-
-class KernelModelJson(JsonModel):
-    """`solkit.core.KernelModel`."""
-
-    time_ms: Number
-    terms: list[TermJson]
-
-
-class InstructionCountJson(JsonModel):
-    """`solkit.core.InstructionCount`."""
-
-    kind: str
-    opcode: str
-    depth: int
-    count: int
-    predicated: int
-    width_bytes: int
-    warp_flops: int
-
-
-class PaceJson(JsonModel):
-    """`solkit.core.Pace`."""
-
-    depth: int
-    cycles: Number
-    trips: Number
-    local_trips: Number
-
-
-class InstructionMixJson(JsonModel):
-    """`solkit.core.InstructionMix`."""
-
-    counts: list[InstructionCountJson]
-    loops: int
-    lines: dict[str, int]
-    paces: list[PaceJson] = []
-
-
-class CountersJson(JsonModel):
-    """`solkit.core.Counters`; ``None``: the GPU lacks the counter, or it could not be read."""
-
-    name: str
-    grid: tuple[int, int, int]
-    time_ms: Number
-    registers: int | None
-    load_sectors: int | None
-    load_requests: int | None
-    async_sectors: int | None
-    store_sectors: int | None
-    store_requests: int | None
-    atomic_sectors: int | None
-    tma_read_sectors: int | None
-    tma_write_sectors: int | None
-    local_sectors: int | None
-    l2_read_bytes: int | None
-    l2_write_bytes: int | None
-    dram_read_bytes: int | None
-    dram_write_bytes: int | None
-    operations: dict[str, int]
-    multiply_adds: int | None
-    occupancy: Number
-    achieved_occupancy: Number
-    waves: Number
-    stalls: dict[str, Number]
-    missing: list[str]
-
-
-class ComparedJson(JsonModel):
-    """`solkit.roofline.kernel.counter_comparison.CounterComparison`."""
-
-    name: str
-    unit: str
-    modelled: Number
-    counted: Number
-    disagrees: bool
 
 
 class LaunchJson(JsonModel):
@@ -232,10 +81,10 @@ class LaunchJson(JsonModel):
     tensor_cores: bool | None
     error: str | None
     demand: DemandJson | None = None
-    model: KernelModelJson | None = None
-    instructions: InstructionMixJson | None = None
-    counters: CountersJson | None = None
-    compared: list[ComparedJson] = []
+    model: Json[KernelModel] | None = None
+    instructions: _InstructionMix | None = None
+    counters: _Counters | None = None
+    compared: list[_Compared] = []
     library: bool = False
     line: str = ""
 
@@ -262,10 +111,10 @@ def launch_model(kernel: KernelAnalysis) -> LaunchJson:
         tensor_cores=kernel.facts.tensor_cores,
         error=kernel.error,
         demand=DemandJson.model_validate(kernel.demand) if kernel.demand else None,
-        model=KernelModelJson.model_validate(kernel.model) if kernel.model else None,
-        instructions=InstructionMixJson.model_validate(mix) if mix else None,
-        counters=CountersJson.model_validate(kernel.counters) if kernel.counters else None,
-        compared=[ComparedJson.model_validate(counter) for counter in compared(kernel)],
+        model=kernel.model,
+        instructions=mix,
+        counters=kernel.counters,
+        compared=list(compared(kernel)),
         library=launch.library,
         line=launch.line,
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from solkit.core import Verdict
+from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 
 __all__ = [
@@ -115,9 +116,10 @@ def modelled_ms(result: ResultJson) -> float | None:
         return result.gap.time_ms
     total = 0.0
     for launch in result.launches:
-        if launch.model is None or launch.model.time_ms is None:
+        time_ms = finite_or_none(launch.model.time_ms) if launch.model else None
+        if time_ms is None:
             return None
-        total += launch.count * launch.model.time_ms
+        total += launch.count * time_ms
     return max(total, result.bound.at.hard or 0.0) if total else None
 
 

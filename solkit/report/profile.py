@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from rich.console import Console, Group, RenderableType
@@ -23,11 +23,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from solkit.core import Profile, ProfiledKernel, ProfiledOp
+from solkit.core import IdleTime, Profile, ProfiledKernel, ProfiledOp
 from solkit.report import schema, units, widgets
+from solkit.report.record_forms import RecordForm
 from solkit.report.tables import columns
 
-__all__ = ["IdleJson", "KernelTimeJson", "OpJson", "ProfileJson", "dumps", "render"]
+__all__ = ["OpJson", "ProfileJson", "dumps", "render"]
 
 _ROWS = 12
 _KERNELS = 2
@@ -221,22 +222,7 @@ def _share(part_ms: float, whole_ms: float) -> str:
 # --------------------------------------------------------------------------------------- JSON
 
 
-class KernelTimeJson(schema.JsonModel):
-    """`solkit.core.ProfiledKernel`."""
-
-    name: str
-    calls: int
-    time_ms: schema.Number
-    op: str
-    reason: str
-
-
-class IdleJson(schema.JsonModel):
-    """`solkit.core.IdleTime`."""
-
-    host_ms: schema.Number
-    wait_ms: schema.Number
-    queue_ms: schema.Number
+_KernelTime = Annotated[ProfiledKernel, RecordForm("KernelTimeJson", required=("op", "reason"))]
 
 
 class OpJson(schema.JsonModel):
@@ -252,7 +238,7 @@ class OpJson(schema.JsonModel):
     saving_ms: schema.Number
     speedup: schema.Number
     bound: schema.BoundJson
-    kernels: list[KernelTimeJson]
+    kernels: list[_KernelTime]
 
 
 class ProfileJson(schema.JsonModel):
@@ -264,11 +250,11 @@ class ProfileJson(schema.JsonModel):
     span_ms: schema.Number
     steps: int
     busy_ms: schema.Number
-    idle: IdleJson
+    idle: Annotated[IdleTime, RecordForm("IdleJson")]
     saving_ms: schema.Number
     speedup: schema.Number
     ops: list[OpJson]
-    unbounded: list[KernelTimeJson]
+    unbounded: list[_KernelTime]
     notes: list[str]
     failure: str
 
@@ -282,11 +268,11 @@ def dumps(profile: Profile) -> str:
         span_ms=profile.span_ms,
         steps=profile.steps,
         busy_ms=profile.busy_ms,
-        idle=IdleJson.model_validate(profile.idle),
+        idle=profile.idle,
         saving_ms=profile.saving_ms,
         speedup=profile.speedup(profile.saving_ms),
         ops=[_op_json(profile, op) for op in profile.ops],
-        unbounded=[KernelTimeJson.model_validate(kernel) for kernel in profile.unbounded],
+        unbounded=list(profile.unbounded),
         notes=list(profile.notes),
         failure=profile.failure,
     )
@@ -305,5 +291,5 @@ def _op_json(profile: Profile, op: ProfiledOp) -> OpJson:
         saving_ms=op.saving_ms,
         speedup=profile.speedup(op.saving_ms),
         bound=schema.bound_model(op.bound, ()),
-        kernels=[KernelTimeJson.model_validate(kernel) for kernel in op.kernels],
+        kernels=list(op.kernels),
     )

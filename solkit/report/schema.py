@@ -25,50 +25,46 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from solkit.core import (
     AnalysisStatus,
     Bound,
+    Ceiling,
     ClockKind,
+    Contributor,
     Device,
     FailedShape,
+    Forecast,
     Fusion,
     Gap,
     KernelFile,
     Measurement,
+    OutputBytes,
+    Protocol,
     Report,
     Result,
+    Score,
     Verdict,
     Work,
 )
 from solkit.errors import InputError
-from solkit.report.advice import advice_on, advised
-from solkit.report.launch_schema import (
-    JsonModel,
-    LaunchJson,
-    Number,
-    Setting,
-    launch_model,
-)
-from solkit.report.sources import sources_of
+from solkit.report.advice import Advice, advice_on, advised
+from solkit.report.launch_schema import LaunchJson, launch_model
+from solkit.report.record_forms import Json, JsonModel, Number, RecordForm, Setting
+from solkit.report.sources import Source, sources_of
 from solkit.roofline.hard_bound import slack_reasons
 
 if TYPE_CHECKING:
     from solkit.pipeline.hinting import Hint
 
 __all__ = [
-    "AdviceJson",
     "AnalysisJson",
     "BoundJson",
     "BoundTimesJson",
-    "CeilingJson",
-    "ContributorJson",
     "DeviceJson",
-    "FailedShapeJson",
-    "ForecastJson",
     "FusionJson",
     "GapFactorJson",
     "GapJson",
@@ -78,18 +74,15 @@ __all__ = [
     "LaunchJson",
     "MeasurementJson",
     "Number",
-    "ProtocolJson",
+    "ProtocolForm",
     "ReportJson",
     "ResourceJson",
     "ResultJson",
-    "ScoreJson",
     "Setting",
-    "SourceJson",
     "WorkJson",
     "bound_model",
     "device_model",
     "dumps",
-    "failed_models",
     "fusion_model",
     "kernel_model",
     "read",
@@ -101,29 +94,23 @@ __all__ = [
 ]
 
 
+ProtocolForm = Annotated[Protocol, RecordForm(required=("name", "launched"))]
+"""How a time was measured."""
+_Contributor = Annotated[Contributor, RecordForm(required=("line", "count"))]
+_Forecast = Annotated[
+    Forecast, RecordForm(about=": what the surrogate expects, with its 90 % interval")
+]
+_Advice = Annotated[
+    Advice, RecordForm(about=": what to do, and what it saves at the most", required=True)
+]
+
+
 class KernelJson(JsonModel):
     """`solkit.core.KernelFile`; `path` is the candidate's file if there is a candidate."""
 
     path: str
     format: str
     name: str
-
-
-class SourceJson(JsonModel):
-    """`solkit.report.sources.Source`."""
-
-    path: str
-    sha256: str
-    text: str | None
-
-
-class CeilingJson(JsonModel):
-    """`solkit.core.Ceiling`."""
-
-    value: Number
-    unit: str
-    clock_mhz: Number
-    source: str
 
 
 class DeviceJson(JsonModel):
@@ -137,24 +124,9 @@ class DeviceJson(JsonModel):
     clock_mhz: Number
     clock_kind: ClockKind
     notes: list[str]
-    ceilings: dict[str, CeilingJson] = {}
-    datasheet: dict[str, CeilingJson] = {}
-    calibrated: dict[str, CeilingJson] = {}
-
-
-class ProtocolJson(JsonModel):
-    """`solkit.core.Protocol`."""
-
-    method: str
-    l2: str
-    flush: str
-    warmup_calls: int
-    samples: int
-    time_limit_s: Number
-    seed: int
-    name: str
-    launched: str
-    timed_inputs: str = "same"
+    ceilings: dict[str, Json[Ceiling]] = {}
+    datasheet: dict[str, Json[Ceiling]] = {}
+    calibrated: dict[str, Json[Ceiling]] = {}
 
 
 class WorkJson(JsonModel):
@@ -172,16 +144,6 @@ class WorkJson(JsonModel):
     unmodelled: list[str]
 
 
-class ContributorJson(JsonModel):
-    """`solkit.core.Contributor`."""
-
-    name: str
-    amount: int
-    share: Number
-    line: str
-    count: int
-
-
 class ResourceJson(JsonModel):
     """`solkit.core.Resource` without its name, which is its key."""
 
@@ -190,7 +152,7 @@ class ResourceJson(JsonModel):
     ceiling: Number
     source: str
     time_ms: Number
-    contributors: list[ContributorJson] = []
+    contributors: list[_Contributor] = []
 
 
 class BoundTimesJson(JsonModel):
@@ -231,26 +193,12 @@ class FusionJson(JsonModel):
     grouped_kernels: int | None = None
 
 
-class FailedShapeJson(JsonModel):
-    """`solkit.core.FailedShape`."""
-
-    shape: dict[str, Setting]
-    error: str
-
-
-class OutputBytesJson(JsonModel):
-    """`solkit.core.OutputBytes`."""
-
-    bytes: int
-    written_bytes: int
-
-
 class AnalysisJson(JsonModel):
     """`solkit.core.Analysis`; its kernels are `ResultJson.launches`."""
 
     status: AnalysisStatus
     notes: list[str]
-    written: list[OutputBytesJson] = []
+    written: list[Json[OutputBytes]] = []
     is_whole: bool = True
 
 
@@ -287,15 +235,6 @@ class MeasurementJson(JsonModel):
     launches: list[LaunchJson]
 
 
-class ScoreJson(JsonModel):
-    """`solkit.core.Score`."""
-
-    gap: Number
-    gap_calibrated: Number
-    sol_score: Number
-    fraction_of_sol: Number
-
-
 class HintJson(JsonModel):
     """`solkit.pipeline.hinting.Hint`: a configuration that is expected to be faster."""
 
@@ -305,43 +244,25 @@ class HintJson(JsonModel):
     depth: str
 
 
-class ForecastJson(JsonModel):
-    """`solkit.core.Forecast`: what the surrogate expects, with its 90 % interval."""
-
-    time_ms: Number
-    low_ms: Number
-    high_ms: Number
-    p_fail: Number
-    abstains: bool
-
-
-class AdviceJson(JsonModel):
-    """`solkit.report.advice.Advice`: what to do, and what it saves at the most."""
-
-    text: str
-    saves_ms: Number
-    speedup: Number
-
-
 class ResultJson(JsonModel):
     """`solkit.core.Result`: one shape; `advice` has the texts of `advised`."""
 
     shape: dict[str, Setting]
     params: dict[str, Setting]
     verdict: Verdict
-    protocol: ProtocolJson | None
+    protocol: ProtocolForm | None
     errors: list[str]
     work: WorkJson
     bound: BoundJson
     analysis: AnalysisJson
     launches: list[LaunchJson]
-    forecast: ForecastJson | None = None
+    forecast: _Forecast | None = None
     measurement: MeasurementJson | None
-    score: ScoreJson | None
+    score: Json[Score] | None
     fusion: FusionJson | None = None
     gap: GapJson | None = None
     advice: list[str] = []
-    advised: list[AdviceJson] = []
+    advised: list[_Advice] = []
     hint: HintJson | None = None
 
 
@@ -357,8 +278,8 @@ class ReportJson(JsonModel):
     kernel: KernelJson
     device: DeviceJson
     results: list[ResultJson]
-    failed: list[FailedShapeJson] = []
-    sources: list[SourceJson] = []
+    failed: list[Json[FailedShape]] = []
+    sources: list[Json[Source]] = []
     written: str | None = None
 
 
@@ -370,8 +291,8 @@ def to_model(report: Report, written: datetime | None = None) -> ReportJson:
         kernel=kernel_model(report.kernel),
         device=device_model(report.device),
         results=[_result(result, report.device) for result in report.results],
-        failed=failed_models(report.failed),
-        sources=[SourceJson.model_validate(source) for source in sources_of(report)],
+        failed=list(report.failed),
+        sources=list(sources_of(report)),
         written=written.isoformat(timespec="seconds") if written else None,
     )
 
@@ -433,31 +354,25 @@ def device_model(device: Device) -> DeviceJson:
     return DeviceJson.model_validate(device)
 
 
-def failed_models(failed: Sequence[FailedShape]) -> list[FailedShapeJson]:
-    """Return shapes without a result as JSON."""
-    return [FailedShapeJson.model_validate(shape) for shape in failed]
-
-
 def _result(result: Result, device: Device) -> ResultJson:
-    protocol, score = result.protocol, result.score
     advice = advised(result, device)
     return ResultJson(
         shape=dict(result.shape),
         params=dict(result.params),
         verdict=result.verdict,
-        protocol=ProtocolJson.model_validate(protocol) if protocol else None,
+        protocol=result.protocol,
         errors=list(result.errors),
         work=work_model(result.work, result.bound),
         bound=bound_model(result.bound, slack_reasons(result.work, result.bound, device)),
         analysis=AnalysisJson.model_validate(result.analysis),
         launches=[launch_model(kernel) for kernel in result.analysis.kernels],
         measurement=_measurement(result.measurement) if result.measurement else None,
-        score=ScoreJson.model_validate(score) if score else None,
+        score=result.score,
         fusion=fusion_model(result.fusion) if result.fusion else None,
         gap=_gap(result.gap) if result.gap else None,
-        forecast=ForecastJson.model_validate(result.forecast) if result.forecast else None,
+        forecast=result.forecast,
         advice=[piece.text for piece in advice],
-        advised=[AdviceJson.model_validate(piece) for piece in advice],
+        advised=list(advice),
     )
 
 

@@ -8,16 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from solkit.report.launch_schema import AccessJson, KernelModelJson, LaunchJson
+from solkit.core import Access, KernelModel
+from solkit.report.launch_schema import LaunchJson
 from solkit.report.overview import launches_seen
-from solkit.report.schema import ReportJson, ResultJson, SourceJson
+from solkit.report.record_forms import finite_or_none
+from solkit.report.schema import ReportJson, ResultJson
+from solkit.report.sources import Source
 
 __all__ = ["Cost", "Line", "Moved", "Taken", "line_number", "lines", "modelled_times"]
 
 _PRODUCT = re.compile(r"\bdot(_scaled)?\(|mma")
 """Calls of a line that computes on tensor cores: ``tl.dot``, or CUDA's instructions by name."""
 
-_ACCESS_WEIGHTS: dict[str, Callable[[AccessJson], int]] = {
+_ACCESS_WEIGHTS: dict[str, Callable[[Access], int]] = {
     "dram": lambda access: access.unique_bytes,
     "l2": lambda access: access.block_sectors or access.sectors,
     "l1": lambda access: access.sectors,
@@ -109,7 +112,7 @@ class Line:
         return any(cost.is_told for cost in self.costs)
 
 
-def lines(source: SourceJson, report: ReportJson) -> list[Line]:
+def lines(source: Source, report: ReportJson) -> list[Line]:
     """Return the source line by line."""
     tables = [
         _costs(i, result, source.path, _times(result, report.sources, source.path))
@@ -121,7 +124,7 @@ def lines(source: SourceJson, report: ReportJson) -> list[Line]:
     ]
 
 
-def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[str, float]:
+def modelled_times(result: ResultJson, sources: Sequence[Source]) -> dict[str, float]:
     """Return the modelled time of a call, in ms, by place.
 
     In a launch's time the longest term and the launch itself count in full; the others share the
@@ -146,12 +149,14 @@ def modelled_times(result: ResultJson, sources: Sequence[SourceJson]) -> dict[st
     return dict(times)
 
 
-def _parts(model: KernelModelJson) -> Iterator[tuple[str, float]]:
+def _parts(model: KernelModel) -> Iterator[tuple[str, float]]:
     """Yield each term's part of a launch's time."""
-    times = {term.name: term.time_ms or 0.0 for term in model.terms}
+    times = {term.name: finite_or_none(term.time_ms) or 0.0 for term in model.terms}
     whole = {"launch", max(times.keys() - {"launch"}, key=times.__getitem__, default="launch")}
     hidden = sum(time for name, time in times.items() if name not in whole)
-    remaining_ms = (model.time_ms or 0.0) - sum(times.get(name, 0.0) for name in whole)
+    remaining_ms = (finite_or_none(model.time_ms) or 0.0) - sum(
+        times.get(name, 0.0) for name in whole
+    )
     for name, time in times.items():
         yield name, time if name in whole else time * max(remaining_ms, 0.0) / (hidden or 1.0)
 
@@ -174,7 +179,7 @@ def _weights(term: str, launch: LaunchJson, products: set[str]) -> Mapping[str, 
     return +weights
 
 
-def _times(result: ResultJson, sources: Sequence[SourceJson], path: str) -> dict[int, float]:
+def _times(result: ResultJson, sources: Sequence[Source], path: str) -> dict[int, float]:
     """Return the modelled times of a file's lines."""
     line_times: dict[int, float] = defaultdict(float)
     for place, time_ms in modelled_times(result, sources).items():
@@ -224,13 +229,13 @@ def _moved(result: ResultJson, path: str) -> dict[int, tuple[Moved, ...]]:
     return {number: tuple(moved.values()) for number, moved in by_line.items()}
 
 
-def _accesses(result: ResultJson) -> Iterator[tuple[AccessJson, int]]:
+def _accesses(result: ResultJson) -> Iterator[tuple[Access, int]]:
     for launch in launches_seen(result):
         for access in launch.demand.accesses if launch.demand else ():
             yield access, launch.count
 
 
-def _as_moved(access: AccessJson, count: int) -> Moved:
+def _as_moved(access: Access, count: int) -> Moved:
     how = "" if access.path == "global" else f" ({access.path})"
     sectors = count * access.sectors
     return Moved(
@@ -260,7 +265,7 @@ def _taken(result: ResultJson, path: str) -> dict[int, tuple[Taken, ...]]:
         for contributor in resource.contributors:
             number = line_number(contributor.line, path)
             if number is not None:
-                share = contributor.share or 0.0
+                share = finite_or_none(contributor.share) or 0.0
                 by_line[number].append(
                     Taken(name, contributor.name, share, contributor.amount, resource.unit)
                 )

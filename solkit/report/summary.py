@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -14,6 +15,7 @@ from solkit.report import diff as comparison
 from solkit.report import overview, units
 from solkit.report.advice import Advice
 from solkit.report.overview import NamedReport
+from solkit.report.record_forms import finite_or_none
 from solkit.report.schema import LaunchJson, ReportJson, ResultJson
 from solkit.report.short import advice_words
 from solkit.report.tables import columns
@@ -94,7 +96,7 @@ def _overview(report: ReportJson) -> Table:
             Text(units.shape_words(result.shape)),
             *(Text(units.duration(time)) for time in times),
             _gap(result),
-            Text(f"{score.sol_score:.2f}" if score and score.sol_score is not None else "-"),
+            Text(f"{score.sol_score:.2f}" if score and math.isfinite(score.sol_score) else "-"),
             Text(result.bound.limiter),
             verdict_text(result.verdict),
         )
@@ -104,7 +106,7 @@ def _overview(report: ReportJson) -> Table:
 def _gap(result: ResultJson) -> Text:
     """Return the gap of the measured time, else of the expected one."""
     time, sol_ms = overview.time_of(result), result.bound.time_ms
-    if result.score and result.score.gap:
+    if result.score and finite_or_none(result.score.gap):
         return Text(units.ratio(result.score.gap))
     if time is None or time.measured or not sol_ms:
         return Text("-")
@@ -135,9 +137,7 @@ def _rows(result: ResultJson) -> Iterator[Row]:
 
 def _advised(result: ResultJson) -> list[Advice]:
     """Return the advice; a report of an older SolKit does not say what it saves."""
-    if result.advised:
-        return [Advice(advice.text, advice.saves_ms, advice.speedup) for advice in result.advised]
-    return [Advice(text) for text in result.advice]
+    return result.advised or [Advice(text) for text in result.advice]
 
 
 def _facts(launch: LaunchJson) -> list[str]:
@@ -152,7 +152,7 @@ def _facts(launch: LaunchJson) -> list[str]:
         facts.append(f"{units.binary_bytes(launch.shared_bytes)} shared")
     if launch.occupancy is not None:
         facts.append(f"occupancy {100 * launch.occupancy:.0f} %")
-    if launch.model and launch.model.time_ms is not None:
+    if launch.model and math.isfinite(launch.model.time_ms):
         facts.append(f"modelled {units.duration(launch.model.time_ms)}")
     return facts
 

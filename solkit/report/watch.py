@@ -13,8 +13,9 @@ from rich.text import Text
 from solkit.report import overview, units
 from solkit.report.diff import compare
 from solkit.report.overview import named
-from solkit.report.schema import ReportJson, ResultJson, SourceJson
+from solkit.report.schema import ReportJson, ResultJson
 from solkit.report.source_lines import line_number, modelled_times
+from solkit.report.sources import Source
 from solkit.report.tables import columns
 from solkit.report.widgets import Row, labelled, print_plainly, verdict_text
 
@@ -159,7 +160,7 @@ def _moved(before: ReportJson, after: ReportJson, times: Mapping[str, float]) ->
     return moved
 
 
-def _matching(before: SourceJson, after: SourceJson) -> dict[int | None, int]:
+def _matching(before: Source, after: Source) -> dict[int | None, int]:
     """Return the number of each line of a file after an edit; an edited line keeps its place."""
     old, new = ((source.text or "").splitlines() for source in (before, after))
     numbers: dict[int | None, int] = {}

@@ -6,7 +6,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from solkit.core import (
     Value,
 )
 from solkit.core import EvolveSettings as EvolvingSettings
+from solkit.core.codec import to_json
 from solkit.errors import InputError, NotRecordedError, UnsupportedError
 from solkit.measure.benches import RecordedBench
 from solkit.pipeline.environment import environment
@@ -239,14 +240,16 @@ class Workshop:
                 "device": bench.lab.device.key,
             }
             if ask.reward:
-                document["rewards"] = [asdict(reward) for reward in evaluator.reward(candidates)]
+                document["rewards"] = [
+                    to_json(reward, complete=True) for reward in evaluator.reward(candidates)
+                ]
             else:
                 stages = {"1": evaluator.stage1, "2": evaluator.stage2}
                 if ask.stage in stages:
                     grades = [stages[ask.stage](candidate) for candidate in candidates]
                 else:
                     grades = evaluator.evaluate_all(candidates, ask.most)
-                document["results"] = [_graded(asdict(grade)) for grade in grades]
+                document["results"] = [to_json(grade, complete=True) for grade in grades]
             document |= {"best_ms": evaluator.best_ms, "gpu_s": evaluator.spent_s}
         return json.dumps(document, allow_nan=False)
 
@@ -427,10 +430,6 @@ def _given(candidate: requests.Candidate) -> str | Configuration:
     if not candidate.params:
         return candidate.source
     return Configuration(candidate.source, "kernel", params=candidate.params, chosen_by="search")
-
-
-def _graded(grade: dict[str, Any]) -> dict[str, Any]:
-    return {**grade, "stage": grade["stage"].value}
 
 
 def _results(

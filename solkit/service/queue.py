@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 import solkit
+from solkit.core.codec import to_json
 from solkit.errors import InputError
 from solkit.service.requests import Ask, Profile, refuse_paths
 from solkit.service.settings import (
@@ -219,7 +220,7 @@ class JobQueue:
 @contextlib.asynccontextmanager
 async def _process(queue: QueueState) -> AsyncIterator[asyncio.subprocess.Process]:
     """Yield a queue's worker."""
-    settings = json.dumps(queue.how.as_json())
+    settings = json.dumps(to_json(queue.how))
     temporary = tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "solkit.service.worker", settings),

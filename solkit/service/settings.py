@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from solkit.analysis.pool import cores
 from solkit.errors import InputError
@@ -108,9 +106,5 @@ class QueueSettings:
     on: str | None = None
     recorded: str | None = None
     sandbox: bool = False
-    log: str | os.PathLike[str] | None = None
-    threads: int = field(default=2)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the settings as JSON for the worker's command line."""
-        return asdict(self)
+    log: str | None = None
+    threads: int = 2

@@ -21,6 +21,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+from solkit.core.codec import from_json
 from solkit.errors import SolkitError
 from solkit.service.handlers import Workshop
 from solkit.service.settings import TEMPORARY, QueueSettings
@@ -100,7 +101,7 @@ def main(settings: str) -> NoReturn:
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever else prints must not answer
-    worker = _Worker(QueueSettings(**json.loads(settings)), answers)
+    worker = _Worker(from_json(QueueSettings, json.loads(settings)), answers)
     worker.start()
     signal.signal(signal.SIGTERM, lambda *_: _leave())
     for _ in sys.stdin:

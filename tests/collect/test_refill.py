@@ -20,8 +20,8 @@ from solkit import cli, pipeline
 from solkit.collect.refill import Progress, groups_of
 from solkit.core import Depth, Outcome, StoredFacts, Verdict
 from solkit.datasets import outcomelog
-from solkit.datasets.codec import kernel_id, source_of
 from solkit.datasets.facts import facts_from_json, nvrtc_release
+from solkit.datasets.identifiers import kernel_id, source_of
 from solkit.datasets.store import Store
 
 KERNEL = """

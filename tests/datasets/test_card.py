@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 
 from solkit.core import Outcome, Source, StoredFacts, Verdict
 from solkit.datasets import card, parts
-from solkit.datasets.codec import source_of
+from solkit.datasets.identifiers import source_of
 from solkit.datasets.store import Store
 from solkit.errors import InputError, TraceError
 

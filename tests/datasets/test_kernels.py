@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from solkit.core import Candidate, KernelFile, Problem
-from solkit.datasets.codec import kernel_id
+from solkit.datasets.identifiers import kernel_id
 from solkit.datasets.kernels import INDUCTOR, ZOO, kernel_at, kernel_of, part_of, select
 from solkit.errors import InputError
 

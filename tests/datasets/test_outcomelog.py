@@ -25,7 +25,7 @@ import solkit
 from solkit import userdata
 from solkit.core import ComparedBase, Difference, LiveLaunch, Outcome, Ratio, StoredFacts, Verdict
 from solkit.datasets import outcomelog
-from solkit.datasets.codec import source_of
+from solkit.datasets.identifiers import source_of
 from solkit.datasets.outcomelog import OutcomeLog, read
 from solkit.errors import InputError, TraceError
 

@@ -30,7 +30,7 @@ from solkit.core import (
     Verdict,
 )
 from solkit.datasets import outcomelog, parts, tables
-from solkit.datasets.codec import source_of
+from solkit.datasets.identifiers import source_of
 from solkit.datasets.store import Added, Store, configurations, shipped
 from solkit.errors import InputError, TraceError
 

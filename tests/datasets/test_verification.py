@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 
 from solkit.core import Outcome, Source, Verdict
 from solkit.datasets import parts, tables
-from solkit.datasets.codec import source_of
+from solkit.datasets.identifiers import source_of
 from solkit.datasets.store import Store
 from solkit.datasets.verification import verify
 

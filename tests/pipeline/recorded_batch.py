@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.measure.benches import RecordedBench
 from solkit.tuner.manifest import Manifest, ManifestEntry, Workload

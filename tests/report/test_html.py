@@ -27,6 +27,7 @@ from solkit.report import schema
 from solkit.report.html import _plotly
 from solkit.report.overview import named
 from solkit.report.palette import LIGHT
+from solkit.report.sources import Source
 
 pytest.importorskip("jinja2", reason="the pages need solkit[report]")
 pytest.importorskip("plotly", reason="the pages need solkit[report]")
@@ -191,7 +192,7 @@ def test_what_a_file_says_is_text(make):
     model = schema.to_model(report)
     model = model.model_copy(
         update={
-            "sources": [schema.SourceJson(path=NASTY, sha256="0", text=NASTY)],
+            "sources": [Source(path=NASTY, sha256="0", text=NASTY)],
             "kernel": model.kernel.model_copy(update={"name": NASTY, "path": NASTY}),
         }
     )

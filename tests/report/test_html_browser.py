@@ -9,6 +9,7 @@ import pytest
 from solkit.core import Ceiling
 from solkit.report import schema
 from solkit.report.overview import named
+from solkit.report.sources import Source
 
 pytest.importorskip("jinja2", reason="the pages need solkit[report]")
 pytest.importorskip("plotly", reason="the pages need solkit[report]")
@@ -72,7 +73,7 @@ def pages(make, tmp_path):
         shape={"M": 1}, analysis=replace(make.result().analysis, kernels=(kernel,))
     )
     report = make.report(make.explained(), second, device=device)
-    source = schema.SourceJson(path="examples/matmul.py", sha256="0", text="x = 1\n" * 120)
+    source = Source(path="examples/matmul.py", sha256="0", text="x = 1\n" * 120)
     model = schema.to_model(report).model_copy(update={"sources": [source]})
     now = datetime(2026, 11, 21, tzinfo=timezone.utc)
     one, two = tmp_path / "one.html", tmp_path / "two.html"

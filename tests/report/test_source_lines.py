@@ -6,10 +6,11 @@ import pytest
 
 from solkit.core import InstructionMix, KernelModel, SharedAccess, Term
 from solkit.report import schema, source_lines
+from solkit.report.sources import Source
 
 
 def source(text="\n" * 120, path="examples/matmul.py"):
-    return schema.SourceJson(path=path, sha256="0", text=text)
+    return Source(path=path, sha256="0", text=text)
 
 
 def test_costs_stand_beside_their_lines(make):

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from solkit.core import FailedShape, KernelModel, Term
 from solkit.report import schema, watch
+from solkit.report.sources import Source
 
 LINES = [f"line {i}" for i in range(1, 100)]
 TEXT = "\n".join(LINES)
@@ -21,7 +22,7 @@ def launched(make, l1_ms, **changes):
 def saved(make, *results, text=TEXT, **changes):
     """A report of a kernel file that holds this text."""
     report = schema.to_model(make.report(*results, **changes))
-    source = schema.SourceJson(path="examples/matmul.py", sha256=text, text=text)
+    source = Source(path="examples/matmul.py", sha256=text, text=text)
     return report.model_copy(update={"sources": [source]})
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 
 from solkit.core import Outcome, Verdict
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 
 BEGUN = datetime(2026, 11, 1, tzinfo=timezone.utc)
 BLOCKS, WARPS, STAGES = (16, 32, 64, 128, 256), (1, 2, 4, 8), (1, 2, 3)

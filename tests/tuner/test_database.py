@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 
 from tuning_rows import SHAPE, row
 
-from solkit.datasets.codec import source_of
+from solkit.datasets.identifiers import source_of
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.datasets.store import Store
 from solkit.errors import InputError

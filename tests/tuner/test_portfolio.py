@@ -10,7 +10,7 @@ import pytest
 import spaces
 
 from solkit.core import Configuration, Space
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 from solkit.measure.benches import RecordedBench
 from solkit.measure.benches.recorded import Cost
 from solkit.tuner.driver import drive

@@ -16,7 +16,7 @@ from solkit.core import (
     TuneVerdict,
     Verdict,
 )
-from solkit.datasets.codec import from_json, to_json
+from solkit.core.codec import from_json, to_json
 from solkit.tuner.tuning_results import Key, agreed, by_key, decision, finding_of, findings, timed
 
 FASTER = Ratio(0.8, 0.78, 0.82, 0.004, 12)

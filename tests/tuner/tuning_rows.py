@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from solkit.core import Outcome, Verdict
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 
 START = datetime(2024, 5, 1, tzinfo=timezone.utc)
 SHAPE = {"M": 4096, "N": 1024}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.core import TimedParams, Value, canonical
-from solkit.datasets.codec import plain
+from solkit.core.codec import json_value
 from solkit.errors import InputError
 from solkit.tuner.emitters._base import Emitter, File, Files, Request, chosen_of, gpu_name
 from solkit.tuner.tuning_results import TuningResult
@@ -45,13 +45,13 @@ def _entry(finding: TuningResult) -> dict[str, Any]:
     """Return one configuration; times in ms."""
     key, row = finding.key, finding.row
     return {
-        "shape": plain(dict(finding.shape)),
-        "params": plain(dict(chosen_of(finding).params)),
+        "shape": json_value(dict(finding.shape)),
+        "params": json_value(dict(chosen_of(finding).params)),
         "device": key.device,
         "device_name": gpu_name(finding),
         **_time(chosen_of(finding)),
         "verdict": finding.verdict.value if finding.confirmed else "unconfirmed",
-        "ratio": None if finding.ratio is None else plain(finding.ratio),
+        "ratio": None if finding.ratio is None else json_value(finding.ratio),
         "in_use": None if finding.incumbent is None else _in_use(finding.incumbent),
         "measured": finding.measured,
         "gpu_s": None if finding.gpu_s is None else round(finding.gpu_s, 3),
@@ -74,7 +74,7 @@ def _time(timed: TimedParams) -> dict[str, float | None]:
 
 
 def _in_use(timed: TimedParams) -> dict[str, Any]:
-    return {"params": plain(dict(timed.params)), **_time(timed)}
+    return {"params": json_value(dict(timed.params)), **_time(timed)}
 
 
 def read(

@@ -18,7 +18,7 @@ from solkit.core import (
     Tuned,
     TuneVerdict,
 )
-from solkit.datasets.codec import from_json
+from solkit.core.codec import from_json
 from solkit.errors import InputError
 from solkit.tuner.tuning_results import TuningResult, finding_of, findings
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from solkit.core import Configuration, Device, Outcome, Verdict
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 from solkit.datasets.kernels import kernel_at
 from solkit.measure.benches._base import Bench
 from solkit.measure.outcomes import device_fields, kernel_fields

@@ -15,11 +15,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from solkit.core.codec import to_json
 from solkit.errors import KernelFileError, SolkitError
 from solkit.kernelfiles import LoadedKernel, Workload, load
 from solkit.kernelfiles.rounding import round_to_tf32
@@ -211,7 +212,7 @@ class _Worker:
         with self._machine.recording() as launches:
             call()
             self._machine.synchronize()
-        return [asdict(launch) for launch in launches]
+        return [to_json(launch) for launch in launches]
 
     def start(self, _: Frame, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
@@ -347,7 +348,7 @@ class _Worker:
             }
             for output in self._outputs
         ]
-        return {"outputs": forms, "findings": [asdict(finding) for finding in findings]}
+        return {"outputs": forms, "findings": [to_json(finding) for finding in findings]}
 
     def _forget_outputs(self) -> None:
         self._outputs, self._returned = [], None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args
+from typing import TypeVar, Union
 
 from solkit.core import Conditions, Measurement, Needed, Protocol, Value, Verdict
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+from solkit.core.codec import from_json, to_json
 
 __all__ = [
     "ComparisonRequest",
@@ -125,7 +122,7 @@ Message = Union[Request, Judgement, ComparisonRequest, JudgedTurns]
 
 def encode(message: Message) -> str:
     """Encode a message as one line of JSON."""
-    return json.dumps(_adapters()[type(message)].dump_python(message))
+    return json.dumps(to_json(message), allow_nan=False)
 
 
 def decode(kind: type[T], line: str) -> T:
@@ -134,12 +131,4 @@ def decode(kind: type[T], line: str) -> T:
     Raises:
         ValueError: it is not JSON, or not of that kind.
     """
-    message: T = _adapters()[kind].validate_python(json.loads(line))
-    return message
-
-
-@functools.cache
-def _adapters() -> dict[type, TypeAdapter[Any]]:
-    from pydantic import TypeAdapter  # 0.1 s, too slow for `import solkit`
-
-    return {kind: TypeAdapter(kind) for kind in get_args(Message)}
+    return from_json(kind, json.loads(line))

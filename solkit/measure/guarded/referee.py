@@ -39,7 +39,7 @@ from solkit.measure.guarded.messages import (
     decode,
     encode,
 )
-from solkit.measure.guarded.remote import CandidateDiedError, Remote, prepare
+from solkit.measure.guarded.remote import CandidateDiedError, Remote
 from solkit.measure.timing.activities import ActivityError
 from solkit.measure.timing.alternating_comparison import compare
 from solkit.measure.timing.machine import machine_for
@@ -175,7 +175,6 @@ def warm_up() -> None:
     importlib.import_module("solkit.measure.guarded.candidate")
     importlib.import_module("torch._dynamo")  # dispatch modes import it on first use
     cheat_detection.prepare()
-    prepare()
 
 
 def main(descriptor: int) -> None:

@@ -5,17 +5,17 @@ The form of each answer is checked before it is used. Its content remains a clai
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 import solkit.errors
 from solkit.core import KernelAnalysis, Value, Verdict
+from solkit.core.codec import from_json
 from solkit.errors import SolkitError, WorkerError
 from solkit.measure.checking.faults import CandidateError
 from solkit.measure.distrust.findings import Finding
@@ -23,10 +23,7 @@ from solkit.measure.guarded.sharing import Block, Packed, offsets_of
 from solkit.measure.timing.activities import ActivityError, CallTime
 from solkit.processes.channel import Channel, ClosedError, NonsenseError
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "Say", "prepare"]
+__all__ = ["CandidateDiedError", "Form", "Look", "Remote", "Say"]
 
 T = TypeVar("T")
 
@@ -155,8 +152,7 @@ class Remote:
 
     def launches(self, name: str, seed: int) -> tuple[KernelAnalysis, ...]:
         """Call it once more; gives the Triton launches that it reports."""
-        read = _launches().validate_python
-        return self._ask("launches", "running the candidate", read, name=name, seed=seed)
+        return self._ask("launches", "running the candidate", _launches, name=name, seed=seed)
 
     def start(self, protocol: str, method: str) -> None:
         """Begin a round of timed calls."""
@@ -246,16 +242,13 @@ def _failure(header: Any) -> Exception:
     return CandidateError(verdict, tuple(str(line)[:_MOST_TEXT] for line in header["errors"]))
 
 
-@functools.cache
-def _launches() -> TypeAdapter[tuple[KernelAnalysis, ...]]:
-    from pydantic import TypeAdapter  # 0.1 s
-
-    return TypeAdapter(tuple[KernelAnalysis, ...])
-
-
-def prepare() -> None:
-    """Make now, in a server, what each fork would otherwise make itself."""
-    _launches()
+def _launches(answer: Any) -> tuple[KernelAnalysis, ...]:
+    launches = tuple(from_json(KernelAnalysis, launch) for launch in answer)
+    for kernel in launches:
+        for name, value in kernel.launch.constants.items():
+            if isinstance(value, (list, dict)):
+                raise ValueError(f"constant {name}: expected a number or a word")
+    return launches
 
 
 def _look(answer: Any) -> Look:

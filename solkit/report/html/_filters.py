@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from solkit.core import Verdict
+from solkit.core import InstructionMix, Verdict
 from solkit.report import counters, units
-from solkit.report.launch_schema import InstructionMixJson
+from solkit.report.record_forms import finite_or_none
 
 __all__ = ["FILTERS"]
 
@@ -17,8 +17,8 @@ _UNKNOWN = "–"
 
 
 def _known(print_: Callable[..., str]) -> Callable[..., str]:
-    """Return the same function, with a dash for ``None``."""
-    return lambda value, *more: _UNKNOWN if value is None else print_(value, *more)
+    """Return the same function, with a dash for ``None`` and what is not finite."""
+    return lambda value, *more: _UNKNOWN if finite_or_none(value) is None else print_(value, *more)
 
 
 def _count(value: int) -> str:
@@ -42,7 +42,7 @@ def _verdict_class(verdict: Verdict) -> str:
     return classes.get(verdict, "doubtful")
 
 
-def _instructions(mix: InstructionMixJson) -> str:
+def _instructions(mix: InstructionMix) -> str:
     """Return the number of instructions and loops, then of each kind, most first."""
     kinds: Counter[str] = Counter()
     for kind_count in mix.counts:
@@ -51,7 +51,8 @@ def _instructions(mix: InstructionMixJson) -> str:
     return f"{kinds.total()} instructions, {mix.loops} loops: {listed}"
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., Any]] = {
+    "finite": finite_or_none,
     "duration": _known(units.duration),
     "duration4": _known(lambda value: units.duration(value, 4)),
     "signed": _known(units.signed_duration),

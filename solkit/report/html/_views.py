@@ -20,8 +20,9 @@ from solkit.report.overview import (
     worst,
     worst_first,
 )
-from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson, SourceJson
+from solkit.report.schema import DeviceJson, LaunchJson, ReportJson, ResultJson
 from solkit.report.source_lines import Line, lines
+from solkit.report.sources import Source
 from solkit.report.widgets import evidence_label
 
 __all__ = [
@@ -85,7 +86,7 @@ class ShapeView:
 class SourceView:
     """A source file, and what its lines cost."""
 
-    source: SourceJson
+    source: Source
     lines: list[Line]
 
     @property

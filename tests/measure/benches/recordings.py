@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from solkit.core import Outcome, Verdict
-from solkit.datasets.codec import problem_id
+from solkit.datasets.identifiers import problem_id
 
 BEGUN = datetime(2026, 11, 1, tzinfo=timezone.utc)
 

@@ -2,25 +2,29 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import fields, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from solkit.core import (
     ComparedBase,
+    Depth,
     Difference,
     LiveLaunch,
     Outcome,
     Ratio,
     Source,
     StoredFacts,
+    Value,
     Verdict,
     canonical,
 )
-from solkit.datasets import codec
-from solkit.datasets.codec import from_json, to_json
-from solkit.errors import InputError
+from solkit.core.codec import from_json, to_json
 
 BARE = Outcome(
     "k", "softmax", "softmax", "zoo", "p", "h100-sxm", {"BLOCK": 64}, Verdict.CORRECT,
@@ -138,24 +142,76 @@ def test_parameters_are_a_set_of_names_in_any_order():
     assert canonical({"a": 1, "b": 2}) == canonical({"b": 2, "a": 1}) == '{"a":1,"b":2}'
 
 
-def test_a_kernels_name_depends_on_all_it_is_made_of():
-    names = {
-        codec.kernel_id(*each)
-        for each in [("a", "b", "c"), ("ab", "", "c"), ("a", "bc", ""), ("a", "b", "d")]
+@dataclass(frozen=True)
+class Inner:
+    size: int
+    share: float = 0.5
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A field of each kind that a record may have."""
+
+    word: Literal["cold", "warm"]
+    grid: tuple[int, int, int]
+    amounts: Mapping[str, int]
+    by_name: Mapping[str, Inner]
+    inner: Inner | None = None
+    several: tuple[Inner, ...] = ()
+    shares: tuple[float, ...] = ()
+    setting: Value = None
+    depth: Depth | None = None
+    kept: bool = False
+
+
+NESTED = Nested(
+    "warm", (1, 2, 3), {"fp32": 4}, {"a": Inner(1)}, Inner(2, math.inf), (Inner(3), Inner(4, 0.25)),
+    (1.0, -math.inf), math.inf, Depth.LOWERED, True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
+def test_records_in_records_come_back_in_either_layout(columns, complete):
+    document = to_json(NESTED, columns=columns, complete=complete)
+    text = json.dumps(document, allow_nan=False)
+    assert from_json(Nested, json.loads(text)) == NESTED
+
+
+def test_columns_leave_out_what_all_records_have_by_default():
+    assert to_json(replace(NESTED, several=(Inner(3), Inner(4))), columns=True)["several"] == {
+        "size": [3, 4]
     }
-    assert len(names) == 4
-    assert codec.kernel_id("a", "b", "c") in names
+    assert to_json(NESTED, columns=True)["several"] == {"size": [3, 4], "share": [0.5, 0.25]}
+    assert to_json(NESTED)["several"] == [{"size": 3}, {"size": 4, "share": 0.25}]
+    assert to_json(Inner(3), complete=True) == {"size": 3, "share": 0.5}
 
 
-def test_a_problems_name_is_readable_and_unambiguous():
-    name = codec.problem_id("layer norm", {"N": 1000, "M": 4, "eps": 1e-5, "causal": True})
-    assert name == "layer norm/M=4,N=1000,causal=true,eps=1e-05"
-    assert codec.problem_id("f", {"a": "1,b=2"}) != codec.problem_id("f", {"a": 1, "b": 2})
-    assert codec.problem_id("f", {"M": 1, "N": 2}) == codec.problem_id("f", {"N": 2, "M": 1})
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"word": "hot"}, "word: expected one of 'cold', 'warm', not 'hot'"),
+        ({"grid": [1, 2]}, "grid: expected 3 values, not 2"),
+        ({"grid": [1, 2, "x"]}, "grid: expected int, not 'x'"),
+        ({"amounts": {"fp32": "many"}}, "amounts: expected int, not 'many'"),
+        ({"by_name": {"a": {}}}, "by_name: size is missing"),
+        ({"inner": [1]}, "inner: expected an object, not list"),
+        ({"several": {"size": [1], "share": []}}, "several: columns differ in length"),
+        ({"several": {"size": 1}}, "several: expected list, not 1"),
+        ({"several": {"share": [0.5]}}, "several: size is missing"),
+        ({"depth": "deep"}, "depth: 'deep' is not a valid Depth"),
+        ({"kept": 1}, "kept: expected bool, not 1"),
+    ],
+)
+def test_a_value_of_another_type_is_named_with_its_field(change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        from_json(Nested, {**to_json(NESTED), **change})
 
 
-def test_a_source_is_known_by_the_sha256_of_its_bytes():
-    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert codec.source_of(b"", "x.py") == Source(empty, "x.py", "")
-    with pytest.raises(InputError, match=r"x\.py is not UTF-8"):
-        codec.source_of(b"\xff", "x.py")
+def test_a_form_without_json_values_is_a_fault_of_the_program():
+    @dataclass(frozen=True)
+    class Odd:
+        path: Path
+
+    with pytest.raises(TypeError, match="no JSON value has the type"):
+        from_json(Odd, {"path": "x"})
