@@ -15,7 +15,7 @@ from solkit.adapters.fake_triton import CapturedLaunch
 from solkit.adapters.triton_compiler import Compiled, Specialisation
 from solkit.adapters.triton_ir import parse
 from solkit.analysis import cuda
-from solkit.analysis.cuda.thread_groups import Grid
+from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.triton.machine import estimated_mix
 from solkit.analysis.triton.register_estimates import estimated_registers
 from solkit.analysis.triton.requests import requests_of

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from solkit.analysis.common.ptx_code import Statement
-from solkit.analysis.cuda.flow import registers_of
+from solkit.analysis.interpreter.control_flow import Instruction
 from solkit.analysis.triton.operations import CYCLES
 
 __all__ = ["chain_of", "lane_operations", "warp_operations"]
@@ -79,20 +79,20 @@ def warp_operations(statement: Statement) -> Mapping[str, float]:
     return {f"tensor.{_TYPES.get(factor, 'tf32')}": flops}
 
 
-def chain_of(statements: Sequence[Statement]) -> float:
-    """SM cycles of the longest chain of dependent statements, with all pipes free.
+def chain_of(instructions: Sequence[Instruction]) -> float:
+    """SM cycles of the longest chain of dependent instructions, with all pipes free.
 
     Loads of global memory take none: waiting for them is counted separately.
     """
     ready: dict[str, float] = {}
     floor = longest = 0.0
-    for statement in statements:
-        written, read = registers_of(statement)
-        start = max([floor, *(ready.get(name, 0.0) for name in read)])
+    for instruction in instructions:
+        statement: Statement = instruction.source
+        start = max([floor, *(ready.get(name, 0.0) for name in instruction.read)])
         end = start + _latency(statement)
         if statement.name in ("bar", "barrier"):
             floor = end = longest + CYCLES["barrier"]
-        ready.update(dict.fromkeys(written, end))
+        ready.update(dict.fromkeys(instruction.written, end))
         longest = max(longest, end)
     return longest
 

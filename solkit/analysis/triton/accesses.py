@@ -21,11 +21,11 @@ from solkit.analysis.common.access_counts import Extent
 from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.regions import SECTOR
+from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.triton.arithmetic import element_bytes, lead
-from solkit.analysis.triton.control import Descriptor
 from solkit.analysis.triton.layouts import spread
-from solkit.analysis.triton.loop_extrapolation import Counts
 from solkit.analysis.triton.relevance import mask_of
+from solkit.analysis.triton.tensor_sink import Descriptor
 
 __all__ = [
     "Corners",
@@ -80,13 +80,13 @@ def vector_bytes(operation: Operation, widths: Widths) -> int | None:
 class Whole:
     """Counts every lane of every request of the followed programs.
 
-    Keys of `counts`: (operation, name) with the names of
+    Keys of the counters: (operation, name) with the names of
     `solkit.analysis.common.access_counts.TOTALS`; and for plain loads, over each step of the
     code: ``"apart"``, the sum of their distinct sectors,
     and ``"together"``, the sectors that are distinct among all.
 
     Args:
-        counts: where all is counted.
+        counters: where all is counted.
         widths: bytes of each access, as `vector_widths` gives them; those missing are estimated.
         num_warps: warps per block.
         mask_runs: gives the elements in a row for which masks are constant, if asked.
@@ -94,12 +94,12 @@ class Whole:
 
     def __init__(
         self,
-        counts: Counts,
+        counters: Counters,
         widths: Widths | None,
         num_warps: int,
         mask_runs: Callable[[], Mapping[Operation, int]] = dict,
     ) -> None:
-        self.counts = counts
+        self.counters = counters
         self.widths = widths or {}
         self.mask_runs = cache(mask_runs)
         self.num_warps = num_warps
@@ -111,7 +111,7 @@ class Whole:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         kind = operation.all_types[0]
         if not kind.shape or addresses is None or kind.layout is None:
             self._uniform(operation, mask, active, addresses is not None)
@@ -143,7 +143,7 @@ class Whole:
         sizes = lanes.element_bytes, elements
         meetings = self.meetings.setdefault(operation, AtomicContention(*sizes))
         shape = np.broadcast_shapes(
-            first.shape, participating.shape, (self.counts.programs, 1, 1, 1)
+            first.shape, participating.shape, (self.counters.programs, 1, 1, 1)
         )
         first, participating = np.broadcast_to(first, shape), np.broadcast_to(participating, shape)
         apart = count_distinct(np.sort(np.where(participating, first, -1), axis=-1)).sum((1, 2))
@@ -158,7 +158,7 @@ class Whole:
         kind = operation.all_types[0]
         elements = math.prod(kind.shape)
         wide = 1.0 if mask is None else mask.reshape(len(mask), -1).mean(1)
-        executions = np.broadcast_to(active * wide, (self.counts.programs,))
+        executions = np.broadcast_to(active * wide, (self.counters.programs,))
         for name in ("operations", "warp_addresses"):
             self._add(operation, name, executions * elements)
         meetings = self.meetings.setdefault(operation, AtomicContention(element_bytes(kind)))
@@ -169,7 +169,7 @@ class Whole:
             meetings.add(at[executions > 0], np.flatnonzero(executions > 0))
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         if not self.step:
             return
         apart = together = self.step[0][1]
@@ -178,8 +178,8 @@ class Whole:
             programs = max(len(flat) for flat, _ in self.step)
             every = [np.broadcast_to(flat, (programs, flat.shape[1])) for flat, _ in self.step]
             together = count_distinct(ordered(np.concatenate(every, axis=1)))
-        self.counts.add("apart", apart)
-        self.counts.add("together", together)
+        self.counters.add("apart", apart)
+        self.counters.add("together", together)
         self.step = []
 
     def _lanes(self, operation: Operation, addresses: Array) -> _Lanes:
@@ -222,7 +222,7 @@ class Whole:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`; a bulk copy is one request."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`; a bulk copy is one request."""
         sizes, first = _clipped(operation, at, corner)
         rows = math.prod(sizes[:-1], start=np.array([1]))
         row_bytes = sizes[-1] * at.element_bytes
@@ -236,7 +236,7 @@ class Whole:
                 self._add(operation, name, active * rows * row_bytes / at.element_bytes)
 
     def _add(self, operation: Operation, name: str, amount: Array) -> None:
-        self.counts.add((operation, name), amount)
+        self.counters.add((operation, name), amount)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,13 +347,13 @@ class _Touched:
 class Corners:
     """Notes how often and where each operation of many programs accesses memory.
 
-    Keys of `counts`: (operation, ``"runs"``), executions that access anything; ``"made"``, the
+    Keys of the counters: (operation, ``"runs"``), executions that access anything; ``"made"``, the
     same, weighted by the share that the mask lets through; and ``"moves"``, those at another place
     than the previous one.
     """
 
-    def __init__(self, counts: Counts) -> None:
-        self.counts = counts
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
         self.extents: dict[Operation, Extent] = {}
         self.sizes: Array = np.zeros(1, np.int64)  # of the storages, by number, from 1 on
         self.outside: dict[Operation, int] = {}  # bytes beyond their ends
@@ -362,8 +362,8 @@ class Corners:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
-        programs = self.counts.programs
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
+        programs = self.counters.programs
         share = active.astype(float)
         if mask is not None:
             wide = mask.reshape(mask.shape[0], -1)
@@ -397,7 +397,7 @@ class Corners:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         sizes, first = _clipped(operation, at, corner)
         spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
         high = first + sum(spans, np.array([0])) + at.element_bytes
@@ -405,23 +405,23 @@ class Corners:
         self._note(operation, share, first, high)
 
     def step_ends(self) -> None:
-        """See `Watcher`; corners do not show what loads share."""
+        """See `TensorSink`; corners do not show what loads share."""
 
     def _note(
         self, operation: Operation, share: Array, low: Array | None, high: Array | None
     ) -> None:
-        programs = self.counts.programs
-        self.counts.add((operation, "made"), share)
-        self.counts.add((operation, "runs"), share > 0)
+        programs = self.counters.programs
+        self.counters.add((operation, "made"), share)
+        self.counters.add((operation, "runs"), share > 0)
         extent = self.extents.get(operation)
         if extent is None:
             extent = self.extents[operation] = Extent.nowhere(programs)
         if low is None or high is None:
-            self.counts.add((operation, "moves"), share)
+            self.counters.add((operation, "moves"), share)
             return
         executing = np.broadcast_to(share > 0, (programs,))
         low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
-        self.counts.add((operation, "moves"), share * extent.widen(low, high, executing))
+        self.counters.add((operation, "moves"), share * extent.widen(low, high, executing))
 
 
 def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation, TensorType, bits_of
+from solkit.analysis.interpreter.values import Array
 
 __all__ = [
     "ARITHMETIC",
     "PASSED_ON",
     "SHAPES",
     "aligned",
+    "choose",
     "compare",
     "constant",
     "cornered",
@@ -30,7 +32,6 @@ __all__ = [
     "scalar",
 ]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
 """An array, or ``None`` if unknown."""
 
@@ -55,6 +56,16 @@ def aligned(values: Sequence[Array]) -> Sequence[Array]:
         return values
     rank = max(ranks)
     return [value.reshape(value.shape + (1,) * (rank - value.ndim)) for value in values]
+
+
+def choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+    """Per program: `new` where chosen. A missing side was not run."""
+    if not both:
+        return old if new is None else new
+    if new is None or old is None or new is old or not isinstance(new, np.ndarray) or where.all():
+        return new
+    new, old = aligned([new, old])
+    return np.where(lead(where, new), new, old)
 
 
 def element_bytes(kind: TensorType) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from solkit.adapters.fake_triton import TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.triton.relevance import ACCESSES
-
-if TYPE_CHECKING:
-    from solkit.analysis.triton.control import Descriptor
+from solkit.analysis.triton.tensor_sink import Descriptor
 
 __all__ = ["AssumptionProbe", "busier", "likely_trips", "reachable"]
 
@@ -62,7 +60,7 @@ def reachable(function: Function, label: str) -> list[Block]:
 
 @dataclass
 class AssumptionProbe:
-    """A watcher that notes where each access is made first; see `likely_trips`.
+    """A sink that notes where each access is made first; see `likely_trips`.
 
     Attributes:
         places: of each operation, the address of each program's first element, each time.
@@ -75,7 +73,7 @@ class AssumptionProbe:
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         del mask
         if addresses is not None:
             first = addresses.reshape(len(addresses), -1)[:, 0]
@@ -84,13 +82,13 @@ class AssumptionProbe:
     def box(
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         self.boxes[operation] = at
         place = sum((c * s for c, s in zip(corner, at.strides, strict=False)), at.base)
         self.places.setdefault(operation, []).append(np.broadcast_to(place, active.shape))
 
     def step_ends(self) -> None:
-        """See `solkit.analysis.triton.ttgir_interpreter.Watcher`."""
+        """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
 
 
 def likely_trips(

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.access_counts import spread_out
-from solkit.analysis.triton.control import Blind
-from solkit.analysis.triton.loop_extrapolation import Counts
+from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.triton.relevance import (
     ACCESSES,
     ATOMICS,
@@ -32,6 +31,7 @@ from solkit.analysis.triton.relevance import (
     mask_of,
     values_behind,
 )
+from solkit.analysis.triton.tensor_sink import IgnoringSink
 from solkit.analysis.triton.ttgir_interpreter import TTGIRInterpreter
 
 __all__ = ["Sample", "ragged_sample"]
@@ -102,7 +102,7 @@ def ragged_sample(
     writing, work = paths.writing(), paths.work()
     if paths.guesses or not writing.any():
         return None
-    keys = _ways(paths.counts, work)
+    keys = _ways(paths.counters, work)
     if writing.all() and (not deciding.by_memory or not keys.any()):
         return None
     return _chosen(_Classified(counted, writing, work, keys, programs), most_first, most_wide)
@@ -177,8 +177,8 @@ class _Paths(TTGIRInterpreter):
         values: RelevantValues,
         masks: frozenset[str],
     ) -> None:
-        counts = Counts(len(numbers))
-        super().__init__(function, arguments, grid, numbers, Blind(), counts, values, True)
+        counters = Counters(len(numbers))
+        super().__init__(function, arguments, grid, numbers, IgnoringSink(), counters, values, True)
         self.masks = masks
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
@@ -193,7 +193,7 @@ class _Paths(TTGIRInterpreter):
         """Count a store where its mask lets anything through."""
         mask = self.env.get(mask_of(operation) or "")
         through = True if mask is None else mask.reshape(len(mask), -1).any(1)
-        self.counts.add(operation, self.active & through)
+        self.counters.add(operation, self.active & through)
 
     def _is_plain(self, loop: Operation) -> bool:
         """Tell whether nothing inside of a loop decides anything."""
@@ -210,25 +210,25 @@ class _Paths(TTGIRInterpreter):
             self._guess("the length of a loop is not known", loop)
             return
         trips = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
-        self.counts.add(loop.blocks[0], self.active * trips)
+        self.counters.add(loop.blocks[0], self.active * trips)
 
     def _is_sure(self, loop: Operation) -> bool:
         return self.guessed.keys().isdisjoint(loop.loop.bounds)
 
     def work(self) -> Array:
         """Return elements that each program accesses."""
-        total = np.zeros(self.counts.programs)
+        total = np.zeros(self.counters.programs)
         for block, elements in _elements(self.function).items():
-            executions = self.counts.by_key.get(block)
+            executions = self.counters.by_key.get(block)
             total = total if executions is None else total + executions * elements
         return total
 
     def writing(self) -> npt.NDArray[np.bool_]:
         """Tell which programs write anything."""
-        writing = np.zeros(self.counts.programs, bool)
+        writing = np.zeros(self.counters.programs, bool)
         for block, operation, _ in self.function.walk():
-            if operation.name in _WRITES and block in self.counts.by_key:
-                executions = self.counts.by_key.get(operation, self.counts.by_key[block])
+            if operation.name in _WRITES and block in self.counters.by_key:
+                executions = self.counters.by_key.get(operation, self.counters.by_key[block])
                 writing |= executions > 0
         return writing
 
@@ -243,11 +243,11 @@ def _elements(function: Function) -> Mapping[Block, int]:
     return elements_of
 
 
-def _ways(counts: Counts, work: Array) -> Numbers:
+def _ways(counters: Counters, work: Array) -> Numbers:
     """Return a number for each program, from 0 on, equal for those that do about the same."""
     size = np.floor(2 * np.log2(np.maximum(work, 1.0))).astype(np.int64)
     _, keys = np.unique(size, return_inverse=True)
-    for executions in counts.by_key.values():
+    for executions in counters.by_key.values():
         _, keys = np.unique(2 * keys.reshape(-1) + (executions > 0), return_inverse=True)
     ways: Numbers = keys.reshape(-1)
     return ways

@@ -29,10 +29,10 @@ from solkit.analysis.common.access_counts import (
 )
 from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
+from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
 from solkit.analysis.triton.coalescing import mask_runs
-from solkit.analysis.triton.loop_extrapolation import Counts
 from solkit.analysis.triton.operations import chain_cycles, operations_of
 from solkit.analysis.triton.program_sampling import Sample, ragged_sample
 from solkit.analysis.triton.register_estimates import estimated_shared_traffic
@@ -68,7 +68,7 @@ class _Followed:
     Attributes:
         function: the kernel.
         few: counts of the programs that were followed whole.
-        watcher: of those.
+        sink: of those.
         many: of the first programs, followed by their corners.
         wide: of programs spread over the launch, likewise; the many if those are all.
         chosen: which of the wide the few are.
@@ -86,10 +86,10 @@ class _Followed:
     """
 
     function: Function
-    few: Counts
-    watcher: Whole
-    many: Counts
-    wide: Counts
+    few: Counters
+    sink: Whole
+    many: Counters
+    wide: Counters
     chosen: npt.NDArray[np.int64]
     corners: Corners
     operations: tuple[Operation, ...]
@@ -176,7 +176,7 @@ def requests_of(
     )
 
 
-def _together(few: Counts) -> float:
+def _together(few: Counters) -> float:
     """Return distinct sectors of the loads of one step over the sum of each one's own."""
     if "apart" not in few.by_key:
         return 1.0
@@ -192,21 +192,21 @@ def _follow(
     values = relevant_values(function.blocks)
     many = _many(function, arguments, grid, values)
     wide, coarse = many.wide, many.programs
-    executions = [wide.counts.by_key[operation, "made"] for operation in wide.extents]
+    executions = [wide.counters.by_key[operation, "made"] for operation in wide.extents]
     uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
     count = _WHOLE_UNEVEN if uneven else _WHOLE
-    chosen = representative(count, wide.counts.programs, executions)
-    few = Counts(len(chosen))
-    watcher = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
-    fine = TTGIRInterpreter(function, arguments, grid, many.numbers[chosen], watcher, few, values)
+    chosen = representative(count, wide.counters.programs, executions)
+    few = Counters(len(chosen))
+    sink = Whole(few, widths, function.num_warps, lambda: mask_runs(function))
+    fine = TTGIRInterpreter(function, arguments, grid, many.numbers[chosen], sink, few, values)
     fine.run()
     guesses = {**many.guesses, **fine.guesses}
     return _Followed(
         function=function,
         few=few,
-        watcher=watcher,
-        many=many.corners.counts,
-        wide=wide.counts,
+        sink=sink,
+        many=many.corners.counters,
+        wide=wide.counters,
         chosen=chosen,
         corners=many.corners,
         operations=tuple({**many.corners.extents, **wide.extents}),
@@ -325,8 +325,8 @@ def _outside(
 
 
 def _corners_of(programs: TTGIRInterpreter) -> Corners:
-    assert isinstance(programs.watcher, Corners)
-    return programs.watcher
+    assert isinstance(programs.sink, Corners)
+    return programs.sink
 
 
 def _more_storages(some: Corners, others: Corners) -> bool:
@@ -350,7 +350,7 @@ def _by_corners(
     values: RelevantValues,
     whole: bool = False,
 ) -> tuple[Corners, TTGIRInterpreter]:
-    counts = Counts(len(numbers))
+    counts = Counters(len(numbers))
     corners = Corners(counts)
     how = counts, values, not whole
     programs = TTGIRInterpreter(function, arguments, grid, numbers, corners, *how)
@@ -394,7 +394,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         path=path,
         argument=followed.programs.names.get(place, ""),
         line=str(operation.places[0]) if operation.places else "",
-        vector_bytes=followed.watcher.vector_bytes(operation) if path != "tma" else 0,
+        vector_bytes=followed.sink.vector_bytes(operation) if path != "tma" else 0,
         phase=followed.phases[operation],
         storage_bytes=storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0,
         gathered=not followed.scattered.isdisjoint(operation.operands),
@@ -408,7 +408,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         moves=moves,
         moved=moved,
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
-        meetings=followed.watcher.meetings.get(operation),
+        meetings=followed.sink.meetings.get(operation),
         followed=few.programs,
         outside_bytes=followed.outside.get(operation, 0),
     )

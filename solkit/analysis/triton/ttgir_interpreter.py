@@ -15,9 +15,10 @@ except for the last few, where a software pipeline drains.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,11 +28,15 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument, TensorArgument
 from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.interpreter.counters import Counters
+from solkit.analysis.interpreter.loop_extrapolation import Comparisons, CountedLoopExtrapolator
+from solkit.analysis.interpreter.values import ODD, Array
 from solkit.analysis.triton.arithmetic import (
     ARITHMETIC,
     PASSED_ON,
     SHAPES,
     aligned,
+    choose,
     compare,
     constant,
     cornered,
@@ -39,9 +44,9 @@ from solkit.analysis.triton.arithmetic import (
     make_range,
     scalar,
 )
-from solkit.analysis.triton.control import Control, Descriptor, Watcher, choose
+from solkit.analysis.triton.assumptions import AssumptionProbe, busier, likely_trips, reachable
 from solkit.analysis.triton.floats import float_constant, on_floats
-from solkit.analysis.triton.loop_extrapolation import PICKS, Compared, Counts, is_linear
+from solkit.analysis.triton.loop_steps import PICKS, is_linear
 from solkit.analysis.triton.reductions import FOLDS, fold
 from solkit.analysis.triton.relevance import (
     ACCESSES,
@@ -50,27 +55,24 @@ from solkit.analysis.triton.relevance import (
     TMA_LOADS,
     TMA_STORES,
     RelevantValues,
+    from_memory,
     mask_of,
     other_of,
 )
 from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
+from solkit.analysis.triton.tensor_sink import Descriptor, IgnoringSink, TensorSink
 
-__all__ = [
-    "Descriptor",
-    "TTGIRInterpreter",
-    "Watcher",
-    "parameters_in_order",
-]
+__all__ = ["TTGIRInterpreter", "parameters_in_order"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Value = Any
 """An array, a `Descriptor`, or ``None`` if unknown."""
-
-_ODD = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: sums of it seldom agree
 
 _SPARSEST = 16
 """Between the least and the most of a tensor's numbers, over their count, where these are counted.
 """
+
+_MOST_ITERATIONS = 512
+_MOST_OPERATIONS = 60_000  # some seconds' worth
 
 _UNKNOWN_ADDRESS = "an address that is not known counts a sector for each element"
 _UNSEEN = {
@@ -86,7 +88,7 @@ _UNSEEN = {
 }
 
 
-class TTGIRInterpreter(Control):
+class TTGIRInterpreter:
     """Some programs of a launch, followed together.
 
     Args:
@@ -94,8 +96,8 @@ class TTGIRInterpreter(Control):
         arguments: by parameter.
         grid: programs in x, y and z.
         numbers: of the programs to follow, x fastest; shape [programs].
-        watcher: told of each access.
-        counts: counts executions of blocks.
+        sink: notified of each access.
+        counters: counts executions of blocks.
         values: the values to compute, from `relevant_values`.
         corners: keep only the corners of tensors, except of those that are wanted whole.
     """
@@ -106,8 +108,8 @@ class TTGIRInterpreter(Control):
         arguments: Mapping[str, Argument],
         grid: tuple[int, int, int],
         numbers: npt.NDArray[np.int64],
-        watcher: Watcher,
-        counts: Counts,
+        sink: TensorSink,
+        counters: Counters,
         values: RelevantValues,
         corners: bool = False,
     ) -> None:
@@ -118,8 +120,8 @@ class TTGIRInterpreter(Control):
         self.numbers = numbers
         self.corners = corners
         self.whole = values.whole if corners else frozenset()
-        self.watcher = watcher
-        self.counts = counts
+        self.sink = sink
+        self.counters = counters
         self.active: Array = np.ones(len(numbers), bool)
         self.guesses: dict[str, None] = {}
         self.is_assuming = False  # of some flag that is not known
@@ -134,7 +136,7 @@ class TTGIRInterpreter(Control):
         self.relevant = values.relevant
         self.plans: dict[Block, list[Callable[[], None]]] = {}
         self.shared = SharedValues(choose)
-        self.compared: Compared | None = None  # while a loop asks for it
+        self.compared: Comparisons | None = None  # while a loop asks for it
         self._bind(arguments)
 
     def run(self) -> None:
@@ -214,6 +216,264 @@ class TTGIRInterpreter(Control):
             if name not in self.guessed and all(differ[place] for place in places)
         )
 
+    # ---------------------------------------------------------------------------- control flow
+
+    def would_compare(self, block: Block, values: Mapping[str, Value]) -> Comparisons:
+        """Return the comparisons that a block would make with some values; nothing is counted."""
+        kept = self.counters, self.sink, self.compared, self.active
+        shared = self.shared.copy()
+        comparisons: Comparisons = {}
+        self.counters, self.sink, self.compared = (
+            Counters(self.counters.programs),
+            IgnoringSink(),
+            comparisons,
+        )
+        self.env.update(values)
+        self._block(block)
+        self.counters, self.sink, self.compared, self.active = kept
+        self.shared.restore(shared)
+        return comparisons
+
+    def _probe(self, blocks: Sequence[Block], values: Mapping[str, Value]) -> AssumptionProbe:
+        """Probe where code would make its accesses with some values; nothing is counted."""
+        kept = self.counters, self.sink, self.compared, self.active, self.guesses
+        served = {address: times.copy() for address, times in self.served.items()}
+        shared = self.shared.copy()
+        self.counters, self.compared, self.guesses = Counters(self.counters.programs), None, {}
+        self.sink = probe = AssumptionProbe()
+        self.env.update(values)
+        for block in blocks:
+            self._block(block)
+        self.counters, self.sink, self.compared, self.active, self.guesses = kept
+        self.served = served
+        self.shared.restore(shared)
+        return probe
+
+    def _block(self, block: Block) -> None:
+        self.counters.add(block, self.active)
+        plan = self.plans.get(block)
+        if plan is None:
+            steps = map(self._step, block.operations)
+            plan = self.plans[block] = [step for step in steps if step is not None]
+        for step in plan:
+            step()
+        self.sink.step_ends()
+
+    def _targets(self, block: Block) -> Iterator[tuple[str, Array]]:
+        if not block.operations or not block.operations[-1].name.startswith("cf."):
+            return
+        last = block.operations[-1]
+        labels = re.findall(r"\^\w+", last.text + last.types)
+        if last.name == "cf.br":
+            yield labels[0], self.active
+            return
+        more = busier([reachable(self.function, label) for label in labels[:2]])
+        taken = self._condition(last, more == 0)
+        yield labels[0], self.active & taken
+        yield labels[1], self.active & ~taken
+
+    def _condition(self, operation: Operation, presumed: bool = True) -> Array:
+        """Tell which programs take a branch; all of them do what is presumed if that is unknown."""
+        value = self.env.get(operation.operands[0])
+        if value is None or operation.operands[0] in self.guessed:
+            self._guess("a branch that depends on data is assumed to do the work", operation)
+            return np.full_like(self.active, presumed)
+        return np.broadcast_to(value.reshape(-1).astype(bool), self.active.shape)
+
+    def _if(self, operation: Operation) -> None:
+        first = busier([[block] for block in operation.blocks]) == 0
+        taken, outer = self._condition(operation, first), self.active
+        yielded: list[list[Value]] = []
+        for block, active in zip(operation.blocks, (outer & taken, outer & ~taken), strict=False):
+            self.active = active
+            if active.any():
+                self._block(block)
+            yielded.append(self._yields(block, operation.results) if active.any() else [])
+        self.active = outer
+        for i, result in enumerate(operation.results):
+            new, old = (side[i] if side else None for side in yielded)
+            self.env[result] = choose(taken, new, old, both=all(map(bool, yielded)))
+
+    def _yields(self, block: Block, targets: Sequence[str]) -> list[Value]:
+        """Return the values that a block yields to others of these names."""
+        last = block.operations[-1] if block.operations else None
+        if last is None or last.name != "scf.yield":  # none is printed where nothing is yielded
+            return []
+        return self._passed(last.operands, targets)
+
+    def _passed(self, names: Sequence[str], targets: Sequence[str]) -> list[Value]:
+        """Return values that get other names; what is guessed stays so."""
+        if self.guessed:
+            for name, target in zip(names, targets, strict=False):
+                if name in self.guessed:
+                    self.guessed[target] = self.guessed[name]
+        pairs = itertools.zip_longest(names, targets, fillvalue="")
+        return [self._value(name, target in self.whole) for name, target in pairs if name]
+
+    def _value(self, name: str, whole: bool) -> Value:
+        """Return a value, whole or for a use that keeps corners."""
+        value = self.env.get(name)
+        if whole or name not in self.whole or not isinstance(value, np.ndarray):
+            return value
+        return cornered(value)
+
+    def _partitions(self, operation: Operation) -> None:
+        """Run warps that do different things; each partition gets the captured values."""
+        self.shared.forget()
+        captured = [self.env.get(name) for name in operation.operands]
+        for block in operation.blocks:
+            self.env.update(zip(block.arguments, captured, strict=False))
+            self._block(block)
+
+    def _for(self, operation: Operation, linear: bool) -> None:
+        loop = operation.loop
+        values = self._passed(loop.starts, loop.names)
+        low, step, trips = self._bounds(operation, values)
+        trips = np.broadcast_to(trips, self.active.shape)
+        done: Array = np.zeros(len(self.active), np.int64)
+        body = operation.blocks[0]
+
+        def next_comparisons(values: Sequence[Value], index: Array, active: Array) -> Comparisons:
+            self.active = active
+            carried = dict(zip(loop.names, values, strict=True))
+            return self.would_compare(body, {**carried, loop.variable: index})
+
+        skipping = CountedLoopExtrapolator(
+            self.counters, trips, [name in self.relevant for name in loop.names], next_comparisons
+        )
+        skipping.is_possible &= linear
+        outer, start = self.active, self.counters.snapshot()
+        compared = self.compared  # of the outer loop, which needs those of all iterations
+        rounds, tired = 0, False
+        while (running := outer & (done < trips)).any():
+            if not tired and (tired := self._tired(rounds, operation)):
+                # the rest is like this, and the last
+                remaining = np.where(running, trips - done - 1, 0)
+                for key, amount in self.counters.since(start).items():  # shows where it ends
+                    self.counters.add(key, amount * remaining / np.maximum(done, 1))
+                done = done + remaining
+            self.active = running
+            self.env[loop.variable] = low + done * step
+            self.env.update(zip(loop.names, values, strict=True))
+            before = self.counters.snapshot() if skipping.is_possible else {}
+            self.compared = {} if skipping.is_possible or compared is not None else None
+            self._block(body)
+            if compared is not None and self.compared is not None:
+                for comparison, results in self.compared.items():
+                    compared.setdefault(comparison, []).extend(results)
+            new = self._yields(body, loop.names)
+            new = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            done = done + running
+            rounds += 1
+            index = low + done * step
+            remaining = skipping.skippable(
+                before, running, done, values, new, self.compared or {}, index, step
+            )
+            done, values = done + remaining, skipping.moved(new, remaining)
+        self.active, self.compared = outer, compared
+        self.env.update(zip(operation.results, values, strict=False))
+        self._passed(loop.names, operation.results)
+
+    def _bounds(self, operation: Operation, values: list[Value]) -> tuple[Array, Array, Array]:
+        """First index, step and iterations of each program, as known or assumed."""
+        loop = operation.loop
+        low, high, step = (self.env.get(name) for name in loop.bounds)
+        if (
+            low is not None
+            and high is not None
+            and step is not None
+            and self.guessed.keys().isdisjoint(loop.bounds)
+        ):
+            trips: Array = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
+            return low, step, trips
+        low = scalar(0) if low is None else low
+        step = scalar(1) if step is None else step
+        body, probes = operation.blocks[0], []
+        for index in (low, low + step):
+            carried = dict(zip(loop.names, values, strict=True))
+            probes.append(self._probe([body], {**carried, loop.variable: index}))
+            values = self._yields(body, loop.names)
+        whole, parts = self._assumed_trips(operation, [body], probes, loop.bounds[:1])
+        if parts > 1:  # they begin one after the other
+            low = low * math.ceil(whole / parts) * step
+        return low, step, scalar(math.ceil(whole / parts))
+
+    def _assumed_trips(
+        self,
+        operation: Operation,
+        blocks: Sequence[Block],
+        probes: Sequence[AssumptionProbe],
+        starts: Sequence[str],
+    ) -> tuple[int, int]:
+        """Return iterations of a loop of unknown length, and how many such loops share its tensors.
+
+        Loops that begin at loaded places do, such as those over the rows of a sparse matrix.
+        """
+        within = from_memory(blocks)
+        trips = likely_trips(probes[0], probes[1], self.active, self.storages, within)
+        parts = max(*(self.guessed.get(name, 2) - 1 for name in starts), 1)
+        how = "once" if trips is None else "to the end of its tensors"
+        sentence = f"a loop whose length depends on data is assumed to run {how}"
+        if trips is not None and parts > 1:
+            sentence = (
+                f"{parts:,} loops whose lengths depend on data are assumed to share their tensors"
+            )
+        self._guess(sentence, operation)
+        return (trips, parts) if trips is not None else (1, 1)
+
+    def _while(self, operation: Operation) -> None:
+        before, after = operation.blocks
+        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", operation.text)
+        names = [name for name, _ in pairs]
+        values = self._passed([start for _, start in pairs], names)
+        outer = running = self.active
+        for rounds in itertools.count():
+            self.active, start = running, self.counters.snapshot()
+            self.env.update(zip(names, values, strict=True))
+            self._block(before)
+            last = before.operations[-1]  # scf.condition(%c) %values
+            passed = self._passed(last.operands[1:], after.arguments)
+            running = running & self._condition(last)
+            self.env.update(zip(operation.results, passed, strict=False))
+            if not running.any() or self._tired(rounds, operation):
+                break
+            self.active = running
+            flag = last.operands[0]
+            unknown = self.env.get(flag) is None or flag in self.guessed  # it would never end
+            remaining = self._more_rounds(operation, passed) if unknown else 0
+            self.env.update(zip(after.arguments, passed, strict=False))
+            self._block(after)
+            new = self._yields(after, names)
+            values = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            if unknown:
+                self.counters.repeat(self.counters.since(start), remaining)
+                break
+        self.active = outer
+        self._passed(last.operands[1:], operation.results)
+
+    def _more_rounds(self, operation: Operation, passed: list[Value]) -> int:
+        """Count the rounds after the next of a loop that unknown data end."""
+        before, after = operation.blocks
+        names = re.findall(r"(%[\w$.\-]+) = ", operation.text)
+        probes = []
+        for _ in range(2):
+            probes.append(self._probe([after], dict(zip(after.arguments, passed, strict=False))))
+            self._probe([before], dict(zip(names, self._yields(after, names), strict=False)))
+            passed = self._passed(before.operations[-1].operands[1:], after.arguments)
+        trips, parts = self._assumed_trips(operation, operation.blocks, probes, names)
+        return math.ceil(trips / parts) - 1
+
+    def _tired(self, rounds: int, operation: Operation) -> bool:
+        """Tell whether a loop has been followed for long enough; if so, a note says it."""
+        if rounds < _MOST_ITERATIONS and self.operations < _MOST_OPERATIONS:
+            return False
+        self._guess(f"a loop is followed for {rounds} iterations only", operation)
+        return True
+
+    def _guess(self, what: str, operation: Operation) -> None:
+        place = f"{operation.places[0]}: " if operation.places else ""
+        self.guesses.setdefault(f"{place}{what}.")
+
     # -------------------------------------------------------------------------------- accesses
 
     def _access(self, operation: Operation) -> Callable[[], None]:
@@ -232,7 +492,7 @@ class TTGIRInterpreter(Control):
                     self._guess("a mask that depends on data lets everything through", operation)
                 if address is None:
                     self._guess(_UNKNOWN_ADDRESS, operation)
-            self.watcher.pointers(operation, address, mask, self.active)
+            self.sink.pointers(operation, address, mask, self.active)
             if is_relevant:
                 loaded = None
                 if readable and address is not None:
@@ -315,9 +575,9 @@ class TTGIRInterpreter(Control):
                 active = active & predicate.astype(bool)
         if not isinstance(target, Descriptor) or any(c is None for c in corner):
             self._guess("a TMA access whose place is not known counts in full", operation)
-            self.watcher.pointers(operation, None, None, active)
+            self.sink.pointers(operation, None, None, active)
         else:
-            self.watcher.box(operation, target, corner, active)
+            self.sink.box(operation, target, corner, active)
 
     def _tensormap(self, operation: Operation) -> None:
         """``%map, %base, [box], [sizes], [strides], [steps]``, innermost dimension first."""
@@ -478,7 +738,7 @@ class TTGIRInterpreter(Control):
         """Return the result; a loop that asks for comparisons gets this one."""
         if self.compared is not None:
             flat = compared.reshape(len(compared), -1)
-            weights = np.arange(1, flat.shape[1] + 1) * _ODD
+            weights = np.arange(1, flat.shape[1] + 1) * ODD
             self.compared.setdefault(operation, []).append(flat @ weights)
         return result
 

@@ -11,7 +11,7 @@ from solkit.adapters.fake_triton import TensorArgument
 from solkit.adapters.nvrtc import compile_cuda, toolkit
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda.requests import cuda_requests
-from solkit.analysis.cuda.thread_groups import Grid
+from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices
 from solkit.roofline.kernel.occupancy import occupancy

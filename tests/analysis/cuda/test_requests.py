@@ -14,7 +14,7 @@ from solkit.adapters.nvrtc import compile_cuda, toolkit
 from solkit.adapters.triton_compiler import Compiled
 from solkit.analysis.cuda import requests as module
 from solkit.analysis.cuda.requests import cuda_requests
-from solkit.analysis.cuda.thread_groups import Grid
+from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices
 from solkit.roofline.kernel.dram_traffic import dram_traffic

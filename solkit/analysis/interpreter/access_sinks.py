@@ -1,12 +1,11 @@
 """Count what the accesses of followed threads touch: requests, sectors, bytes, wavefronts.
 
-Statements of one source line that do the same, such as those of an unrolled loop, are one *site*.
+Instructions of one source line that do the same, such as those of an unrolled loop, are one *site*.
 What a block's threads access there in one run of a basic block is one execution.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,19 +13,18 @@ from typing import Any
 import numpy as np
 
 from solkit.analysis.common.access_counts import Extent
-from solkit.analysis.common.access_modifiers import AccessModifiers, ptx_manner
+from solkit.analysis.common.access_modifiers import AccessModifiers
 from solkit.analysis.common.atomic_contention import AtomicContention
-from solkit.analysis.common.ptx_code import ADDRESS, Statement
-from solkit.analysis.common.ptx_numbers import Array
 from solkit.analysis.common.regions import SECTOR
-from solkit.analysis.cuda.flow import BasicBlock, Kernel, is_access, registers_of, width_of
-from solkit.analysis.cuda.loop_extrapolation import Tables
-from solkit.analysis.cuda.ptx_interpreter import line_of
-from solkit.analysis.cuda.thread_groups import Active
+from solkit.analysis.interpreter.control_flow import BasicBlock, ControlFlow, Instruction
+from solkit.analysis.interpreter.counters import Counters
+from solkit.analysis.interpreter.front_end import FrontEnd
+from solkit.analysis.interpreter.thread_groups import Active
+from solkit.analysis.interpreter.values import ODD, Array
 from solkit.analysis.triton.accesses import count_distinct, ordered
 from solkit.analysis.triton.bank_conflicts import wavefronts
 
-__all__ = ["Lanes", "SharedSite", "Site", "Spots", "sites_of", "stored_parameters"]
+__all__ = ["Lanes", "SharedSite", "Site", "Spots", "pointers_behind", "sites_of"]
 
 _LINE_SECTORS = 4
 _WARP = 32
@@ -36,7 +34,6 @@ _NOWHERE = 1 << 62
 """Address of lanes without an access."""
 _LINE_BYTES = SECTOR * _LINE_SECTORS
 _MOST_PATTERNS = 1 << 12
-_ODD = np.int64(-7046029254386353131)
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Site:
 
     Attributes:
         kind, path, line, width_bytes: as in `solkit.core.Access`.
-        phase: as in `Kernel.phase`.
+        phase: as in `ControlFlow.phase`.
         depth: loops around it.
         parameters: that its addresses are computed from, and global variables.
         gathered: whether its addresses depend on loaded values.
@@ -78,85 +75,42 @@ class SharedSite:
     line: str
 
 
-_KINDS = {"ld": "load", "st": "store", "cp": "load", "atom": "atomic", "red": "atomic"}
-_ELSEWHERE = frozenset({"param", "local", "const"})
-_MATRIX = re.compile(r"\.x(\d)")
-
-
-def sites_of(kernel: Kernel) -> dict[int, Site]:
-    """Return the site of each statement that may access global memory, by the statement's id."""
-    sites: dict[int, Site] = {}
-    for block in kernel.blocks:
-        for statement in block.statements:
-            matrices = statement.name in ("ldmatrix", "stmatrix")
-            if matrices or not is_access(statement) or _ELSEWHERE.intersection(statement.modifiers):
+def sites_of(flow: ControlFlow) -> dict[Instruction, Site]:
+    """Return the site of each instruction that may access global memory."""
+    sites: dict[Instruction, Site] = {}
+    for block in flow.blocks:
+        for instruction in block.instructions:
+            use = instruction.memory
+            if use is None or not use.is_global:
                 continue
-            slice_ = _address_registers(kernel, statement)
-            bases = _bases(kernel, _address_registers(kernel, statement, loads=False))
+            behind = flow.depends_on(use.registers)
             gathered = any(
-                reader.name in ("ld", "atom") and "param" not in reader.modifiers
-                for reader in kernel.statements
-                if not slice_.isdisjoint(registers_of(reader)[0])
+                loading.loads == "memory" and not behind.isdisjoint(loading.written)
+                for loading in flow.instructions
             )
-            sites[id(statement)] = Site(
-                kind=_kind(statement),
-                path="async" if statement.name == "cp" else "global",
-                line=line_of(statement),
-                width_bytes=width_of(statement),
-                phase=kernel.phase(block),
+            sites[instruction] = Site(
+                kind=use.kind,
+                path=use.path,
+                line=instruction.line,
+                width_bytes=use.width_bytes,
+                phase=flow.phase(block),
                 depth=len(block.loops),
-                parameters=bases,
+                parameters=pointers_behind(flow, use.registers),
                 gathered=gathered,
-                element_bytes=_element_bytes(statement),
-                manner=ptx_manner(statement.name, statement.modifiers),
+                element_bytes=use.element_bytes,
+                manner=use.manner,
             )
     return sites
 
 
-def _element_bytes(statement: Statement) -> int:
-    kinds = re.findall(r"\.(?:b?f|[bus])(\d+)", statement.opcode)
-    return max(int(kinds[-1]) // 8, 1) if kinds else 4
-
-
-def _kind(statement: Statement) -> str:
-    if statement.name == "wmma":
-        return "load" if "load" in statement.modifiers else "store"
-    return _KINDS[statement.name]
-
-
-def _address_registers(kernel: Kernel, statement: Statement, loads: bool = True) -> frozenset[str]:
-    bases = [memory.group(1) for memory in map(ADDRESS.search, statement.operands) if memory]
-    return kernel.depends_on(bases[-1:] if statement.name == "cp" else bases[:1], loads)
-
-
-def _bases(kernel: Kernel, registers: frozenset[str]) -> tuple[str, ...]:
-    """Pointers that an address is computed from: 64-bit parameters and variables."""
-    bases: dict[str, None] = {}
-    parameter_names = {parameter.name for parameter in kernel.parameters}
-    for statement in kernel.statements:
-        written, _ = registers_of(statement)
-        if registers.isdisjoint(written):
-            continue
-        for operand in statement.operands[1:]:
-            memory = ADDRESS.search(operand)
-            name = memory.group(1) if memory else operand
-            is_pointer = name in parameter_names and not {"u64", "b64"}.isdisjoint(
-                statement.modifiers
-            )
-            symbol = kernel.symbols.get(name)
-            if is_pointer or (symbol is not None and symbol.space == "global"):
-                bases.setdefault(name)
-    return tuple(bases)
-
-
-def stored_parameters(kernel: Kernel) -> frozenset[str]:
-    """Pointers that a kernel writes to memory, from where others may take them."""
-    stores = (
-        statement for statement in kernel.statements if statement.name in ("st", "atom", "red")
-    )
-    values = (registers_of(store._replace(operands=store.operands[1:]))[1] for store in stores)
-    written = kernel.depends_on({name for read in values for name in read}, loads=False)
-    return frozenset(_bases(kernel, written))
+def pointers_behind(flow: ControlFlow, registers: Iterable[str]) -> tuple[str, ...]:
+    """Return the pointers of the kernel that some registers are computed from."""
+    behind = flow.depends_on(registers, loads=False)
+    pointers: dict[str, None] = {}
+    for instruction in flow.instructions:
+        if not behind.isdisjoint(instruction.written):
+            pointers |= dict.fromkeys(instruction.pointers)
+    return tuple(pointers)
 
 
 # ------------------------------------------------------------------------------------- every lane
@@ -165,7 +119,7 @@ def stored_parameters(kernel: Kernel) -> frozenset[str]:
 class Lanes:
     """Counts every lane of every access of the followed blocks.
 
-    Keys of the tables: (site, name) with the names of
+    Keys of the counters: (site, name) with the names of
     `solkit.analysis.common.access_counts.TOTALS`, ``"fresh"`` (distinct sectors not touched
     before), ``"made"`` and ``"moves"`` (as in `Spots`);
     (shared site, name) with ``"requests"``, ``"wavefronts"``, ``"least"``; (name, block's number)
@@ -175,18 +129,17 @@ class Lanes:
 
     def __init__(
         self,
-        kernel: Kernel,
-        sites: Mapping[int, Site],
-        tables: Tables,
-        sizes: Mapping[str, int],
+        front_end: FrontEnd,
+        sites: Mapping[Instruction, Site],
+        counters: Counters,
         threads: int,
     ) -> None:
+        self.front_end = front_end
         self.sites = sites
-        self.tables = tables
-        self.sizes = sizes
-        self.spots = Spots(sites, tables, threads)
+        self.counters = counters
+        self.spots = Spots(sites, counters, threads)
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
-        self.shared: list[tuple[Statement, Array | None, Active]] = []
+        self.shared: list[tuple[Instruction, Array | None, Active]] = []
         self.known: dict[Any, Array] = {}
         self.patterns: dict[Any, _Pattern] = {}
         self.joint: dict[Any, Array] = {}
@@ -194,36 +147,35 @@ class Lanes:
         self.touched: dict[Site, Array] = {}
         self.uncounted: dict[str, int] = {}
         self.meetings: dict[Site, AtomicContention] = {}
-        self.joined = _Joined(kernel)
 
     def access(
-        self, statement: Statement, space: str, addresses: Array | None, active: Active
+        self, instruction: Instruction, space: str, addresses: Array | None, active: Active
     ) -> None:
-        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
+        """See `solkit.analysis.interpreter.thread_groups.AccessSink`."""
         if space == "shared":
-            self.shared.append((statement, addresses, active))
+            self.shared.append((instruction, addresses, active))
             return
-        self.spots.access(statement, space, addresses, active)
-        self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
+        self.spots.access(instruction, space, addresses, active)
+        self.pending.setdefault(self.sites[instruction], []).append((addresses, active))
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
+        """See `solkit.analysis.interpreter.thread_groups.AccessSink`."""
         self.spots.block_ends(block, active)
-        self.tables.add(("warps", block.number), active.warps)
+        self.counters.add(("warps", block.number), active.warps)
         loads = [
             touched
             for site, pieces in self.pending.items()
             if (touched := self._site(site, pieces)) is not None and site.plain
         ]
         if loads:
-            self.tables.add(("apart",), sum(pattern.distinct for pattern, _ in loads))
-            self.tables.add(("together",), self._together(loads))
+            self.counters.add(("apart",), sum(pattern.distinct for pattern, _ in loads))
+            self.counters.add(("together",), self._together(loads))
         if self.shared:
             self._shared()
         self.pending, self.shared = {}, []
 
     def _add(self, site: Site, name: str, amount: Array | float) -> None:
-        self.tables.add((site, name), amount)
+        self.counters.add((site, name), amount)
 
     def _site(
         self, site: Site, pieces: Iterable[tuple[Array | None, Active]]
@@ -257,7 +209,7 @@ class Lanes:
         self._add(site, "operations", active.lanes * elements)
         if addresses is None:
             meetings.is_assumed = True
-            whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0)
+            whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0)
             warps = np.maximum(active.warps, 1)
             apart = warps * _drawn(active.lanes / warps, whole / site.width_bytes)
             self._add(site, "warp_addresses", apart * elements)
@@ -282,7 +234,7 @@ class Lanes:
 
     def _together(self, loads: Sequence[tuple[_Pattern, Array]]) -> Array:
         """Return distinct sectors of several loads."""
-        blocks = self.tables.blocks
+        blocks = self.counters.programs
         if len(loads) == 1:
             return np.broadcast_to(loads[0][0].distinct, (blocks,))
         starts = np.stack([base for _, base in loads])
@@ -305,7 +257,7 @@ class Lanes:
 
     def _unknown(self, site: Site, active: Active) -> None:
         """Add lanes at unknown places: random in the storage, if its size is known."""
-        whole = max((self.sizes.get(name, 0) for name in site.parameters), default=0) / SECTOR
+        whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0) / SECTOR
         warps = np.maximum(active.warps, 1)
         of_warp = warps * _drawn(active.lanes / warps, whole)
         of_block = _drawn(active.lanes, whole)
@@ -319,10 +271,10 @@ class Lanes:
         table = self.touched.get(site)
         if table is None:
             table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
-        blocks = self.tables.blocks
+        blocks = self.counters.programs
         sectors = pattern.touched + start[:, None]
         keys = sectors * blocks + np.arange(blocks)[:, None]
-        at = (keys * _ODD) >> 46 & (_REMEMBERED - 1)
+        at = (keys * ODD) >> 46 & (_REMEMBERED - 1)
         there = np.broadcast_to(pattern.touched >= 0, keys.shape)
         new = (table[at] != keys) & there
         table[at[there]] = keys[there]
@@ -331,21 +283,19 @@ class Lanes:
     # --------------------------------------------------------------------------------- shared
 
     def _shared(self) -> None:
-        for statement, addresses, active, width in self.joined.of(self.shared):
-            kind = {"st": "store", "cp": "copy", "stmatrix": "store"}.get(statement.name, "load")
-            site = SharedSite(kind, line_of(statement))
-            if addresses is None or statement.name in ("atom", "red"):
+        for instruction, addresses, active, width in self.front_end.shared_accesses(self.shared):
+            use = instruction.memory
+            assert use is not None
+            site = SharedSite("copy" if use.path == "async" else use.kind, instruction.line)
+            if addresses is None or use.kind == "atomic":
                 self.uncounted.setdefault(site.line, 0)
                 continue
             where = np.where(active.mask, addresses, -1)
-            if "matrix" in statement.name:
-                matrices = _MATRIX.search(statement.opcode)
-                rows = 8 * int(matrices[1] if matrices else 1)
-                lanes = np.arange(where.shape[1]) % _WARP
-                where = np.where(lanes < rows, where, -1)
+            if use.lanes < _WARP:
+                where = np.where(np.arange(where.shape[1]) % _WARP < use.lanes, where, -1)
             taken = self._wavefronts(where, width)
             for name, amounts in zip(("requests", "wavefronts", "least"), taken.T):
-                self.tables.add((site, name), amounts)
+                self.counters.add((site, name), amounts)
 
     def _wavefronts(self, where: Array, width: int) -> Array:
         """Return each block's requests, wavefronts, and wavefronts without conflicts."""
@@ -413,90 +363,41 @@ def _drawn(count: Array, places: float) -> Array:
     return distinct
 
 
-class _Joined:
-    """Loads of shared memory side by side, which ptxas makes one of where they are aligned."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.runs: dict[int, tuple[str, int]] = {}
-        for block in kernel.blocks:
-            parted = 0
-            for statement in block.statements:
-                parted += statement.name in ("bar", "barrier", "st", "atom", "red", "cp", "call")
-                memory = next(filter(None, map(ADDRESS.search, statement.operands)), None)
-                plain = statement.name == "ld" and memory is not None
-                if plain and memory and not width_of(statement) % 4:
-                    base = f"{statement.guard} {memory.group(1)} {parted} {block.number}"
-                    self.runs[id(statement)] = (base, int(memory.group(2) or "0", 0))
-
-    def of(
-        self, accesses: Iterable[tuple[Statement, Array | None, Active]]
-    ) -> list[tuple[Statement, Array | None, Active, int]]:
-        """Return the accesses of a piece of code, each with its width; adjacent ones are merged."""
-        joined: list[tuple[Statement, Array | None, Active, int]] = []
-        groups: dict[str, dict[int, tuple[Statement, Array | None, Active, int]]] = {}
-        for statement, addresses, active in accesses:
-            whole = (statement, addresses, active, width_of(statement))
-            run = self.runs.get(id(statement))
-            if run is None or addresses is None:
-                joined.append(whole)
-            else:
-                groups.setdefault(run[0], {})[run[1]] = whole
-        for group in groups.values():
-            joined.extend(_doubled(_doubled(group, 4), 8).values())
-        return joined
-
-
-def _doubled(
-    group: Mapping[int, tuple[Statement, Array | None, Active, int]], width: int
-) -> dict[int, tuple[Statement, Array | None, Active, int]]:
-    """Join accesses of a width whose other half is there as well, by offset, to twice the width."""
-    merged = dict(group)
-    for at in sorted(group):
-        low, high = merged.get(at), merged.get(at + width)
-        if low is None or high is None or low[3] != width or high[3] != width:
-            continue
-        statement, addresses, active, _ = low
-        if addresses is not None and not (addresses % (2 * width)).any():
-            merged[at] = (statement, addresses, active, 2 * width)
-            del merged[at + width]
-    return merged
-
-
 # ------------------------------------------------------------------------------------------ places
 
 
 class Spots:
     """Notes how often and where each site accesses memory, from some threads of each block.
 
-    Keys of the tables: (site, name) with ``"made"``, executions, weighted by the share of threads
-    that take part, and ``"moves"``, those at another place than the previous one; ``"made"`` and a
-    statement's id, how often it accesses anything; and (name, block's number) with ``"runs"`` and
+    Keys of the counters: (site, name) with ``"made"``, executions, weighted by the share of threads
+    that take part, and ``"moves"``, those at another place than the previous one; ``"made"`` and an
+    instruction, how often it accesses anything; and (name, block's number) with ``"runs"`` and
     ``"lanes"``, the latter in threads of the whole block.
     """
 
-    def __init__(self, sites: Mapping[int, Site], tables: Tables, threads: int) -> None:
+    def __init__(self, sites: Mapping[Instruction, Site], counters: Counters, threads: int) -> None:
         self.sites = sites
-        self.tables = tables
+        self.counters = counters
         self.threads = threads
         self.extents: dict[Site, Extent] = {}
-        self.made: dict[int, Active] = {}
+        self.made: dict[Instruction, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
     def access(
-        self, statement: Statement, space: str, addresses: Array | None, active: Active
+        self, instruction: Instruction, space: str, addresses: Array | None, active: Active
     ) -> None:
-        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
+        """See `solkit.analysis.interpreter.thread_groups.AccessSink`."""
         if space == "global":
-            self.pending.setdefault(self.sites[id(statement)], []).append((addresses, active))
-            self.made.setdefault(id(statement), active)
+            self.pending.setdefault(self.sites[instruction], []).append((addresses, active))
+            self.made.setdefault(instruction, active)
 
     def block_ends(self, block: BasicBlock, active: Active) -> None:
-        """See `solkit.analysis.cuda.thread_groups.Watcher`."""
+        """See `solkit.analysis.interpreter.thread_groups.AccessSink`."""
         followed = active.mask.shape[1]
-        self.tables.add(("runs", block.number), active.any)
-        self.tables.add(("lanes", block.number), active.lanes * (self.threads / followed))
-        for statement, who in self.made.items():
-            self.tables.add(("made", statement), who.any)
+        self.counters.add(("runs", block.number), active.any)
+        self.counters.add(("lanes", block.number), active.lanes * (self.threads / followed))
+        for instruction, who in self.made.items():
+            self.counters.add(("made", instruction), who.any)
         for site, pieces in self.pending.items():
             self._site(site, pieces)
         self.pending, self.made = {}, {}
@@ -504,14 +405,14 @@ class Spots:
     def _site(self, site: Site, pieces: list[tuple[Array | None, Active]]) -> None:
         blocks, followed = pieces[0][1].mask.shape
         share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
-        self.tables.add((site, "made"), share)
+        self.counters.add((site, "made"), share)
         located = [(at, active) for at, active in pieces if at is not None]
         if not located:
-            self.tables.add((site, "moves"), share)
+            self.counters.add((site, "moves"), share)
             return
         top = np.int64(1) << 62
         low = np.min([np.where(a.mask, at, top).min(1) for at, a in located], axis=0)
         high = np.max([np.where(a.mask, at, -1).max(1) for at, a in located], axis=0)
         extent = self.extents.setdefault(site, Extent.nowhere(blocks))
         moved = extent.widen(low, high + site.width_bytes, low < top)
-        self.tables.add((site, "moves"), share * moved)
+        self.counters.add((site, "moves"), share * moved)

@@ -1,21 +1,17 @@
-"""The threads that are followed together, and the watcher of what they do."""
+"""The threads that are followed together, and the sink of what they access."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Union
+from typing import Protocol
 
 import numpy as np
 
-from solkit.analysis.common.ptx_code import Statement
-from solkit.analysis.common.ptx_numbers import Array
-from solkit.analysis.cuda.flow import BasicBlock
+from solkit.analysis.interpreter.control_flow import BasicBlock, Instruction
+from solkit.analysis.interpreter.values import Array, Value
 
-__all__ = ["Active", "Grid", "Value", "Watcher"]
-
-Value = Union[Array, None]
-"""Values of shape [blocks, threads], of size 1 along an axis if all agree; ``None`` if unknown."""
+__all__ = ["AccessSink", "Active", "Grid"]
 
 
 @dataclass(frozen=True)
@@ -55,14 +51,16 @@ class Active:
         return Active(self.mask & mask, self.warps_of)
 
 
-class Watcher(Protocol):
-    """Notified of each block of code that runs, and of each access there."""
+class AccessSink(Protocol):
+    """Receiver of each block of code that runs, and of each access there."""
 
-    def access(self, statement: Statement, space: str, addresses: Value, active: Active) -> None:
+    def access(
+        self, instruction: Instruction, space: str, addresses: Value, active: Active
+    ) -> None:
         """Observe an access of memory.
 
         Args:
-            statement: makes it.
+            instruction: makes it.
             space: ``"global"`` or ``"shared"``.
             addresses: storage numbers above `ADDRESS_BITS`; offsets in shared memory.
             active: the threads that make it.

@@ -1,0 +1,449 @@
+"""The PTX of a launch of CUDA C++, as `solkit.analysis.interpreter` follows it: its semantics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from solkit.adapters.fake_triton import Argument, TensorArgument
+from solkit.analysis.common.ptx_code import ADDRESS, Statement
+from solkit.analysis.common.ptx_numbers import as_bits, operation, type_of
+from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.cuda.operations import chain_of, lane_operations, warp_operations
+from solkit.analysis.cuda.ptx_kernel import Kernel
+from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
+from solkit.analysis.interpreter.front_end import (
+    UNFOLLOWED,
+    WINDOWS,
+    AccessStep,
+    Cost,
+    FrontEnd,
+    Motion,
+    Operand,
+    SharedAccesses,
+    ValueStep,
+)
+from solkit.analysis.interpreter.thread_groups import Active
+from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
+from solkit.analysis.interpreter.values import Array, Value, single
+
+__all__ = ["PTXFrontEnd"]
+
+_WARP = 32
+_WHOLE_COPY = 3  # operands of a cp.async that copies all of its bytes: target, source, size
+_SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid)\.([xyz])")
+_REDUCTION_LIMITS = ("0f47CE4780", "0f47ce4780")
+"""105615.0: above it, CUDA's sine and cosine reduce their argument slowly."""
+_STEADY = frozenset("add sub mov cvt cvta neg setp selp min max mul mad shl ld".split())
+_PERIODIC = frozenset("and or xor shr rem div bfe lop3 bfi prmt not".split())
+_FLAGS = frozenset("and or xor not shfl bar".split())
+_UNSEEN = {
+    **UNFOLLOWED,
+    "call": "what a function does that is not inlined is not seen",
+    "bulk": "a bulk copy (TMA) is not counted",
+    "brx": "a jump through a table is not followed",
+    **dict.fromkeys(("tex", "tld4", "suld", "sust"), "textures and surfaces are not counted"),
+    **dict.fromkeys(("wgmma", "tcgen05"), "what tensor cores read of shared memory is not counted"),
+}
+
+
+class PTXFrontEnd(FrontEnd):
+    """A kernel's PTX with the arguments of a launch.
+
+    Args:
+        kernel: the code.
+        arguments: in the order of the kernel's parameters.
+        names: of the parameters in C++; empty if unknown.
+    """
+
+    def __init__(
+        self, kernel: Kernel, arguments: Sequence[Argument], names: Sequence[str] = ()
+    ) -> None:
+        self.kernel = kernel
+        self.arguments = arguments
+        self.names = {p.name: name for p, name in zip(kernel.parameters, names)}
+        storages: list[TensorArgument] = []
+        self.parameters = _bound(kernel, arguments, storages)
+        self.symbols = _placed(kernel, storages)
+        self.sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
+                      if isinstance(a, TensorArgument)}  # fmt: skip
+        self.sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
+        self.shared_runs = _shared_runs(kernel.flow)
+        super().__init__(kernel.flow, storages)
+
+    # ---------------------------------------------------------------------------------- names
+
+    def argument_name(self, pointer: str) -> str:
+        """Return the C++ name of a parameter."""
+        return self.names.get(pointer, pointer)
+
+    def pointers_into(self, storage: TensorArgument) -> list[str]:
+        """See `FrontEnd`."""
+        pairs = zip(self.kernel.parameters, self.arguments)
+        return [
+            parameter.name
+            for parameter, argument in pairs
+            if isinstance(argument, TensorArgument) and argument.storage == storage.storage
+        ]
+
+    def pointer_bytes(self, pointer: str) -> int:
+        """See `FrontEnd`."""
+        return self.sizes.get(pointer, 0)
+
+    def is_flag(self, register: str) -> bool:
+        """See `FrontEnd`."""
+        return register.startswith("%p")
+
+    def unseen(self, instruction: Instruction) -> str:
+        """See `FrontEnd`."""
+        statement = instruction.source
+        if "bulk" in statement.modifiers and any(map(ADDRESS.search, statement.operands)):
+            return _UNSEEN["bulk"]
+        elsewhere = [m for m in statement.modifiers if m in UNFOLLOWED]
+        key = elsewhere[0] if elsewhere and instruction.memory else statement.name
+        return _UNSEEN.get(key, "")
+
+    # ----------------------------------------------------------------------------- arithmetic
+
+    def value_step(self, instruction: Instruction, threads: ThreadInterpreter) -> ValueStep:
+        """See `FrontEnd`."""
+        statement: Statement = instruction.source
+        name, modifiers = statement.name, statement.modifiers
+        if name in ("cvta", "mov") and statement.operands[1].startswith("{"):
+            parts = [
+                self._operand(p.strip(), threads) for p in statement.operands[1][1:-1].split(",")
+            ]
+            bits, _ = type_of(modifiers) or (64, False)
+            packed = partial(_packed, bits // 2) if len(parts) == 2 else None
+            return ValueStep(tuple(parts), packed)
+        if name == "setp" and any(o in _REDUCTION_LIMITS for o in statement.operands):
+            held = single(modifiers[0] in ("lt", "ltu", "le", "leu"))
+            return ValueStep((), lambda: held)
+        operands = tuple(self._operand(text, threads) for text in statement.operands[1:])
+        kind = type_of(modifiers)
+        if kind is not None:
+            operands = tuple(
+                as_bits(operand, 64 if n == 2 and "wide" in modifiers else kind[0], signed=False)
+                if isinstance(operand, np.ndarray)
+                else operand
+                for n, operand in enumerate(operands)
+            )
+        if name == "shfl":
+            is_indexed = "idx" in modifiers
+            shuffled = partial(_shuffled, threads.threads, is_indexed)
+            return ValueStep(operands, shuffled, takes_unknown=True)
+        if name == "cvta":
+            return ValueStep(operands[:1], _conversion(modifiers))
+        compute: Callable[..., Value | tuple[Value, ...]] | None = operation(name, modifiers)
+        if name == "mov" and len(instruction.written) == 2 and compute is not None:
+            return ValueStep(operands, partial(_halves, (kind or (64, False))[0] // 2))
+        signs = kind or (32, False)
+        is_flag = "pred" in modifiers
+        compares = name in ("setp", "min", "max") and compute is not None
+        decided = name in ("and", "or") and is_flag and compute is not None
+        return ValueStep(
+            operands,
+            partial(_joined_flags, name, compute) if decided else compute,
+            takes_unknown=decided,
+            comparison=(modifiers[0] if name == "setp" else "lt") if compares else "",
+            compared=lambda a, b: (as_bits(a, *signs), as_bits(b, *signs)),
+            joins_flags=name == "and" and is_flag,
+        )
+
+    def _operand(self, text: str, threads: ThreadInterpreter) -> Operand:
+        """Return a register's name, or the value itself."""
+        special = _SPECIAL.fullmatch(text)
+        if special:
+            return _special(threads, special[1], "xyz".index(special[2]))
+        if text in ("%laneid", "%warpid"):
+            numbers = threads.threads[None, :]
+            return numbers % _WARP if text == "%laneid" else numbers // _WARP
+        if text.startswith("%"):
+            return text
+        if text in self.symbols:
+            return single(self.symbols[text])
+        number = re.fullmatch(r"(-?)(0[xX][\da-fA-F]+|\d+)U?", text)
+        if number is None:
+            return single(_WARP) if text == "WARP_SZ" else None
+        value = int(number[2], 0) * (-1 if number[1] else 1)
+        return single((value + (1 << 63)) % (1 << 64) - (1 << 63))
+
+    # --------------------------------------------------------------------------------- memory
+
+    def access_step(self, instruction: Instruction, threads: ThreadInterpreter) -> AccessStep:
+        """See `FrontEnd`."""
+        statement: Statement = instruction.source
+        name, modifiers = statement.name, statement.modifiers
+        if "param" in modifiers:
+            return AccessStep("parameter", parameter=partial(self._parameter, instruction))
+        places = [
+            (self._operand(memory.group(1), threads), int(memory.group(2) or "0", 0))
+            for memory in map(ADDRESS.search, statement.operands)
+            if memory
+        ]
+        (copy_address, copy_offset), (address, offset) = [(None, 0), (None, 0), *places][-2:]
+        kind = type_of(modifiers)
+        return AccessStep(
+            space=_space(statement),
+            address=address,
+            offset=offset,
+            copy_address=copy_address,
+            copy_offset=copy_offset,
+            is_copy=len(places) > 1,  # of cp.async: into shared memory
+            loaded_bits=kind[0] if kind is not None and name == "ld" else 0,
+            is_partial=name == "cp" and len(statement.operands) > _WHOLE_COPY,
+            rows=partial(self._rows, instruction) if name == "wmma" else None,
+        )
+
+    def _parameter(self, instruction: Instruction, threads: ThreadInterpreter) -> Value:
+        statement: Statement = instruction.source
+        memory = ADDRESS.search(statement.operands[1])
+        if memory is None:
+            return None
+        key = (memory.group(1), int(memory.group(2) or "0", 0))
+        if key not in self.parameters:
+            if statement.modifiers[-1][0] in "bsu" and key[0] in self.flow.relevant:
+                threads.guess(f"{key[0]} is not known", instruction)
+            return None
+        bits, _ = type_of(statement.modifiers) or (64, False)
+        return as_bits(single(self.parameters[key]), bits, signed=False)
+
+    def _rows(
+        self, instruction: Instruction, threads: ThreadInterpreter, base: Array
+    ) -> Iterator[Array]:
+        """Yield the requests of ``wmma.load`` and ``store``: 8 rows, each held by 4 adjacent lanes.
+
+        Source: PTX ISA, the fragments of mma; and the LDG.E and STG.E.64 that ptxas makes of 16-bit
+        factors and fp32 sums on sm_90, their lanes' addresses.
+        """
+        statement: Statement = instruction.source
+        shape = re.search(r"m(\d+)n(\d+)k(\d+)", statement.opcode)
+        sizes = dict(zip("mnk", map(int, shape.groups()))) if shape else {}
+        axes = {"a": "mk", "b": "kn"}.get(statement.modifiers[1], "mn")
+        outer, inner = (
+            sizes[axis] for axis in (axes if "row" in statement.modifiers else axes[::-1])
+        )
+        element = int(re.findall(r"\d+", statement.modifiers[-1])[-1]) // 8
+        stride = threads.value(self._operand(statement.operands[-1], threads))
+        stride = single(inner) if stride is None else stride
+        lanes = threads.threads[None, :] % _WARP
+        assert instruction.memory is not None
+        width = instruction.memory.width_bytes
+        for row in range(0, outer, 8):
+            for column in range(0, inner * element, 4 * width):
+                ahead = (row + lanes // 4) * stride * element + column + lanes % 4 * width
+                yield base + ahead
+
+    def shared_accesses(
+        self, accesses: SharedAccesses
+    ) -> Iterable[tuple[Instruction, Value, Active, int]]:
+        """Join loads side by side, of which ptxas makes one where they are aligned."""
+        groups: dict[str, dict[int, _SharedAccess]] = {}
+        for single_access in super().shared_accesses(accesses):
+            run = self.shared_runs.get(single_access[0])
+            if run is None or single_access[1] is None:
+                yield single_access
+            else:
+                groups.setdefault(run[0], {})[run[1]] = single_access
+        for group in groups.values():
+            yield from _doubled(_doubled(group, 4), 8).values()
+
+    # ------------------------------------------------------------------------- loops and costs
+
+    def motion(self, instruction: Instruction, varying: frozenset[str]) -> Motion:
+        """See `FrontEnd`."""
+        statement: Statement = instruction.source
+        name = statement.name
+        if name in _PERIODIC and "pred" not in statement.modifiers:
+            by_varying = name in ("rem", "div") and statement.operands[2] in varying
+            return Motion.IRREGULAR if by_varying else Motion.PERIODIC
+        if name in _STEADY:
+            is_irregular = name == "ld" or _is_product(statement, varying)
+            return Motion.IRREGULAR if is_irregular else Motion.STEADY
+        return Motion.STEADY if name in _FLAGS else Motion.IRREGULAR
+
+    def period(self, instruction: Instruction, values: Sequence[Array]) -> int:
+        """See `FrontEnd`."""
+        name = instruction.source.name
+        if name in ("rem", "div"):
+            numbers = np.unique(values[1])
+            return max(int(numbers[0]), 1) if len(numbers) == 1 else 1 << 30
+        if name == "shr":
+            return 1 << min(int(np.max(values[1])), 40)
+        if name == "bfe":
+            return 1 << min(int(np.max(values[1] + values[2])), 40)
+        fixed = [int(np.max(np.abs(value))) for value in values[1:] if value.size == 1]
+        mask = max(fixed, default=1 << 30)
+        if name == "and" and mask:
+            flipped = ~mask & 0xFFFFFFFF
+            mask = min(mask, flipped) if flipped & (flipped + 1) == 0 else mask
+        return 1 << min(mask.bit_length(), 40)
+
+    def cost(self, instruction: Instruction) -> Cost:
+        """See `FrontEnd`."""
+        statement: Statement = instruction.source
+        waits = statement.name in ("bar", "barrier") and "warp" not in statement.modifiers
+        return Cost(
+            lane_operations(statement), warp_operations(statement), statement.name != "mov", waits
+        )
+
+    def chain_cycles(self, instructions: Sequence[Instruction]) -> float:
+        """See `FrontEnd`."""
+        return chain_of(instructions)
+
+
+# -------------------------------------------------------------------------------------- arguments
+
+
+def _bound(
+    kernel: Kernel, arguments: Sequence[Argument], storages: list[TensorArgument]
+) -> dict[tuple[str, int], int]:
+    """Return parameter memory, by parameter and offset; adds the tensors' storages."""
+    values: dict[tuple[str, int], int] = {}
+    place_of_storage: dict[int, int] = {}
+    for parameter, argument in zip(kernel.parameters, arguments):
+        if isinstance(argument, TensorArgument):
+            place = place_of_storage.setdefault(argument.storage, len(place_of_storage))
+            if place == len(storages):
+                storages.append(argument)
+            values[parameter.name, 0] = ((place + 1) << ADDRESS_BITS) + argument.offset_bytes
+            if parameter.is_struct:  # at::PackedTensorAccessor: a pointer, sizes, strides
+                values |= _accessor(parameter.name, parameter.size_bytes, argument)
+        elif isinstance(argument, int):
+            values[parameter.name, 0] = int(argument)
+    return values
+
+
+def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[str, int], int]:
+    numbers = (*tensor.shape, *tensor.strides)
+    width = (size_bytes - 8) // max(len(numbers), 1)
+    return {(name, 8 + i * width): number for i, number in enumerate(numbers)}
+
+
+def _placed(kernel: Kernel, storages: list[TensorArgument]) -> Mapping[str, int]:
+    """Return the address of each variable: in its memory, or a storage of its own."""
+    places: dict[str, int] = {}
+    for number, symbol in enumerate(kernel.symbols.values()):
+        if symbol.space == "shared":
+            places[symbol.name] = symbol.offset
+        elif symbol.space == "global":
+            storages.append(TensorArgument(-1 - number, symbol.size_bytes, 0, (), (), 1))
+            places[symbol.name] = len(storages) << ADDRESS_BITS
+        elif symbol.space == "local":
+            places[symbol.name] = WINDOWS["local"] << ADDRESS_BITS
+        else:
+            places[symbol.name] = 0
+    return places
+
+
+def _special(threads: ThreadInterpreter, name: str, axis: int) -> Array:
+    values = {
+        "tid": threads.thread_at[axis],
+        "ctaid": threads.block_at[axis],
+        "ntid": single(threads.grid.threads[axis]),
+        "nctaid": single(threads.grid.blocks[axis]),
+    }
+    return values[name]
+
+
+# -------------------------------------------------------------------------------------- semantics
+
+
+def _packed(bits: int, low: Array, high: Array) -> Array:
+    """``mov.b64 %rd1, {%r1, %r2}``."""
+    packed: Array = low | high << bits
+    return packed
+
+
+def _halves(bits: int, value: Array) -> tuple[Array, Array]:
+    """``mov.b64 {%r1, %r2}, %rd1``."""
+    return as_bits(value, bits, signed=False), as_bits(value >> bits, bits, signed=False)
+
+
+def _conversion(modifiers: Sequence[str]) -> Callable[[Array], Array]:
+    """``cvta``: between an address in its own memory and a generic one."""
+    space = next((space for space in WINDOWS if space in modifiers), "")
+    if not space or space == "local":
+        return lambda value: value
+    window = WINDOWS[space] << ADDRESS_BITS
+    return lambda value: value - window if "to" in modifiers else value + window
+
+
+def _shuffled(threads: Array, is_indexed: bool, value: Value, lane: Value, *_: Value) -> Value:
+    """``shfl.idx`` from one lane for all; other exchanges are unknown."""
+    if value is None or value.shape[1] == 1:  # all threads of a block agree
+        return value
+    if lane is None or lane.size != 1 or not is_indexed or len(threads) != int(threads[-1]) + 1:
+        return None
+    source = np.minimum(threads // _WARP * _WARP + int(lane.flat[0]), threads[-1])
+    shuffled: Array = value[:, source]
+    return shuffled
+
+
+def _joined_flags(name: str, compute: Callable[..., Array], *values: Value) -> Value:
+    """Join two flags; ``false and x`` and ``true or x`` are known although x is not."""
+    operands = [value for value in values if value is not None]
+    if len(operands) == len(values):
+        return compute(*operands)
+    decided = 0 if name == "and" else 1
+    is_decided = bool(operands) and operands[0].size == 1 and operands[0].flat[0] == decided
+    return operands[0] if is_decided else None
+
+
+def _space(statement: Statement) -> str:
+    """Return the memory that an instruction accesses; empty if its address decides."""
+    if statement.name == "cp":
+        return "global"  # from there
+    for modifier in statement.modifiers:
+        if modifier in ("global", "local", "const") or modifier.startswith("shared"):
+            return modifier.partition("::")[0]
+    return ""
+
+
+def _is_product(statement: Statement, varying: frozenset[str]) -> bool:
+    """Tell whether it multiplies two varying factors, or keeps a product's upper half."""
+    if statement.name not in ("mul", "mad", "shl"):
+        return False
+    factors = [name for name in statement.operands[1:3] if name in varying]
+    if not factors:
+        return False
+    by_shift = statement.name == "shl" and statement.operands[2] in varying
+    return len(factors) > 1 or "hi" in statement.modifiers or by_shift
+
+
+# ------------------------------------------------------------------------------ shared memory
+
+_SharedAccess = tuple[Instruction, Value, Active, int]
+
+
+def _shared_runs(flow: ControlFlow) -> dict[Instruction, tuple[str, int]]:
+    """Return the loads that may be side by side: a key for those of one base, and the offset."""
+    runs: dict[Instruction, tuple[str, int]] = {}
+    for block in flow.blocks:
+        parted = 0
+        for instruction in block.instructions:
+            statement: Statement = instruction.source
+            parted += statement.name in ("bar", "barrier", "st", "atom", "red", "cp", "call")
+            memory = next(filter(None, map(ADDRESS.search, statement.operands)), None)
+            use = instruction.memory
+            if statement.name == "ld" and memory and use and not use.width_bytes % 4:
+                base = f"{statement.guard} {memory.group(1)} {parted} {block.number}"
+                runs[instruction] = (base, int(memory.group(2) or "0", 0))
+    return runs
+
+
+def _doubled(group: Mapping[int, _SharedAccess], width: int) -> dict[int, _SharedAccess]:
+    """Join accesses of a width whose other half is there as well, by offset, to twice the width."""
+    merged = dict(group)
+    for at in sorted(group):
+        low, high = merged.get(at), merged.get(at + width)
+        if low is None or high is None or low[3] != width or high[3] != width:
+            continue
+        instruction, addresses, active, _ = low
+        if addresses is not None and not (addresses % (2 * width)).any():
+            merged[at] = (instruction, addresses, active, 2 * width)
+            del merged[at + width]
+    return merged
