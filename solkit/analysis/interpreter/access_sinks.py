@@ -12,27 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.access_counts import Extent
 from solkit.analysis.common.access_modifiers import AccessModifiers
-from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.common.regions import SECTOR
+from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
+from solkit.analysis.interpreter.coalescing import (
+    LINE_SECTORS,
+    TouchedSectors,
+    distinct_together,
+)
 from solkit.analysis.interpreter.control_flow import BasicBlock, ControlFlow, Instruction
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import FrontEnd
 from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.values import ODD, Array
-from solkit.analysis.triton.accesses import count_distinct, ordered
 from solkit.analysis.triton.bank_conflicts import wavefronts
 
 __all__ = ["Lanes", "SharedSite", "Site", "Spots", "pointers_behind", "sites_of"]
 
-_LINE_SECTORS = 4
 _WARP = 32
 _REMEMBERED = 1 << 18
 """Sectors of a site that are remembered as touched; of two in one slot, the later one."""
 _NOWHERE = 1 << 62
 """Address of lanes without an access."""
-_LINE_BYTES = SECTOR * _LINE_SECTORS
+_LINE_BYTES = SECTOR * LINE_SECTORS
 _MOST_PATTERNS = 1 << 12
 
 
@@ -141,12 +143,12 @@ class Lanes:
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
         self.shared: list[tuple[Instruction, Array | None, Active]] = []
         self.known: dict[Any, Array] = {}
-        self.patterns: dict[Any, _Pattern] = {}
+        self.patterns: dict[Any, TouchedSectors] = {}
         self.joint: dict[Any, Array] = {}
-        self.kept: list[_Pattern] = []
+        self.kept: list[TouchedSectors] = []
         self.touched: dict[Site, Array] = {}
         self.uncounted: dict[str, int] = {}
-        self.meetings: dict[Site, AtomicContention] = {}
+        self.contention = ContentionRecorder(counters)
 
     def access(
         self, instruction: Instruction, space: str, addresses: Array | None, active: Active
@@ -179,7 +181,7 @@ class Lanes:
 
     def _site(
         self, site: Site, pieces: Iterable[tuple[Array | None, Active]]
-    ) -> tuple[_Pattern, Array] | None:
+    ) -> tuple[TouchedSectors, Array] | None:
         """Count an execution; returns the sectors that it touches, and each block's first."""
         lanes: list[Array] = []
         for addresses, active in pieces:
@@ -204,11 +206,9 @@ class Lanes:
     def _met(self, site: Site, addresses: Array | None, active: Active) -> None:
         """Note where the lanes of an atomic meet."""
         elements = max(site.width_bytes // site.element_bytes, 1)
-        sizes = site.element_bytes, elements
-        meetings = self.meetings.setdefault(site, AtomicContention(*sizes))
-        self._add(site, "operations", active.lanes * elements)
         if addresses is None:
-            meetings.is_assumed = True
+            self.contention.of_access(site, site.element_bytes, elements).is_assumed = True
+            self._add(site, "operations", active.lanes * elements)
             whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0)
             warps = np.maximum(active.warps, 1)
             apart = warps * _drawn(active.lanes / warps, whole / site.width_bytes)
@@ -216,11 +216,10 @@ class Lanes:
             return
         at = np.where(active.mask, addresses, -1)
         lanes = np.pad(at, ((0, 0), (0, -at.shape[1] % _WARP)), constant_values=-1)
-        warps = np.sort(lanes.reshape(len(lanes), -1, _WARP), axis=-1)
-        self._add(site, "warp_addresses", count_distinct(warps).sum(1) * elements)
-        meetings.add(at[active.mask], np.nonzero(active.mask)[0])
+        lanes = lanes.reshape(len(lanes), -1, _WARP)
+        self.contention.note_lanes(site, site.element_bytes, elements, lanes)
 
-    def _pattern(self, lanes: Array) -> _Pattern:
+    def _pattern(self, lanes: Array) -> TouchedSectors:
         """Return what pieces [piece, block, thread] touch, relative to each block's first line."""
         if bool((lanes == lanes[:, :1]).all()):
             lanes = lanes[:, :1]
@@ -229,10 +228,10 @@ class Lanes:
         if pattern is None:
             if len(self.patterns) > _MOST_PATTERNS:
                 self.patterns.clear()
-            pattern = self.patterns[key] = _Pattern.of(lanes)
+            pattern = self.patterns[key] = _touched_by(lanes)
         return pattern
 
-    def _together(self, loads: Sequence[tuple[_Pattern, Array]]) -> Array:
+    def _together(self, loads: Sequence[tuple[TouchedSectors, Array]]) -> Array:
         """Return distinct sectors of several loads."""
         blocks = self.counters.programs
         if len(loads) == 1:
@@ -243,15 +242,12 @@ class Lanes:
         key = (tuple(id(p) for p, _ in loads), apart[:, :rows].tobytes())
         if key not in self.joint or len(self.joint[key]) != rows:
             flat = [
-                np.broadcast_to(
-                    np.where(p.touched >= 0, p.touched + at[:rows, None], -1),
-                    (rows, p.touched.shape[1]),
-                )
-                if len(p.touched) == 1 or rows > 1
-                else np.where(p.touched[:1] >= 0, p.touched[:1] + at[:1, None], -1)
+                np.where(p.numbers >= 0, p.numbers + at[:rows, None], -1)
+                if len(p.numbers) == 1 or rows > 1
+                else np.where(p.numbers[:1] >= 0, p.numbers[:1] + at[:1, None], -1)
                 for (p, _), at in zip(loads, starts)
             ]
-            self.joint[key] = count_distinct(ordered(np.concatenate(flat, 1)))
+            self.joint[key] = distinct_together(flat)
             self.kept.extend(p for p, _ in loads)  # keeps their ids unique
         return np.broadcast_to(self.joint[key], (blocks,))
 
@@ -266,16 +262,16 @@ class Lanes:
         for name in ("distinct", "paired", "fresh"):
             self._add(site, name, of_block)
 
-    def _fresh(self, site: Site, pattern: _Pattern, start: Array) -> Array:
+    def _fresh(self, site: Site, pattern: TouchedSectors, start: Array) -> Array:
         """Count each block's sectors that were not touched before, as far as remembered."""
         table = self.touched.get(site)
         if table is None:
             table = self.touched[site] = np.full(_REMEMBERED, -1, np.int64)
         blocks = self.counters.programs
-        sectors = pattern.touched + start[:, None]
+        sectors = pattern.numbers + start[:, None]
         keys = sectors * blocks + np.arange(blocks)[:, None]
         at = (keys * ODD) >> 46 & (_REMEMBERED - 1)
-        there = np.broadcast_to(pattern.touched >= 0, keys.shape)
+        there = np.broadcast_to(pattern.numbers >= 0, keys.shape)
         new = (table[at] != keys) & there
         table[at[there]] = keys[there]
         return np.asarray(new.sum(1).astype(np.float64))
@@ -312,45 +308,12 @@ class Lanes:
         return taken
 
 
-@dataclass(frozen=True, eq=False)
-class _Pattern:
-    """Sectors that an execution touches, for each block, or for one if all are equal.
-
-    Attributes:
-        sectors, lines, distinct, paired: as in `solkit.analysis.common.access_counts.TOTALS`.
-        touched: the distinct sectors, relative to the block's first; -1 in between.
-    """
-
-    sectors: Array
-    lines: Array
-    distinct: Array
-    paired: Array
-    touched: Array
-
-    @staticmethod
-    def of(lanes: Array) -> _Pattern:
-        """Group addresses of shape [piece, block, thread]; `_NOWHERE` or more is no access."""
-        pieces, blocks, threads = lanes.shape
-        lanes = np.where(lanes < _NOWHERE // 2, lanes, -1)
-        lanes = np.pad(lanes, ((0, 0), (0, 0), (0, -threads % _WARP)), constant_values=-1)
-        sectors = lanes // SECTOR
-        warps = np.sort(sectors.reshape(pieces, blocks, -1, _WARP), axis=-1)
-        lines = np.where(warps >= 0, warps // _LINE_SECTORS, -1)
-        flat = np.sort(sectors.transpose(1, 0, 2).reshape(blocks, -1), axis=1)
-        first = flat >= 0
-        first[:, 1:] &= flat[:, 1:] != flat[:, :-1]
-        once = first.sum(1)
-        pairs = first.copy()
-        pairs[:, 1:] &= flat[:, 1:] // 2 != flat[:, :-1] // 2
-        touched = np.where(first, flat, -1)
-        touched = touched[:, first.any(0)] if first.any() else touched[:, :1]
-        return _Pattern(
-            sectors=count_distinct(warps).sum((0, 2)),
-            lines=count_distinct(lines).sum((0, 2)),
-            distinct=once,
-            paired=np.maximum(2 * pairs.sum(1), once),
-            touched=touched,
-        )
+def _touched_by(lanes: Array) -> TouchedSectors:
+    """Group addresses of shape [piece, block, thread]; `_NOWHERE` or more is no access."""
+    _, blocks, threads = lanes.shape
+    sectors = np.where(lanes < _NOWHERE // 2, lanes // SECTOR, -1).transpose(1, 0, 2)
+    sectors = np.pad(sectors, ((0, 0), (0, 0), (0, -threads % _WARP)), constant_values=-1)
+    return TouchedSectors.of(sectors.reshape(blocks, -1, _WARP))
 
 
 def _drawn(count: Array, places: float) -> Array:
@@ -379,7 +342,7 @@ class Spots:
         self.sites = sites
         self.counters = counters
         self.threads = threads
-        self.extents: dict[Site, Extent] = {}
+        self.extents = ExtentRecorder(counters)
         self.made: dict[Instruction, Active] = {}
         self.pending: dict[Site, list[tuple[Array | None, Active]]] = {}
 
@@ -403,16 +366,13 @@ class Spots:
         self.pending, self.made = {}, {}
 
     def _site(self, site: Site, pieces: list[tuple[Array | None, Active]]) -> None:
-        blocks, followed = pieces[0][1].mask.shape
+        followed = pieces[0][1].mask.shape[1]
         share = np.mean([active.lanes for _, active in pieces], axis=0) / followed
-        self.counters.add((site, "made"), share)
         located = [(at, active) for at, active in pieces if at is not None]
         if not located:
-            self.counters.add((site, "moves"), share)
+            self.extents.note_execution(site, share)
             return
         top = np.int64(1) << 62
         low = np.min([np.where(a.mask, at, top).min(1) for at, a in located], axis=0)
         high = np.max([np.where(a.mask, at, -1).max(1) for at, a in located], axis=0)
-        extent = self.extents.setdefault(site, Extent.nowhere(blocks))
-        moved = extent.widen(low, high + site.width_bytes, low < top)
-        self.counters.add((site, "moves"), share * moved)
+        self.extents.note_execution(site, share, (low, high + site.width_bytes), low < top)

@@ -251,7 +251,9 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(per_block, 1e-9)
     few_moved = float(few.of((site, "moves")).sum()) * once / SECTOR
     fresh = float(few.of((site, "fresh")).sum())
-    extent = followed.many.spots.extents.get(site) or Extent.nowhere(len(followed.many.numbers))
+    extent = followed.many.spots.extents.extents.get(site) or Extent.nowhere(
+        len(followed.many.numbers)
+    )
     argument, size = _storage(site, extent.low, followed)
     return AccessCounts(
         kind=site.kind,
@@ -273,7 +275,7 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         moved=moved,
         fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,
         manner=site.manner,
-        meetings=followed.lanes.meetings.get(site),
+        meetings=followed.lanes.contention.meetings.get(site),
         followed=len(followed.few.numbers),
         outside_bytes=0 if site.gathered else _reached(site, followed),
     )

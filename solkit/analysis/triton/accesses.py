@@ -17,10 +17,14 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Operation
-from solkit.analysis.common.access_counts import Extent
-from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.common.out_of_bounds import outside_bytes
 from solkit.analysis.common.regions import SECTOR
+from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
+from solkit.analysis.interpreter.coalescing import (
+    LINE_SECTORS,
+    TouchedSectors,
+    distinct_together,
+)
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.triton.arithmetic import element_bytes, lead
 from solkit.analysis.triton.layouts import spread
@@ -31,17 +35,12 @@ __all__ = [
     "Corners",
     "Whole",
     "Widths",
-    "count_distinct",
     "kind_of",
-    "ordered",
     "path_of",
     "vector_bytes",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-_LINE_SECTORS = 4
-"""Sectors of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
 
 _VECTOR_BYTES = 16
 """Most that one instruction of a thread moves (PTX ISA, ld: .v4.b32)."""
@@ -104,9 +103,9 @@ class Whole:
         self.mask_runs = cache(mask_runs)
         self.num_warps = num_warps
         self.lanes: dict[Operation, _Lanes] = {}
-        self.touched: dict[Operation, _Touched] = {}  # the last time
-        self.step: list[tuple[Array, Array]] = []
-        self.meetings: dict[Operation, AtomicContention] = {}
+        self.touched: dict[Operation, _Execution] = {}  # the last time
+        self.step: list[TouchedSectors] = []
+        self.contention = ContentionRecorder(counters)
 
     def pointers(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -126,30 +125,24 @@ class Whole:
         )
         first, participating = lanes.pick(addresses), lanes.participating(mask, active)
         before = self.touched.get(operation)
-        touched = before.moved(first, participating) if before else None
-        if touched is None:
-            touched = _Touched.by(first, participating, lanes.width_bytes)
-        self.touched[operation] = touched
-        for name, amount in touched.amounts.items():
-            self._add(operation, name, amount)
+        execution = before.moved(first, participating) if before else None
+        if execution is None:
+            execution = _Execution.by(first, participating, lanes.width_bytes)
+        self.touched[operation] = execution
+        for name in ("requests", "sectors", "lines", "distinct", "paired"):
+            self._add(operation, name, getattr(execution.touched, name))
         if operation.name == "tt.load":
-            self.step.append((touched.sectors, touched.once))
+            self.step.append(execution.touched)
         if kind_of(operation) == "atomic":
             self._met(operation, first, participating, lanes)
 
     def _met(self, operation: Operation, first: Array, participating: Array, lanes: _Lanes) -> None:
         """Note where the lanes of an atomic meet."""
         elements = max(lanes.width_bytes // lanes.element_bytes, 1)
-        sizes = lanes.element_bytes, elements
-        meetings = self.meetings.setdefault(operation, AtomicContention(*sizes))
-        shape = np.broadcast_shapes(
-            first.shape, participating.shape, (self.counters.programs, 1, 1, 1)
-        )
-        first, participating = np.broadcast_to(first, shape), np.broadcast_to(participating, shape)
-        apart = count_distinct(np.sort(np.where(participating, first, -1), axis=-1)).sum((1, 2))
-        self._add(operation, "operations", participating.sum((1, 2, 3)) * elements)
-        self._add(operation, "warp_addresses", apart * elements)
-        meetings.add(first[participating], np.nonzero(participating)[0])
+        at = np.where(participating, first, -1)
+        at = np.broadcast_to(at, (self.counters.programs, *at.shape[1:]))
+        at = at.reshape(len(at), -1, at.shape[-1])
+        self.contention.note_lanes(operation, lanes.element_bytes, elements, at)
 
     def _met_at_one(
         self, operation: Operation, addresses: Array | None, mask: Array | None, active: Array
@@ -161,7 +154,7 @@ class Whole:
         executions = np.broadcast_to(active * wide, (self.counters.programs,))
         for name in ("operations", "warp_addresses"):
             self._add(operation, name, executions * elements)
-        meetings = self.meetings.setdefault(operation, AtomicContention(element_bytes(kind)))
+        meetings = self.contention.of_access(operation, element_bytes(kind))
         if addresses is None:
             meetings.is_assumed = True
         elif not kind.shape:
@@ -172,12 +165,10 @@ class Whole:
         """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
         if not self.step:
             return
-        apart = together = self.step[0][1]
+        apart = together = self.step[0].distinct
         if len(self.step) > 1:
-            apart = sum((once for _, once in self.step[1:]), apart)
-            programs = max(len(flat) for flat, _ in self.step)
-            every = [np.broadcast_to(flat, (programs, flat.shape[1])) for flat, _ in self.step]
-            together = count_distinct(ordered(np.concatenate(every, axis=1)))
+            apart = sum((touched.distinct for touched in self.step[1:]), apart)
+            together = distinct_together([touched.numbers for touched in self.step])
         self.counters.add("apart", apart)
         self.counters.add("together", together)
         self.step = []
@@ -300,48 +291,37 @@ class _Lanes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Touched:
-    """Sectors that one execution of an access touches.
+class _Execution:
+    """One execution of an access.
 
     Attributes:
         first: each lane's address.
         participating: which lanes make the access.
-        sectors: sorted numbers of those touched, of shape [programs or 1, any]; -1 for none.
-        once: how many of them differ.
-        amounts: counts by name.
+        touched: the sectors.
     """
 
     first: Array
     participating: Array
-    sectors: Array
-    once: Array
-    amounts: Mapping[str, Array]
+    touched: TouchedSectors
 
     @staticmethod
-    def by(first: Array, participating: Array, width_bytes: int) -> _Touched:
+    def by(first: Array, participating: Array, width_bytes: int) -> _Execution:
         """Build it for lanes of a given width."""
-        by_request = ordered(np.where(participating, first // SECTOR, -1))
-        sectors = ordered(by_request.reshape(len(by_request), -1))
-        once, per_sector = count_distinct(sectors), max(width_bytes // SECTOR, 1)
-        amounts = {
-            "requests": (by_request[..., -1] >= 0).sum((1, 2)),
-            "sectors": count_distinct(by_request).sum((1, 2)) * per_sector,
-            "lines": count_distinct(by_request // _LINE_SECTORS).sum((1, 2)),
-            "distinct": once * per_sector,
-            "paired": np.maximum(2 * count_distinct(sectors // 2), once * per_sector),
-        }
-        return _Touched(first, participating, sectors, once, amounts)
+        lanes = np.where(participating, first // SECTOR, -1)
+        touched = TouchedSectors.of(lanes.reshape(len(lanes), -1, lanes.shape[-1]), width_bytes)
+        return _Execution(first, participating, touched)
 
-    def moved(self, first: Array, participating: Array) -> _Touched | None:
+    def moved(self, first: Array, participating: Array) -> _Execution | None:
         """Return the same counts, if all lanes of a program moved by as many whole lines."""
         if first.shape != self.first.shape or not np.array_equal(participating, self.participating):
             return None
         way = (first - self.first).reshape(len(first), -1)
-        lines, beyond = np.divmod(way[:, :1], SECTOR * _LINE_SECTORS)
+        lines, beyond = np.divmod(way[:, :1], SECTOR * LINE_SECTORS)
         if beyond.any() or (way != way[:, :1]).any():
             return None
-        sectors = np.where(self.sectors < 0, -1, self.sectors + lines * _LINE_SECTORS)
-        return replace(self, first=first, sectors=sectors)
+        before = self.touched.numbers
+        numbers = np.where(before < 0, -1, before + lines * LINE_SECTORS)
+        return replace(self, first=first, touched=replace(self.touched, numbers=numbers))
 
 
 class Corners:
@@ -354,7 +334,7 @@ class Corners:
 
     def __init__(self, counters: Counters) -> None:
         self.counters = counters
-        self.extents: dict[Operation, Extent] = {}
+        self.recorder = ExtentRecorder(counters)
         self.sizes: Array = np.zeros(1, np.int64)  # of the storages, by number, from 1 on
         self.outside: dict[Operation, int] = {}  # bytes beyond their ends
         self.suspects: set[int] = set()  # which programs a mask may not keep inside
@@ -369,13 +349,13 @@ class Corners:
             wide = mask.reshape(mask.shape[0], -1)
             share = share * np.broadcast_to(wide.mean(1), (programs,))
         if addresses is None:
-            self._note(operation, share, None, None)
+            self._note(operation, share)
             return
         # the whole tensor if masked in part: corners do not show where the mask ends
         where = np.ascontiguousarray(addresses.reshape(len(addresses), -1).T)  # along programs
         size = element_bytes(operation.all_types[0])
         low, high = where.min(0), where.max(0) + size
-        self._note(operation, share, low, high)
+        self._note(operation, share, (low, high))
         is_known = mask is not None or mask_of(operation) is None
         if is_known and outside_bytes(low, high, self.sizes).any():
             self._reach(operation, addresses, mask, active)
@@ -402,26 +382,16 @@ class Corners:
         spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
         high = first + sum(spans, np.array([0])) + at.element_bytes
         share = active * np.minimum(math.prod(sizes, start=np.array([1])), 1).astype(float)
-        self._note(operation, share, first, high)
+        self._note(operation, share, (first, high))
 
     def step_ends(self) -> None:
         """See `TensorSink`; corners do not show what loads share."""
 
     def _note(
-        self, operation: Operation, share: Array, low: Array | None, high: Array | None
+        self, operation: Operation, share: Array, ends: tuple[Array, Array] | None = None
     ) -> None:
-        programs = self.counters.programs
-        self.counters.add((operation, "made"), share)
         self.counters.add((operation, "runs"), share > 0)
-        extent = self.extents.get(operation)
-        if extent is None:
-            extent = self.extents[operation] = Extent.nowhere(programs)
-        if low is None or high is None:
-            self.counters.add((operation, "moves"), share)
-            return
-        executing = np.broadcast_to(share > 0, (programs,))
-        low, high = np.broadcast_to(low, (programs,)), np.broadcast_to(high, (programs,))
-        self.counters.add((operation, "moves"), share * extent.widen(low, high, executing))
+        self.recorder.note_execution(operation, share, ends)
 
 
 def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]) -> Array:
@@ -432,18 +402,6 @@ def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]
     flat = mask.reshape(len(mask), -1)
     unmasked: Array = flat.sum(1) * (elements // flat.shape[1])
     return active * unmasked
-
-
-def ordered(values: Array) -> Array:
-    """Sorted along the last axis; mostly they are sorted already."""
-    in_order = (values[..., 1:] >= values[..., :-1]).all()
-    return values if in_order else np.sort(values, axis=-1)
-
-
-def count_distinct(values: Array) -> Array:
-    """Count the different values along the last, sorted axis, without -1."""
-    changes: Array = (values[..., 1:] != values[..., :-1]).sum(-1)
-    return changes + (values[..., 0] >= 0)  # from -1 to the first is a change as well
 
 
 def _clipped(

@@ -192,7 +192,7 @@ def _follow(
     values = relevant_values(function.blocks)
     many = _many(function, arguments, grid, values)
     wide, coarse = many.wide, many.programs
-    executions = [wide.counters.by_key[operation, "made"] for operation in wide.extents]
+    executions = [wide.counters.by_key[operation, "made"] for operation in wide.recorder.extents]
     uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
     count = _WHOLE_UNEVEN if uneven else _WHOLE
     chosen = representative(count, wide.counters.programs, executions)
@@ -209,7 +209,7 @@ def _follow(
         wide=wide.counters,
         chosen=chosen,
         corners=many.corners,
-        operations=tuple({**many.corners.extents, **wide.extents}),
+        operations=tuple({**many.corners.recorder.extents, **wide.recorder.extents}),
         programs=coarse,
         scale=many.scale,
         weights=many.weights,
@@ -332,9 +332,9 @@ def _corners_of(programs: TTGIRInterpreter) -> Corners:
 def _more_storages(some: Corners, others: Corners) -> bool:
     """Tell whether an access points into a storage where others do not make it."""
     return any(
-        operation in others.extents
-        and not _places(extent) <= _places(others.extents[operation]) | {-1}
-        for operation, extent in some.extents.items()
+        operation in others.recorder.extents
+        and not _places(extent) <= _places(others.recorder.extents[operation]) | {-1}
+        for operation, extent in some.recorder.extents.items()
     )
 
 
@@ -382,7 +382,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         numbers = few.by_key.get((operation, name))
         return 0.0 if numbers is None else float(numbers.sum()) * ratio
 
-    extent = followed.corners.extents.get(operation) or Extent.nowhere(many.programs)
+    extent = followed.corners.recorder.extents.get(operation) or Extent.nowhere(many.programs)
     place = int(extent.low.max()) >> ADDRESS_BITS
     storages = followed.programs.storages
     moved = moves * (SECTOR * total("distinct") / executions if executions else 0.0)
@@ -408,7 +408,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         moves=moves,
         moved=moved,
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
-        meetings=followed.sink.meetings.get(operation),
+        meetings=followed.sink.contention.meetings.get(operation),
         followed=few.programs,
         outside_bytes=followed.outside.get(operation, 0),
     )

@@ -1,0 +1,88 @@
+"""Records that sinks of all languages keep: where accesses are made, and where atomics meet."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from solkit.analysis.common.access_counts import Extent
+from solkit.analysis.common.atomic_contention import AtomicContention
+from solkit.analysis.interpreter.coalescing import count_distinct
+from solkit.analysis.interpreter.counters import Counters
+from solkit.analysis.interpreter.values import Array
+
+__all__ = ["ContentionRecorder", "ExtentRecorder"]
+
+
+class ExtentRecorder:
+    """Notes how often and between which bytes each program makes each access.
+
+    Keys of the counters: (access, name) with ``"made"``, executions, weighted by the share of its
+    lanes that take part, and ``"moves"``, those at another place than the previous one.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
+        self.extents: dict[Hashable, Extent] = {}
+
+    def note_execution(
+        self,
+        access: Hashable,
+        share: Array,
+        ends: tuple[Array, Array] | None = None,
+        executing: Array | None = None,
+    ) -> None:
+        """Add an execution.
+
+        Args:
+            access: the access.
+            share: of the lanes that take part.
+            ends: first byte and end; ``None`` if unknown.
+            executing: programs that make it; those with a share by default.
+        """
+        programs = (self.counters.programs,)
+        self.counters.add((access, "made"), share)
+        extent = self.extents.setdefault(access, Extent.nowhere(*programs))
+        moves = share
+        if ends is not None:
+            low, high = (np.broadcast_to(end, programs) for end in ends)
+            made = np.broadcast_to(share > 0 if executing is None else executing, programs)
+            moves = share * extent.widen(low, high, made)
+        self.counters.add((access, "moves"), moves)
+
+
+class ContentionRecorder:
+    """Notes which addresses the lanes of atomics meet at.
+
+    Keys of the counters: (access, name) with ``"operations"`` and ``"warp_addresses"``, as in
+    `solkit.core.Contention`.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters = counters
+        self.meetings: dict[Hashable, AtomicContention] = {}
+
+    def of_access(
+        self, access: Hashable, element_bytes: int, elements: int = 1
+    ) -> AtomicContention:
+        """Return the record of an access, new if it has none."""
+        return self.meetings.setdefault(access, AtomicContention(element_bytes, elements))
+
+    def note_lanes(
+        self, access: Hashable, element_bytes: int, elements: int, addresses: Array
+    ) -> None:
+        """Add an execution.
+
+        Args:
+            access: the access.
+            element_bytes: of one element.
+            elements: that a lane accesses.
+            addresses: of shape [programs, requests, lanes]; -1 for lanes that do not take part.
+        """
+        takes_part = addresses >= 0
+        apart = count_distinct(np.sort(addresses, axis=-1)).sum(1)
+        self.counters.add((access, "operations"), takes_part.sum((1, 2)) * elements)
+        self.counters.add((access, "warp_addresses"), apart * elements)
+        meetings = self.of_access(access, element_bytes, elements)
+        meetings.add(addresses[takes_part], np.nonzero(takes_part)[0])
