@@ -9,26 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from solkit.analysis.common.access_counts import (
-    TOTALS,
     AccessCounts,
-    Extent,
     ends_of,
     longest_loads,
     representative,
     spread_out,
-    traffic,
     unevenness,
 )
-from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
+from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.access_sinks import Lanes, SharedSite, Site, Spots, sites_of
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import Cost, FrontEnd
+from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 from solkit.analysis.interpreter.values import Array
@@ -92,31 +91,24 @@ class _Followed:
         """Sites of the kernel's accesses of global memory, in program order."""
         return tuple(dict.fromkeys(self.instructions.values()))
 
-    @property
-    def weight(self) -> float:
-        """Blocks of the launch over the wide."""
-        return self.blocks / len(self.wide.numbers)
-
-    @property
-    def scale(self) -> float:
-        """Blocks of the launch over the many."""
-        return self.blocks / len(self.many.numbers)
-
-    def ratio(self, key: object, name: str) -> float:
-        """Return executions over the launch per execution by the few."""
-        of_wide = self.wide.counters.of((key, name) if isinstance(key, Site) else (name, key))
-        seen = float(of_wide[self.chosen].sum())
-        if seen:
-            return float(of_wide.sum()) * self.weight / seen
-        return self.blocks / len(self.few.numbers)
-
-    def total(self, site: Site, name: str) -> float:
-        """Sum what a site does over the launch."""
-        return float(self.few.counters.of((site, name)).sum()) * self.ratio(site, "made")
+    @cached_property
+    def counts(self) -> LaunchCounts:
+        """Counts over the launch."""
+        return LaunchCounts(
+            few=self.few.counters,
+            many=self.many.counters,
+            wide=self.wide.counters,
+            chosen=self.chosen,
+            scale=self.blocks / len(self.many.numbers),
+            weights=self.blocks / len(self.wide.numbers),
+            extents=self.many.spots.extents,
+            contention=self.lanes.contention,
+            unseen_ratio=self.blocks / len(self.few.numbers),
+        )
 
     def block_total(self, name: str, number: int) -> float:
         """Count runs, warps or lanes of a block of the code over the launch."""
-        return float(self.few.counters.of((name, number)).sum()) * self.ratio(number, "runs")
+        return self.few.counters.total((name, number)) * self.counts.ratio(("runs", number))
 
 
 def launch_requests(
@@ -133,8 +125,6 @@ def launch_requests(
     """
     flow, followed = front_end.flow, _follow(front_end, grid)
     sites = [_counted(site, followed) for site in followed.sites]
-    how = shared_bytes, occupancy, device
-    l2_read_bytes, reuse = traffic(sites, _together(followed), *how)
     steps, blocks = _steps(followed), followed.blocks
     runs = [followed.block_total("runs", block.number) for block in flow.blocks]
     warps = blocks * math.ceil(math.prod(grid.threads) / 32)
@@ -142,12 +132,9 @@ def launch_requests(
     costs = {i: front_end.cost(i) for i in flow.instructions}
     barriers = (sum(costs[i].is_barrier for i in block.instructions) for block in flow.blocks)
     return Requests(
-        accesses=tuple(site.access for site in sites if site.access.requests),
+        **memory_requests(sites, followed.counts.together, shared_bytes, occupancy, device),
         operations=_operations(followed, costs),
-        loop_requests=sum(site.access.requests for site in sites if site.is_looped),
         l1_wavefronts=round(sum(site.totals["lines"] for site in sites)),
-        l2_read_bytes=round(l2_read_bytes),
-        l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.kind != "load"),
         steps=float(steps.mean()),
         imbalance=float(steps.max() / steps.mean()) if steps.any() else 1.0,
         unevenness=unevenness(steps, blocks, device),
@@ -158,7 +145,6 @@ def launch_requests(
         instructions=_instructions(followed, costs) / warps,
         programs_sampled=len(followed.few.numbers),
         guesses=tuple(_guesses(followed)),
-        reuse=reuse,
     )
 
 
@@ -239,23 +225,9 @@ def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
 
 
 def _counted(site: Site, followed: _Followed) -> AccessCounts:
-    many, few = followed.many.counters, followed.few.counters
-    executions = float(followed.wide.counters.of((site, "made")).sum()) * followed.weight
-    if not executions:
-        executions = float(few.of((site, "made")).sum()) * followed.ratio(site, "made")
-    totals = {name: followed.total(site, name) for name in TOTALS}
-    once = SECTOR * totals["distinct"] / executions if executions else 0.0
-    moves, per_block = many.of((site, "moves")), many.of((site, "made"))
-    moved = moves * once
-    if followed.few is followed.many:
-        moved = few.of((site, "distinct")) * SECTOR * moves / np.maximum(per_block, 1e-9)
-    few_moved = float(few.of((site, "moves")).sum()) * once / SECTOR
-    fresh = float(few.of((site, "fresh")).sum())
-    extent = followed.many.spots.extents.extents.get(site) or Extent.nowhere(
-        len(followed.many.numbers)
-    )
-    argument, size = _storage(site, extent.low, followed)
-    return AccessCounts(
+    argument, size = _storage(site, followed.counts.extent(site).low, followed)
+    return followed.counts.of_access(
+        site,
         kind=site.kind,
         path=site.path,
         argument=argument,
@@ -265,18 +237,7 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         storage_bytes=size,
         gathered=site.gathered,
         depth=site.depth,
-        scale=followed.scale,
-        executions=executions,
-        totals=totals,
-        low=extent.low,
-        high=extent.high,
-        per_program=per_block,
-        moves=moves,
-        moved=moved,
-        fresh=min(fresh / few_moved, 1.0) if few_moved else 1.0,
         manner=site.manner,
-        meetings=followed.lanes.contention.meetings.get(site),
-        followed=len(followed.few.numbers),
         outside_bytes=0 if site.gathered else _reached(site, followed),
     )
 
@@ -302,12 +263,6 @@ def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
     if place and not named:
         return "", size
     return (front_end.argument_name(named[0]) if len(named) == 1 or place else ""), size
-
-
-def _together(followed: _Followed) -> float:
-    """Return distinct sectors of the loads of one block of code over the sum of each one's own."""
-    apart = float(followed.few.counters.of(("apart",)).sum())
-    return float(followed.few.counters.of(("together",)).sum()) / apart if apart else 1.0
 
 
 def _operations(followed: _Followed, costs: Mapping[Instruction, Cost]) -> dict[str, int]:
@@ -357,7 +312,7 @@ def _shared(followed: _Followed) -> list[SharedAccess]:
     accesses = []
     for site in sites:
         requests, taken, least = (
-            round(float(followed.few.counters.of((site, name)).sum()) * share)
+            round(followed.few.counters.total((site, name)) * share)
             for name in ("requests", "wavefronts", "least")
         )
         if requests:

@@ -169,8 +169,8 @@ class Whole:
         if len(self.step) > 1:
             apart = sum((touched.distinct for touched in self.step[1:]), apart)
             together = distinct_together([touched.numbers for touched in self.step])
-        self.counters.add("apart", apart)
-        self.counters.add("together", together)
+        self.counters.add(("apart",), apart)
+        self.counters.add(("together",), together)
         self.step = []
 
     def _lanes(self, operation: Operation, addresses: Array) -> _Lanes:

@@ -17,19 +17,18 @@ from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse
 from solkit.adapters.triton_ptx import vector_widths
 from solkit.analysis.common.access_counts import (
-    TOTALS,
     AccessCounts,
     Extent,
     ends_of,
     longest_loads,
     representative,
     spread_out,
-    traffic,
     unevenness,
 )
 from solkit.analysis.common.access_modifiers import ttgir_manner
-from solkit.analysis.common.regions import ADDRESS_BITS, SECTOR
+from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.counters import Counters
+from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
 from solkit.analysis.triton.coalescing import mask_runs
@@ -67,16 +66,10 @@ class _Followed:
 
     Attributes:
         function: the kernel.
-        few: counts of the programs that were followed whole.
-        sink: of those.
-        many: of the first programs, followed by their corners.
-        wide: of programs spread over the launch, likewise; the many if those are all.
-        chosen: which of the wide the few are.
-        corners: where the many make their accesses.
+        counts: of its accesses.
+        sink: of the programs that were followed whole.
         operations: that access memory in any program.
-        programs: the many.
-        scale: programs of the launch over the many.
-        weights: programs of the launch that each of the wide stands for.
+        programs: those followed by their corners.
         guesses: assumptions.
         is_complete: as in `solkit.core.Requests`.
         scattered: values with which an access goes to several places that memory names.
@@ -86,34 +79,16 @@ class _Followed:
     """
 
     function: Function
-    few: Counters
+    counts: LaunchCounts
     sink: Whole
-    many: Counters
-    wide: Counters
-    chosen: npt.NDArray[np.int64]
-    corners: Corners
     operations: tuple[Operation, ...]
     programs: TTGIRInterpreter
-    scale: float
-    weights: float | Array
     guesses: tuple[str, ...]
     is_complete: bool
     scattered: frozenset[str]
     phases: Mapping[Operation, int]
     depths: Mapping[Operation, int]
     outside: Mapping[Operation, int]
-
-    def over_launch(self, of_wide: Array) -> float:
-        """Return the sum over all programs of numbers of the wide."""
-        if isinstance(self.weights, float):
-            return float(of_wide.sum()) * self.weights
-        return float(of_wide @ self.weights)
-
-    def mean(self, of_wide: Array) -> float:
-        """Return the mean over all programs of numbers of the wide."""
-        if isinstance(self.weights, float):
-            return float(of_wide.mean())
-        return float(np.average(of_wide, weights=self.weights))
 
 
 def requests_of(
@@ -150,37 +125,25 @@ def requests_of(
     code = function, executions, programs
     shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
     steps = _steps(followed)
-    mean = followed.mean(steps)
-    how = shared_bytes, occupancy, device
-    l2_read_bytes, reuse = traffic(sites, _together(followed.few), *how)
+    counts = followed.counts
+    mean = counts.mean(steps)
     return Requests(
-        accesses=tuple(site.access for site in sites if site.access.requests),
+        **memory_requests(sites, counts.together, shared_bytes, occupancy, device),
         operations=operations_of(function, executions),
-        loop_requests=sum(site.access.requests for site in sites if site.is_looped),
         l1_wavefronts=sum(round(site.totals["lines"]) for site in sites),
-        l2_read_bytes=round(l2_read_bytes),
-        l2_write_bytes=sum(s.access.sector_bytes for s in sites if s.kind != "load"),
         steps=mean,
         imbalance=float(steps.max() / mean) if steps.any() else 1.0,
-        unevenness=unevenness(steps, programs, device, followed.mean(np.maximum(steps, 1.0))),
+        unevenness=unevenness(steps, programs, device, counts.mean(np.maximum(steps, 1.0))),
         iterations=_iterations(function, executions) / programs,
         chain_cycles=chain_cycles(function, executions) / programs,
         shared=shared.accesses,
         tensor_shared_bytes=round(tensor_shared_bytes(function, executions)),
         barriers=shared.barriers / programs,
         instructions=shared.instructions / programs,
-        programs_sampled=followed.few.programs,
+        programs_sampled=counts.few.programs,
         is_complete=followed.is_complete,
         guesses=(*followed.guesses, *shared.guesses),
-        reuse=reuse,
     )
-
-
-def _together(few: Counters) -> float:
-    """Return distinct sectors of the loads of one step over the sum of each one's own."""
-    if "apart" not in few.by_key:
-        return 1.0
-    return float(few.by_key["together"].sum() / max(few.by_key["apart"].sum(), 1.0))
 
 
 def _follow(
@@ -203,16 +166,19 @@ def _follow(
     guesses = {**many.guesses, **fine.guesses}
     return _Followed(
         function=function,
-        few=few,
+        counts=LaunchCounts(
+            few=few,
+            many=many.corners.counters,
+            wide=wide.counters,
+            chosen=chosen,
+            scale=many.scale,
+            weights=many.weights,
+            extents=many.corners.recorder,
+            contention=sink.contention,
+        ),
         sink=sink,
-        many=many.corners.counters,
-        wide=wide.counters,
-        chosen=chosen,
-        corners=many.corners,
         operations=tuple({**many.corners.recorder.extents, **wide.recorder.extents}),
         programs=coarse,
-        scale=many.scale,
-        weights=many.weights,
         guesses=tuple(guesses),
         is_complete=many.is_whole and not guesses,
         scattered=scattered_values(function, coarse.distinct_values()),
@@ -370,26 +336,11 @@ def _largest(function: Function, whole: frozenset[str]) -> int:
 
 
 def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
-    few, many, wide = followed.few, followed.many, followed.wide
-    nothing = np.zeros(many.programs)
-    per_program, moves = (many.by_key.get((operation, name), nothing) for name in ("made", "moves"))
-    of_wide = wide.by_key.get((operation, "made"), np.zeros(wide.programs))
-    executions = followed.over_launch(of_wide)
-    seen = float(of_wide[followed.chosen].sum())
-    ratio = executions / seen if seen else 0.0
-
-    def total(name: str) -> float:
-        numbers = few.by_key.get((operation, name))
-        return 0.0 if numbers is None else float(numbers.sum()) * ratio
-
-    extent = followed.corners.recorder.extents.get(operation) or Extent.nowhere(many.programs)
-    place = int(extent.low.max()) >> ADDRESS_BITS
+    place = int(followed.counts.extent(operation).low.max()) >> ADDRESS_BITS
     storages = followed.programs.storages
-    moved = moves * (SECTOR * total("distinct") / executions if executions else 0.0)
-    if few.programs == many.programs:  # all were followed whole
-        moved = few.by_key[operation, "distinct"] * SECTOR * moves / np.maximum(per_program, 1e-9)
     path = path_of(operation)
-    return AccessCounts(
+    return followed.counts.of_access(
+        operation,
         kind=kind_of(operation),
         path=path,
         argument=followed.programs.names.get(place, ""),
@@ -399,17 +350,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         storage_bytes=storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0,
         gathered=not followed.scattered.isdisjoint(operation.operands),
         depth=followed.depths[operation],
-        scale=followed.scale,
-        executions=executions,
-        totals={name: total(name) for name in TOTALS},
-        low=extent.low,
-        high=extent.high,
-        per_program=per_program,
-        moves=moves,
-        moved=moved,
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
-        meetings=followed.sink.contention.meetings.get(operation),
-        followed=few.programs,
         outside_bytes=followed.outside.get(operation, 0),
     )
 
@@ -461,13 +402,13 @@ def _phases(function: Function) -> dict[Operation, int]:
 
 
 def _steps(followed: _Followed) -> Array:
-    counts = followed.wide.by_key
+    counts = followed.counts.wide.by_key
     loads = (
         (followed.phases[operation], counts[operation, "runs"])
         for operation in followed.operations
         if kind_of(operation) == "load" and (operation, "runs") in counts
     )
-    return longest_loads(loads, followed.wide.programs)
+    return longest_loads(loads, followed.counts.wide.programs)
 
 
 def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
@@ -487,7 +428,7 @@ def _iterations(function: Function, executions: Mapping[Any, float]) -> float:
 def _executions(followed: _Followed) -> Mapping[Any, float]:
     """Count how often each block of the code runs, over the launch."""
     return {
-        block: followed.over_launch(numbers)
-        for block, numbers in followed.wide.by_key.items()
+        block: followed.counts.over_launch(numbers)
+        for block, numbers in followed.counts.wide.by_key.items()
         if not isinstance(block, tuple)
     }
