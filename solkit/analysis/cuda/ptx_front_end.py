@@ -26,6 +26,7 @@ from solkit.analysis.interpreter.front_end import (
     SharedAccesses,
     ValueStep,
 )
+from solkit.analysis.interpreter.storages import Storages
 from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 from solkit.analysis.interpreter.values import Array, Value, single
@@ -65,7 +66,7 @@ class PTXFrontEnd(FrontEnd):
         self.kernel = kernel
         self.arguments = arguments
         self.names = {p.name: name for p, name in zip(kernel.parameters, names)}
-        storages: list[TensorArgument] = []
+        storages = Storages()
         self.parameters = _bound(kernel, arguments, storages)
         self.symbols = _placed(kernel, storages)
         self.sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
@@ -137,17 +138,17 @@ class PTXFrontEnd(FrontEnd):
             return ValueStep(operands, shuffled, takes_unknown=True)
         if name == "cvta":
             return ValueStep(operands[:1], _conversion(modifiers))
-        compute: Callable[..., Value | tuple[Value, ...]] | None = operation(name, modifiers)
+        compute = operation(name, modifiers)
         if name == "mov" and len(instruction.written) == 2 and compute is not None:
             return ValueStep(operands, partial(_halves, (kind or (64, False))[0] // 2))
         signs = kind or (32, False)
         is_flag = "pred" in modifiers
         compares = name in ("setp", "min", "max") and compute is not None
-        decided = name in ("and", "or") and is_flag and compute is not None
+        joins = name in ("and", "or") and is_flag and compute is not None
         return ValueStep(
             operands,
-            partial(_joined_flags, name, compute) if decided else compute,
-            takes_unknown=decided,
+            partial(_joined_flags, name, compute) if joins and compute else compute,
+            takes_unknown=joins,
             comparison=(modifiers[0] if name == "setp" else "lt") if compares else "",
             compared=lambda a, b: (as_bits(a, *signs), as_bits(b, *signs)),
             joins_flags=name == "and" and is_flag,
@@ -299,17 +300,13 @@ class PTXFrontEnd(FrontEnd):
 
 
 def _bound(
-    kernel: Kernel, arguments: Sequence[Argument], storages: list[TensorArgument]
+    kernel: Kernel, arguments: Sequence[Argument], storages: Storages
 ) -> dict[tuple[str, int], int]:
     """Return parameter memory, by parameter and offset; adds the tensors' storages."""
     values: dict[tuple[str, int], int] = {}
-    place_of_storage: dict[int, int] = {}
     for parameter, argument in zip(kernel.parameters, arguments):
         if isinstance(argument, TensorArgument):
-            place = place_of_storage.setdefault(argument.storage, len(place_of_storage))
-            if place == len(storages):
-                storages.append(argument)
-            values[parameter.name, 0] = ((place + 1) << ADDRESS_BITS) + argument.offset_bytes
+            values[parameter.name, 0] = storages.address_of(argument)
             if parameter.is_struct:  # at::PackedTensorAccessor: a pointer, sizes, strides
                 values |= _accessor(parameter.name, parameter.size_bytes, argument)
         elif isinstance(argument, int):
@@ -323,15 +320,15 @@ def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[
     return {(name, 8 + i * width): number for i, number in enumerate(numbers)}
 
 
-def _placed(kernel: Kernel, storages: list[TensorArgument]) -> Mapping[str, int]:
+def _placed(kernel: Kernel, storages: Storages) -> Mapping[str, int]:
     """Return the address of each variable: in its memory, or a storage of its own."""
     places: dict[str, int] = {}
     for number, symbol in enumerate(kernel.symbols.values()):
         if symbol.space == "shared":
             places[symbol.name] = symbol.offset
         elif symbol.space == "global":
-            storages.append(TensorArgument(-1 - number, symbol.size_bytes, 0, (), (), 1))
-            places[symbol.name] = len(storages) << ADDRESS_BITS
+            variable = TensorArgument(-1 - number, symbol.size_bytes, 0, (), (), 1)
+            places[symbol.name] = storages.address_of(variable)
         elif symbol.space == "local":
             places[symbol.name] = WINDOWS["local"] << ADDRESS_BITS
         else:

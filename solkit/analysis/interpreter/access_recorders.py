@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,11 @@ class ExtentRecorder:
 
     def __init__(self, counters: Counters) -> None:
         self.counters = counters
-        self.extents: dict[Hashable, Extent] = {}
+        self.extents: dict[Any, Extent] = {}
 
     def note_execution(
         self,
-        access: Hashable,
+        access: Any,
         share: Array,
         ends: tuple[Array, Array] | None = None,
         executing: Array | None = None,
@@ -47,8 +47,8 @@ class ExtentRecorder:
         moves = share
         if ends is not None:
             low, high = (np.broadcast_to(end, programs) for end in ends)
-            made = np.broadcast_to(share > 0 if executing is None else executing, programs)
-            moves = share * extent.widen(low, high, made)
+            executing = np.broadcast_to(share > 0 if executing is None else executing, programs)
+            moves = share * extent.widen(low, high, executing)
         self.counters.add((access, "moves"), moves)
 
 
@@ -61,17 +61,13 @@ class ContentionRecorder:
 
     def __init__(self, counters: Counters) -> None:
         self.counters = counters
-        self.meetings: dict[Hashable, AtomicContention] = {}
+        self.meetings: dict[Any, AtomicContention] = {}
 
-    def of_access(
-        self, access: Hashable, element_bytes: int, elements: int = 1
-    ) -> AtomicContention:
+    def of_access(self, access: Any, element_bytes: int, elements: int = 1) -> AtomicContention:
         """Return the record of an access, new if it has none."""
         return self.meetings.setdefault(access, AtomicContention(element_bytes, elements))
 
-    def note_lanes(
-        self, access: Hashable, element_bytes: int, elements: int, addresses: Array
-    ) -> None:
+    def note_lanes(self, access: Any, element_bytes: int, elements: int, addresses: Array) -> None:
         """Add an execution.
 
         Args:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Union
 from solkit.adapters.fake_triton import TensorArgument
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
+from solkit.analysis.interpreter.storages import Storages
 from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.values import Array, Value
 
@@ -135,11 +136,10 @@ class FrontEnd(ABC):
 
     Args:
         flow: its code.
-        storages: of the tensors and variables in global memory. The n-th, from 1 on, has the
-            addresses from ``n << ADDRESS_BITS`` on.
+        storages: of the tensors and variables in global memory.
     """
 
-    def __init__(self, flow: ControlFlow, storages: Sequence[TensorArgument]) -> None:
+    def __init__(self, flow: ControlFlow, storages: Storages) -> None:
         self.flow = flow
         self.storages = storages
 

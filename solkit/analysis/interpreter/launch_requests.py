@@ -172,10 +172,10 @@ def _follow(front_end: FrontEnd, grid: Grid) -> _Followed:
         return _Run(numbers, run, spots, counters)
 
     if blocks * threads <= _SMALL:
-        run, lanes = by_lanes(np.arange(blocks))
+        every: Array = np.arange(blocks)
+        run, lanes = by_lanes(every)
         outside = _outside(front_end.flow, [run])
-        chosen = np.arange(blocks)
-        return _Followed(front_end, sites, run, lanes, run, run, chosen, blocks, outside)
+        return _Followed(front_end, sites, run, lanes, run, run, every, blocks, outside)
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.threads.work * _MANY / _SPREAD < _MOST_WORK
     many = wide
@@ -254,9 +254,9 @@ def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
     place = int(low.max()) >> ADDRESS_BITS if low.max() >= 0 else 0
     named = list(site.parameters)
     size = 0
-    if 0 < place <= len(front_end.storages):
-        size = front_end.storages[place - 1].storage_bytes
-        aliases = front_end.pointers_into(front_end.storages[place - 1])
+    if storage := front_end.storages.at_place(place):
+        size = storage.storage_bytes
+        aliases = front_end.pointers_into(storage)
         named = [name for name in site.parameters if name in aliases] or aliases or named
     elif len(named) == 1:
         size = front_end.pointer_bytes(named[0])

@@ -32,6 +32,7 @@ from solkit.analysis.interpreter.front_end import (
     ValueStep,
 )
 from solkit.analysis.interpreter.loop_extrapolation import Comparison, LoopExtrapolator
+from solkit.analysis.interpreter.storages import IN_ORDER, OFFSET
 from solkit.analysis.interpreter.thread_groups import AccessSink, Active, Grid
 from solkit.analysis.interpreter.values import Array, Value
 
@@ -40,7 +41,6 @@ __all__ = ["ThreadInterpreter"]
 _WARP = 32
 _BEFORE = 1 << (ADDRESS_BITS - 1)
 """Bytes in front of a storage that count as its own."""
-_OFFSET = (1 << ADDRESS_BITS) - 1
 _MOST_WORK = 1_500_000.0
 """Work in microseconds, as estimated by `_BLOCK` and the like: some seconds at most."""
 _HURRY = ((1.0, 3), (0.3, 6))
@@ -111,7 +111,7 @@ class ThreadInterpreter:
         self.warps_of = np.flatnonzero(np.r_[True, warps[1:] != warps[:-1]])
         self.flow = self.front_end.flow
         self.storages = self.front_end.storages
-        self.sizes = np.array([0, *(storage.storage_bytes for storage in self.storages)])
+        self.sizes = self.storages.sizes
         self.is_sure = True  # whether all active threads make the access at hand
         self.work = 0.0
         self.loops = [
@@ -255,10 +255,11 @@ class ThreadInterpreter:
 
     def _compute(self, step: _Step, block: BasicBlock, active: Active, whole: bool) -> None:
         computed = self._computed(step, block, active)
-        values: Sequence[Value] = [computed, *[None] * (len(step.results) - 1)]
         if isinstance(computed, tuple):
             places = map(step.instruction.written.index, step.results)
             values = [computed[place] for place in places]
+        else:
+            values = [computed, *[None] * (len(step.results) - 1)]
         if step.instruction.guard:
             condition = self._guard(step.instruction)
             olds = map(self.registers.get, step.results)
@@ -299,8 +300,8 @@ class ThreadInterpreter:
             self.loops[n].observe(step.instruction, operands, active.mask)
             if how.comparison:
                 a, b = how.compared(*operands[:2])
-                made = Comparison(step.instruction, how.comparison, a, b, active.mask)
-                self.loops[n].compared(made)
+                comparison = Comparison(step.instruction, how.comparison, a, b, active.mask)
+                self.loops[n].compared(comparison)
         return how.compute(*operands)
 
     # ---------------------------------------------------------------------------------- memory
@@ -325,7 +326,7 @@ class ThreadInterpreter:
         if space == "global":
             addresses = self._global_addresses(instruction, addresses, block, active)
         elif addresses is not None:
-            addresses = addresses & _OFFSET
+            addresses = addresses & OFFSET
         if access.rows is not None and addresses is not None:
             for row in access.rows(self, addresses):
                 self.sink.access(instruction, space, row, active)
@@ -368,18 +369,16 @@ class ThreadInterpreter:
 
     def _loaded(self, instruction: Instruction, addresses: Array, bits: int) -> Value:
         """Return integers from memory if the contents are known, else guesses in order."""
-        place = int(addresses.flat[0] >> ADDRESS_BITS) - 1
-        if not 0 <= place < len(self.storages):
+        place = int(addresses.flat[0] >> ADDRESS_BITS)
+        loaded = self.storages.integers_at(place, addresses, bits)
+        if loaded is None:
             return None
-        storage = self.storages[place]
-        at = ((addresses & _OFFSET) - storage.offset_bytes) // storage.element_bytes
-        contents = storage.contents
-        if contents is None or contents.size == 0 or bits != 8 * storage.element_bytes:
-            self.guess("indices whose values are not known are taken to be in order", instruction)
-            self.guessed.update(instruction.written)
-            return at
-        elements: Array = contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
-        return as_bits(elements, bits, signed=False)
+        integers, is_known = loaded
+        if is_known:
+            return as_bits(integers, bits, signed=False)
+        self.guess(IN_ORDER, instruction)
+        self.guessed.update(instruction.written)
+        return integers
 
 
 def _space(addresses: Value) -> str:

@@ -320,7 +320,7 @@ def _by_corners(
     corners = Corners(counts)
     how = counts, values, not whole
     programs = TTGIRInterpreter(function, arguments, grid, numbers, corners, *how)
-    corners.sizes = np.array([0, *(storage.storage_bytes for storage in programs.storages)])
+    corners.sizes = programs.storages.sizes
     programs.run()
     return corners, programs
 
@@ -337,7 +337,7 @@ def _largest(function: Function, whole: frozenset[str]) -> int:
 
 def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
     place = int(followed.counts.extent(operation).low.max()) >> ADDRESS_BITS
-    storages = followed.programs.storages
+    storage = followed.programs.storages.at_place(place)
     path = path_of(operation)
     return followed.counts.of_access(
         operation,
@@ -347,7 +347,7 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         line=str(operation.places[0]) if operation.places else "",
         vector_bytes=followed.sink.vector_bytes(operation) if path != "tma" else 0,
         phase=followed.phases[operation],
-        storage_bytes=storages[place - 1].storage_bytes if 0 < place <= len(storages) else 0,
+        storage_bytes=storage.storage_bytes if storage else 0,
         gathered=not followed.scattered.isdisjoint(operation.operands),
         depth=followed.depths[operation],
         manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
@@ -372,11 +372,11 @@ def _by_storage(site: AccessCounts, programs: TTGIRInterpreter) -> Iterator[Acce
     for place in places_used.tolist():
         there = places == place
         share = float(site.per_program[there].sum() / executions) if executions else 0.0
-        storages = programs.storages
+        storage = programs.storages.at_place(place)
         yield replace(
             site,
             argument=programs.names.get(place, ""),
-            storage_bytes=storages[place - 1].storage_bytes if place <= len(storages) else 0,
+            storage_bytes=storage.storage_bytes if storage else 0,
             executions=site.executions * share,
             totals={name: amount * share for name, amount in site.totals.items()},
             low=np.where(there, site.low, -1),

@@ -30,6 +30,7 @@ from solkit.adapters.triton_ir import Block, Function, Operation
 from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.loop_extrapolation import Comparisons, CountedLoopExtrapolator
+from solkit.analysis.interpreter.storages import IN_ORDER, Storages
 from solkit.analysis.interpreter.values import ODD, Array
 from solkit.analysis.triton.arithmetic import (
     ARITHMETIC,
@@ -128,7 +129,7 @@ class TTGIRInterpreter:
         self.operations = 0
         self.guessed: dict[str, int] = {}  # with the elements of the tensor that they stand for
         self.served: dict[int, Array] = {}  # by a counter's address
-        self.storages: list[TensorArgument] = []
+        self.storages = Storages()
         self.drawn: dict[str, set[int]] = {}  # loaded values, with the storages that they are from
         self.names: dict[int, str] = {}  # of the first parameter in each storage
         self.env: dict[str, Value] = {}
@@ -153,18 +154,15 @@ class TTGIRInterpreter:
     # ------------------------------------------------------------------------------ arguments
 
     def _bind(self, arguments: Mapping[str, Argument]) -> None:
-        place_of_storage: dict[int, int] = {}
         rest: list[Array] = []
         names = parameters_in_order(self.function, arguments)
         for position, (name, _) in enumerate(self.function.arguments):
             parameter = name[1:] if names is None else names[position]
             argument = arguments.get(parameter)
             if isinstance(argument, TensorArgument):
-                place = place_of_storage.setdefault(argument.storage, len(place_of_storage))
-                if place == len(self.storages):
-                    self.storages.append(argument)
-                    self.names[place + 1] = parameter
-                base = scalar(((place + 1) << ADDRESS_BITS) + argument.offset_bytes)
+                address = self.storages.address_of(argument)
+                self.names.setdefault(address >> ADDRESS_BITS, parameter)
+                base = scalar(address)
                 rest = []
                 self.env[name] = base
                 if argument.block:
@@ -209,7 +207,7 @@ class TTGIRInterpreter:
     def distinct_values(self) -> frozenset[str]:
         """Return the loaded values of tensors whose contents are known, and differ."""
         drawn = set().union(*self.drawn.values())
-        differ = {place: _differ(self.storages[place].contents) for place in drawn}
+        differ = {place: _differ(self.storages[place - 1].contents) for place in drawn}
         return frozenset(
             name
             for name, places in self.drawn.items()
@@ -513,7 +511,7 @@ class TTGIRInterpreter:
         places = address >> ADDRESS_BITS
         contents: Value = None
         for place in np.unique(places).tolist():
-            part = self._contents(operation, address, int(place) - 1)
+            part = self._contents(operation, address, int(place))
             if part is None:  # a masked element may lie before the first byte
                 continue
             contents = part if contents is None else np.where(places == place, part, contents)
@@ -526,19 +524,18 @@ class TTGIRInterpreter:
 
     def _contents(self, operation: Operation, address: Array, place: int) -> Value:
         """Return what a storage holds at some addresses."""
-        if not 0 <= place < len(self.storages):
+        storage = self.storages.at_place(place)
+        loaded = self.storages.integers_at(place, address, operation.all_types[0].pointee_bits)
+        if storage is None or loaded is None:
             return None
-        storage = self.storages[place]
-        at = (address & ((1 << ADDRESS_BITS) - 1)) - storage.offset_bytes
-        at = at // storage.element_bytes
-        contents, bits = storage.contents, 8 * storage.element_bytes
-        if contents is None or contents.size == 0 or operation.all_types[0].pointee_bits != bits:
-            self._guess("indices whose values are not known are taken to be in order", operation)
+        integers, is_known = loaded
+        if is_known:
+            self.drawn.setdefault(operation.results[0], set()).add(place)
+        else:
+            self._guess(IN_ORDER, operation)
             elements = storage.storage_bytes // storage.element_bytes
             self.guessed[operation.results[0]] = elements
-            return at
-        self.drawn.setdefault(operation.results[0], set()).add(place)
-        return contents[np.clip(at, 0, contents.size - 1)].astype(np.int64)
+        return integers
 
     def _in_turn(self, operation: Operation, address: Array) -> Value:
         """Return what an atomic gives that all programs add to one counter with: their turn."""
@@ -547,7 +544,7 @@ class TTGIRInterpreter:
         one = kind.shape == () and (address == address.flat[0]).all()
         if parts[0].strip() != "add" or not one or amount is None:
             return None
-        start = self._contents(operation, address, int(address.flat[0] >> ADDRESS_BITS) - 1)
+        start = self._contents(operation, address, int(address.flat[0] >> ADDRESS_BITS))
         if start is None or operation.results[0] in self.guessed:
             self.guessed.pop(operation.results[0], None)
             start = scalar(0)

@@ -12,8 +12,8 @@ import pytest
 from solkit.adapters.fake_triton import TensorArgument
 from solkit.adapters.nvrtc import compile_cuda, toolkit
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis.cuda import requests as module
 from solkit.analysis.cuda.requests import cuda_requests
+from solkit.analysis.interpreter import launch_requests as module
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices

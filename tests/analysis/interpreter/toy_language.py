@@ -10,9 +10,9 @@
 """
 
 from solkit.adapters.fake_triton import TensorArgument
-from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.interpreter.control_flow import Instruction, MemoryUse, flow_of
 from solkit.analysis.interpreter.front_end import AccessStep, Cost, FrontEnd, Motion, ValueStep
+from solkit.analysis.interpreter.storages import Storages
 from solkit.analysis.interpreter.values import single
 
 BYTES = 4
@@ -23,9 +23,9 @@ class Toy(FrontEnd):
 
     def __init__(self, text, **arguments):
         self.arguments = arguments
-        self.tensors = [a for a in arguments.values() if isinstance(a, TensorArgument)]
         self.computed = 0
-        super().__init__(flow_of(self.parts(text)), self.tensors)
+        storages = Storages(a for a in arguments.values() if isinstance(a, TensorArgument))
+        super().__init__(flow_of(self.parts(text)), storages)
 
     def parts(self, text):
         """The basic blocks: a label begins one, a jump ends one."""
@@ -68,7 +68,7 @@ class Toy(FrontEnd):
     def operand(self, text):
         argument = self.arguments.get(text)
         if isinstance(argument, TensorArgument):
-            return single((self.tensors.index(argument) + 1) << ADDRESS_BITS)
+            return single(self.storages.address_of(argument))
         if argument is not None or text.isdigit():
             return single(int(text) if argument is None else argument)
         return text
