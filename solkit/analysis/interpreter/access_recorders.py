@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.access_counts import Extent
 from solkit.analysis.common.atomic_contention import AtomicContention
 from solkit.analysis.interpreter.coalescing import count_distinct
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["ContentionRecorder", "ExtentRecorder"]
+__all__ = ["ContentionRecorder", "Extent", "ExtentRecorder"]
+
+
+@dataclass
+class Extent:
+    """Extent of an access, for each program: from `low` to `high`, in bytes; -1 if not made."""
+
+    low: Array
+    high: Array
+    last: Array
+
+    @staticmethod
+    def nowhere(programs: int) -> Extent:
+        """Return the extent of programs that did not make it."""
+        return Extent(*(np.full(programs, -1, np.int64) for _ in range(3)))
+
+    def widen(self, low: Array, high: Array, executing: Array) -> Array:
+        """Add an execution; returns which programs made it at another place than before."""
+        moved: Array = executing & (low != self.last)
+        self.last = np.where(executing, low, self.last)
+        lowest = np.where(self.low < 0, low, np.minimum(self.low, low))
+        self.low = np.where(executing, lowest, self.low)
+        self.high = np.where(executing, np.maximum(self.high, high), self.high)
+        return moved
 
 
 class ExtentRecorder:

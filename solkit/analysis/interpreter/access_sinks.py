@@ -122,7 +122,7 @@ class Lanes:
     """Counts every lane of every access of the followed blocks.
 
     Keys of the counters: (site, name) with the names of
-    `solkit.analysis.common.access_counts.TOTALS`, ``"fresh"`` (distinct sectors not touched
+    `solkit.analysis.interpreter.access_counts.TOTALS`, ``"fresh"`` (distinct sectors not touched
     before), ``"made"`` and ``"moves"`` (as in `Spots`);
     (shared site, name) with ``"requests"``, ``"wavefronts"``, ``"least"``; (name, block's number)
     with ``"runs"``, ``"warps"``, ``"lanes"``; and, for the plain loads of a block of code,

@@ -39,7 +39,7 @@ class TouchedSectors:
 
     Attributes:
         requests, sectors, lines, distinct, paired: as in
-            `solkit.analysis.common.access_counts.TOTALS`.
+            `solkit.analysis.interpreter.access_counts.TOTALS`.
         numbers: of the distinct sectors, in order, of shape [programs or 1, any]; -1 in between.
     """
 

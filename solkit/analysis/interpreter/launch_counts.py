@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.access_counts import TOTALS, AccessCounts, Extent, traffic
 from solkit.analysis.common.regions import SECTOR
-from solkit.analysis.interpreter.access_recorders import ContentionRecorder, ExtentRecorder
+from solkit.analysis.interpreter.access_counts import TOTALS, AccessCounts, traffic
+from solkit.analysis.interpreter.access_recorders import ContentionRecorder, Extent, ExtentRecorder
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.values import Array
 from solkit.core import Device, Occupancy

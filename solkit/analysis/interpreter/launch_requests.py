@@ -14,20 +14,14 @@ from itertools import chain
 
 import numpy as np
 
-from solkit.analysis.common.access_counts import (
-    AccessCounts,
-    ends_of,
-    longest_loads,
-    representative,
-    spread_out,
-    unevenness,
-)
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.interpreter.access_counts import AccessCounts, longest_loads, unevenness
 from solkit.analysis.interpreter.access_sinks import Lanes, SharedSite, Site, Spots, sites_of
 from solkit.analysis.interpreter.control_flow import ControlFlow, Instruction
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.front_end import Cost, FrontEnd
 from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
+from solkit.analysis.interpreter.sampling import ends_of, representative, spread_out
 from solkit.analysis.interpreter.thread_groups import Grid
 from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
 from solkit.analysis.interpreter.values import Array

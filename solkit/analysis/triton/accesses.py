@@ -80,7 +80,7 @@ class Whole:
     """Counts every lane of every request of the followed programs.
 
     Keys of the counters: (operation, name) with the names of
-    `solkit.analysis.common.access_counts.TOTALS`; and for plain loads, over each step of the
+    `solkit.analysis.interpreter.access_counts.TOTALS`; and for plain loads, over each step of the
     code: ``"apart"``, the sum of their distinct sectors,
     and ``"together"``, the sectors that are distinct among all.
 

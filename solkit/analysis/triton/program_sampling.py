@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Block, Function, Operation
-from solkit.analysis.common.access_counts import spread_out
 from solkit.analysis.interpreter.counters import Counters
+from solkit.analysis.interpreter.sampling import spread_out
 from solkit.analysis.triton.relevance import (
     ACCESSES,
     ATOMICS,

@@ -16,19 +16,13 @@ import numpy.typing as npt
 from solkit.adapters.fake_triton import Argument
 from solkit.adapters.triton_ir import Function, Operation, parse
 from solkit.adapters.triton_ptx import vector_widths
-from solkit.analysis.common.access_counts import (
-    AccessCounts,
-    Extent,
-    ends_of,
-    longest_loads,
-    representative,
-    spread_out,
-    unevenness,
-)
 from solkit.analysis.common.access_modifiers import ttgir_manner
 from solkit.analysis.common.regions import ADDRESS_BITS
+from solkit.analysis.interpreter.access_counts import AccessCounts, longest_loads, unevenness
+from solkit.analysis.interpreter.access_recorders import Extent
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
+from solkit.analysis.interpreter.sampling import ends_of, representative, spread_out
 from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
 from solkit.analysis.triton.coalescing import mask_runs

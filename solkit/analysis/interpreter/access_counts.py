@@ -7,103 +7,34 @@ execution of an access costs, the many how often and where it is made.
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from solkit.analysis.common.access_modifiers import AccessModifiers
 from solkit.analysis.common.atomic_contention import AtomicContention, contention_of
 from solkit.analysis.common.l2_traffic import Misses, l1_misses
 from solkit.analysis.common.regions import SECTOR, Region, unique_bytes
 from solkit.analysis.common.reuse import reuse_of
+from solkit.analysis.interpreter.values import Array
 from solkit.core import Access, Contention, Device, Occupancy, Reuse
 
 __all__ = [
     "TOTALS",
     "AccessCounts",
-    "Extent",
-    "ends_of",
     "longest_loads",
-    "representative",
-    "spread_out",
     "traffic",
     "unevenness",
 ]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 TOTALS = (
     *("requests", "sectors", "lines", "bytes", "distinct", "paired"),
     *("operations", "warp_addresses"),
 )
 """Amounts that are counted of an access; see `AccessCounts.totals`."""
-_GOLDEN = (math.sqrt(5) - 1) / 2
-
-
-# ------------------------------------------------------------------------- which to follow
-
-
-def spread_out(count: int, programs: int) -> npt.NDArray[np.int64]:
-    """Program numbers with no period in common with a grid's sides; all if there are few."""
-    if count >= programs:
-        return np.arange(programs)
-    steps = (np.arange(count) * _GOLDEN + 0.5 / count) % 1.0
-    chosen: npt.NDArray[np.int64] = np.unique((steps * programs).astype(np.int64))
-    return chosen.clip(0, programs - 1)
-
-
-def ends_of(grid: tuple[int, int, int]) -> npt.NDArray[np.int64]:
-    """Return the last program along each axis, and along several, and the first."""
-    sides = [(0, size - 1) for size in grid]
-    numbers = {x + grid[0] * (y + grid[1] * z) for x, y, z in itertools.product(*sides)}
-    return np.array(sorted(numbers))
-
-
-def representative(count: int, programs: int, executions: Iterable[Array]) -> npt.NDArray[np.int64]:
-    """Choose some of the programs; and for each access that none of them makes, one that does.
-
-    Args:
-        count: how many to begin with.
-        programs: how many there are.
-        executions: how often each program makes each access.
-    """
-    chosen = set(spread_out(count, programs).tolist())
-    for of_access in executions:
-        if of_access.any() and not of_access[list(chosen)].any():
-            chosen.add(int(of_access.argmax()))
-    return np.array(sorted(chosen))
-
-
-# ------------------------------------------------------------------------------- accesses
-
-
-@dataclass
-class Extent:
-    """Extent of an access, for each program: from `low` to `high`, in bytes; -1 if not made."""
-
-    low: Array
-    high: Array
-    last: Array
-
-    @staticmethod
-    def nowhere(programs: int) -> Extent:
-        """Return the extent of programs that did not make it."""
-        return Extent(*(np.full(programs, -1, np.int64) for _ in range(3)))
-
-    def widen(self, low: Array, high: Array, executing: Array) -> Array:
-        """Add an execution; returns which programs made it at another place than before."""
-        moved: Array = executing & (low != self.last)
-        self.last = np.where(executing, low, self.last)
-        lowest = np.where(self.low < 0, low, np.minimum(self.low, low))
-        self.low = np.where(executing, lowest, self.low)
-        self.high = np.where(executing, np.maximum(self.high, high), self.high)
-        return moved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
