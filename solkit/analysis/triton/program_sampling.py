@@ -64,7 +64,7 @@ class Sample:
 
     first: Numbers
     wide: Numbers
-    weights: Array
+    weights: float | Array
     scale: float
     is_whole: bool
 

@@ -207,56 +207,45 @@ class _Many:
     guesses: Mapping[str, None]
 
 
+def _sample(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    grid: tuple[int, int, int],
+    values: RelevantValues,
+) -> Sample:
+    """Choose the first programs, and some that represent all; these may be the same."""
+    count = math.prod(grid)
+    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
+    first: npt.NDArray[np.int64] = np.arange(min(count, _CORNERS, affordable))
+    if count == len(first):
+        return Sample(first, first, 1.0, 1.0, True)
+    most = len(first), min(_SPREAD, affordable)
+    wide = spread_out(most[1], count)
+    weight, scale = count / len(wide), count / len(first)
+    sample = ragged_sample(function, arguments, grid, *most, values.whole)
+    return sample or Sample(first, wide, weight, scale, False)
+
+
 def _many(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     values: RelevantValues,
 ) -> _Many:
-    """Follow the first programs, and some that represent all; these may be the same."""
-    count = math.prod(grid)
-    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
-    first: npt.NDArray[np.int64] = np.arange(min(count, _CORNERS, affordable))
-    numbers, weights, scale = first, 1.0, 1.0
-    if count > len(first):
-        most = len(first), min(_SPREAD, affordable)
-        sample = ragged_sample(function, arguments, grid, *most, values.whole)
-        if sample is not None:
-            return _ragged(function, arguments, grid, values, sample)
-        numbers = spread_out(most[1], count)
-        weights, scale = count / len(numbers), count / len(first)
-    corners, programs = _by_corners(function, arguments, grid, first, values)
+    """Follow the first programs, and those that represent all."""
+    sample = _sample(function, arguments, grid, values)
+    numbers, weights, scale = sample.wide, sample.weights, sample.scale
+    corners, programs = _by_corners(function, arguments, grid, sample.first, values)
     wide, guesses = corners, programs.guesses
-    if numbers is not first:
+    if numbers is not sample.first:
         wide, scattered = _by_corners(function, arguments, grid, numbers, values)
         guesses = {**guesses, **scattered.guesses}
         if _more_storages(wide, corners):  # the first programs do not show where all go
-            numbers = np.random.default_rng(0).permutation(numbers)
-            wide, programs = _by_corners(function, arguments, grid, numbers, values)
-            corners, scale = wide, weights
-    is_whole = len(first) == count
-    return _Many(corners, programs, wide, numbers, weights, scale, is_whole, guesses)
-
-
-def _ragged(
-    function: Function,
-    arguments: Mapping[str, Argument],
-    grid: tuple[int, int, int],
-    values: RelevantValues,
-    sample: Sample,
-) -> _Many:
-    """Follow the programs of a launch whose programs differ."""
-    first, numbers, weights, scale = sample.first, sample.wide, sample.weights, sample.scale
-    corners, programs = _by_corners(function, arguments, grid, first, values)
-    wide, guesses = corners, programs.guesses
-    if numbers is not first:
-        wide, scattered = _by_corners(function, arguments, grid, numbers, values)
-        guesses = {**guesses, **scattered.guesses}
-        if _more_storages(wide, corners):
             order = np.random.default_rng(0).permutation(len(numbers))
-            numbers, weights = numbers[order], weights[order]
+            numbers = numbers[order]
+            weights = weights if isinstance(weights, float) else weights[order]
             wide, programs = _by_corners(function, arguments, grid, numbers, values)
-            corners, scale = wide, float(weights.mean())
+            corners, scale = wide, float(np.mean(weights))
     return _Many(corners, programs, wide, numbers, weights, scale, sample.is_whole, guesses)
 
 
