@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.core import Configuration
 from solkit.datasets.kernels import ZOO
 from solkit.processes import jobs
@@ -214,7 +214,7 @@ def peer_rate(asked: Sequence[Configuration], checkout: str) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=200, help="configurations")
-    parser.add_argument("--workers", type=int, default=cores(), help="default: the cores")
+    parser.add_argument("--workers", type=int, default=usable_cores(), help="default: the cores")
     parser.add_argument("--peer", metavar="DIR", help="a checkout from before the analyser")
     options = parser.parse_args()
     asked = chosen(options.count)

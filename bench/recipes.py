@@ -25,8 +25,8 @@ import torch
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda
 from solkit.analysis.triton.capture import Captured, CaptureError, capture
-from solkit.analysis.triton.recipes import Recipes, alike
-from solkit.analysis.worker import fake
+from solkit.analysis.triton.recipes import Recipes, are_captures_equal
+from solkit.analysis.worker import fake_device
 from solkit.core import Value
 from solkit.datasets.kernels import Kernel, select
 from solkit.errors import SolkitError
@@ -107,7 +107,7 @@ def _same(recipes: Recipes, make: Any, params: Params) -> bool:
         except CaptureError:
             outcomes.append(None)
     one, other = outcomes
-    return one is other if one is None or other is None else alike(one, other)
+    return one is other if one is None or other is None else are_captures_equal(one, other)
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every n-th launcher")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    fake(devices.find("h100"))
+    fake_device(devices.find("h100"))
     kernels = [k for k in select(options.wanted) if not k.builds_extension][:: options.every]
     with fake_cuda.fake_tensors():
         found = [examine(kernel, options.configurations) for kernel in kernels]

@@ -170,10 +170,10 @@ def cases(path: str, shapes: Shapes | None, groups: str | None) -> list[tuple[di
 
 def prepare() -> set[str]:
     """Fake the device. Returns the set that gets the operators of each trace."""
-    from solkit.analysis.worker import fake
+    from solkit.analysis.worker import fake_device
     from solkit.roofline.work.program import Recorder
 
-    fake(devices.find(DEVICE))
+    fake_device(devices.find(DEVICE))
     names: set[str] = set()
     traced, add = Recorder.traced, Recorder.add
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.core import FACTS_VERSION, LOWERED_VERSION, Depth
 from solkit.datasets.store import Store
 from solkit.errors import InputError
@@ -54,7 +54,7 @@ def train(
     trees: dict[Depth, Trees] = {}
     costs: dict[Depth, CostModel] = {}
     learned: dict[str, Any] = {}
-    with pool(min(len(Depth), cores())) as workers:
+    with pool(min(len(Depth), usable_cores())) as workers:
         jobs = {
             depth: workers.submit(_learn_depth, stores, depth, settings, seed) for depth in Depth
         }

@@ -266,10 +266,10 @@ def _child(
     sender: Any, function: Callable[..., Any], args: tuple[Any, ...], device: Device
 ) -> None:
     from solkit.adapters import fake_cuda
-    from solkit.analysis.worker import fake
+    from solkit.analysis.worker import fake_device
 
     try:
-        fake(device)
+        fake_device(device)
         with fake_cuda.fake_tensors():
             answer = None, function(*args)
     except BaseException:

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from solkit.analysis.cache import Cache, default_folder
-from solkit.analysis.dependencies import Stamps, stamp, surroundings
-from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source, cores
+from solkit.analysis.dependencies import Stamps, stamp_of_file, surroundings
+from solkit.analysis.pool import Answer, PendingAnswer, Pool, Request, Source, usable_cores
 from solkit.core import (
     Analysis,
     Case,
@@ -108,7 +108,7 @@ class Analyser:
         self.device = calibrated(find(device)) if isinstance(device, str) else device
         self.limit_s, self.run_limit_s = limit_s, run_limit_s
         self._jobs: Jobs = SandboxedJobs() if sandbox else shared()
-        self._workers = workers or cores()
+        self._workers = workers or usable_cores()
         self._pool = Pool(self.device, self._jobs, self._workers, niceness, env)
         folder = cache if isinstance(cache, Path) else default_folder() if cache else None
         self._cache = Cache(folder)
@@ -264,7 +264,7 @@ class Analyser:
             self._pool.submit(source, request, future, convert)
             return future
         files = [str(Path(file).absolute()) for file in (path, reference) if file is not None]
-        stamps = {file: stamp(file) for file in files}
+        stamps = {file: stamp_of_file(file) for file in files}
         key = self._key(path, reference, files, method, args)
         cached = self._cache.get(key)
         if cached is not None:

@@ -152,7 +152,7 @@ def _with_failed_builds(
     causes = {source: error for source, error in errors.items() if error}
     if not causes:
         return analysis
-    with cuda.failing(causes):
+    with cuda.failing_builds(causes):
         second = again()
     if not isinstance(second, _Run) or not second.whole:
         return analysis
@@ -242,7 +242,7 @@ def captured_only(
     own = [launch.launch for launch in run.extensions.launches if launch.launch is not None]
     launches = [*(launch.launch for launch in run.captured.launches), *own]
     if not launches and not run.captured.library:
-        return _nothing(run)
+        return _without_launches(run)
     facts = [Facts(launch, Depth.CAPTURED) for launch in launches]
     all_facts = library.with_operators(
         facts,
@@ -295,7 +295,7 @@ def _analysis(
 ) -> Analysis:
     captured, extensions = run.captured, run.extensions
     if not captured.launches and not extensions.launches and not captured.library:
-        return _nothing(run)
+        return _without_launches(run)
     followed = launch_facts(
         captured.launches,
         lambda kernels: [compiled[id(kernel)] for kernel in kernels],
@@ -329,7 +329,7 @@ def _analysis(
     return replace(shallow, unread=unread_inputs(unread_storages, codes, others))
 
 
-def _nothing(run: _Run) -> Analysis:
+def _without_launches(run: _Run) -> Analysis:
     """Return the analysis of a run without a visible launch."""
     captured, extensions = run.captured, run.extensions
     seen = run.whole and captured.is_whole and not extensions.unseen

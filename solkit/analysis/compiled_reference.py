@@ -11,18 +11,18 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from solkit import kernelfiles
 from solkit.adapters.inductor_program import Reference, program_of
-from solkit.analysis.worker import fake
+from solkit.analysis.worker import fake_device
 from solkit.core import Device, Value
 from solkit.errors import InputError, KernelFileError
 from solkit.kernelfiles.seeding import seed_everything
 
-__all__ = ["written"]
+__all__ = ["write_reference"]
 
 
 _FRAMES = 3000
 
 
-def written(
+def write_reference(
     path: str,
     device: Device,
     shape: Mapping[str, Value] | None,
@@ -42,7 +42,7 @@ def written(
         InputError: the file is invalid, or there is no such program; says why.
     """
     sys.setrecursionlimit(_FRAMES)  # fake tensors add frames to the user's
-    fake(device)
+    fake_device(device)
     with FakeTensorMode():
         loaded = kernelfiles.load(path)
         problem = loaded.description.problem
@@ -55,7 +55,7 @@ def written(
                 "Model and get_inputs()",
                 path,
             )
-        about = f"At {_listed(sizes)}, for {device.name}"
+        about = f"At {_listed_sizes(sizes)}, for {device.name}"
         reference = _reference((problem.name, about), workload, path, sizes)
         try:
             program = program_of(reference, settings)
@@ -66,7 +66,7 @@ def written(
     return program.text, program.notes, program.choices
 
 
-def _listed(shape: Mapping[str, Value]) -> str:
+def _listed_sizes(shape: Mapping[str, Value]) -> str:
     return ", ".join(f"{name}={value}" for name, value in shape.items()) or "its own shape"
 
 

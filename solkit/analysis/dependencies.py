@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Union
 
-__all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp", "surroundings"]
+__all__ = ["Files", "Lately", "Reads", "Stamp", "Stamps", "stamp_of_file", "surroundings"]
 
 Stamp = Union[tuple[int, int], None]
 """A file's size in bytes and modification time in ns; ``None`` if there is no file."""
@@ -47,7 +47,7 @@ _TRUSTED_S = 1.0
 kernel that imports a package may read thousands, and each answer depends on all of them."""
 
 
-def stamp(path: str) -> Stamp:
+def stamp_of_file(path: str) -> Stamp:
     """Return a file's stamp."""
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands of times a second
@@ -82,11 +82,11 @@ class Lately(Generic[T]):
 _SEEN: Lately[tuple[Stamp]] = Lately()
 
 
-def recent(path: str) -> Stamp:
+def recent_stamp(path: str) -> Stamp:
     """Return a file's stamp; that of an installed one as it was up to a second ago."""
     if not is_installed(path):
-        return stamp(path)
-    return (_SEEN.get(path) or _SEEN.add(path, (stamp(path),)))[0]
+        return stamp_of_file(path)
+    return (_SEEN.get(path) or _SEEN.add(path, (stamp_of_file(path),)))[0]
 
 
 class Stamps(Mapping[str, Stamp]):
@@ -126,10 +126,10 @@ class Stamps(Mapping[str, Stamp]):
 
     def are_current(self) -> bool:
         """Tell whether the files are as they were; installed ones are looked at once a second."""
-        if any(stamp(file) != then for file, then in self.own.items()):
+        if any(stamp_of_file(file) != then for file, then in self.own.items()):
             return False
         if _CURRENT.get(self.name) is None:
-            if any(recent(file) != then for file, then in self.installed.items()):
+            if any(recent_stamp(file) != then for file, then in self.installed.items()):
                 return False
             _CURRENT.add(self.name, True)
         return True
@@ -163,16 +163,16 @@ class Files:
         Python code that reads environment variables is not.
         """
         contents = self._known.get(path)
-        if contents is None or contents[0] != recent(path):
-            contents = self._known[path] = _read(path)
+        if contents is None or contents[0] != recent_stamp(path):
+            contents = self._known[path] = _read_and_stamp(path)
         return contents
 
 
-def _read(path: str) -> tuple[Stamp, str, bool]:
+def _read_and_stamp(path: str) -> tuple[Stamp, str, bool]:
     for _ in range(_LOOKS):
-        now = stamp(path)
+        now = stamp_of_file(path)
         contents = (now, *_digested(path, now))
-        if stamp(path) == now:  # it did not change while it was read
+        if stamp_of_file(path) == now:  # it did not change while it was read
             return contents
     return None, "", False
 
@@ -223,7 +223,7 @@ class Reads:
         if path.endswith(".pyc"):
             path = _source_of(path)
         if path not in self._stamps and not path.startswith(self._ignored):
-            self._stamps[path] = stamp(path)
+            self._stamps[path] = stamp_of_file(path)
 
 
 def _source_of(path: str) -> str:
@@ -262,22 +262,24 @@ def surroundings() -> tuple[object, ...]:
 @functools.cache
 def _installed() -> tuple[object, ...]:
     """Return versions, and the state of SolKit's sources, which change without a version."""
-    versions = tuple(map(_version, _PACKAGES))
-    sources = tuple(sorted(stamped for room in _ROOMS for stamped in _sources(str(_ROOT / room))))
+    versions = tuple(map(_package_version, _PACKAGES))
+    sources = tuple(
+        sorted(stamped for room in _ROOMS for stamped in _source_file_stamps(str(_ROOT / room)))
+    )
     return platform.python_version(), versions, sources
 
 
-def _version(package: str) -> str | None:
+def _package_version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
+def _source_file_stamps(folder: str) -> Iterator[tuple[str, int, int]]:
     for entry in os.scandir(folder):
         if entry.is_dir():
-            yield from _sources(entry.path)
+            yield from _source_file_stamps(entry.path)
         elif entry.name.endswith((".py", ".json")):
             status = entry.stat()
             yield entry.path, status.st_size, status.st_mtime_ns

@@ -144,7 +144,7 @@ def extension_facts(
         size = binary.error or f"{binary.registers} registers, {binary.spills} words spilled"
         where, kernel = captured.host.line, captured.host.kernel
         unknown[f"{where}: grid or block of {kernel} could not be evaluated ({size})."] = None
-    return _merged(followed), tuple(unknown), compiled
+    return _merged_equal_facts(followed), tuple(unknown), compiled
 
 
 def _extension_facts(captured: cuda.CudaLaunch, compiled: Compiled, device: Device) -> Facts:
@@ -210,7 +210,7 @@ def _with_requests(facts: Facts, follow: Callable[[Occupancy], Requests], device
         return replace(facts, notes=(*facts.notes, note))
 
 
-def _merged(followed: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
+def _merged_equal_facts(followed: Iterable[tuple[Facts, float]]) -> list[tuple[Facts, float]]:
     """Merge launches with equal facts, although their arguments differ."""
     once: list[tuple[Facts, float]] = []
     counts: list[int] = []

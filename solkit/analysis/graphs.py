@@ -39,17 +39,21 @@ def _captured(alone: Recording) -> Iterator[Callable[[], None]]:
     with (
         fake_triton.recording_into(record) as seen,
         cuda.recording() as extensions,
-        library.inside(lambda: len(seen.launches) + len(extensions.launches)) as operators,
+        library.recording_operators(
+            lambda: len(seen.launches) + len(extensions.launches)
+        ) as operators,
     ):
-        yield partial(_replay, seen, extensions, operators)
+        yield partial(_replay_launches, seen, extensions, operators)
 
 
-def _replay(seen: Recording, extensions: cuda.CudaRecording, operators: LibraryRecording) -> None:
+def _replay_launches(
+    seen: Recording, extensions: cuda.CudaRecording, operators: LibraryRecording
+) -> None:
     """Launch all again, in order, as far as the recordings around this want it."""
     steps, launched = recorded.steps(), recorded.current()
     if steps is not None:
         steps.spoil("it replays a CUDA graph")
-    into = library.current()
+    into = library.innermost_recording()
     waiting = sorted(operators.launches, key=lambda operator: operator.after)
     if into is not None:
         into.touch(operators)

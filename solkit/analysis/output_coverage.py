@@ -28,7 +28,7 @@ def outputs_written(
     for output in outputs:
         written = output.by_operators
         for launch, facts in launches:
-            by_launch = _stored(output.storage, launch, facts)
+            by_launch = _most_stored_bytes(output.storage, launch, facts)
             if by_launch is None:
                 return ()
             written += by_launch
@@ -36,7 +36,7 @@ def outputs_written(
     return tuple(writes)
 
 
-def _stored(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:
+def _most_stored_bytes(storage: int, launch: CapturedLaunch, facts: Facts) -> int | None:
     """Return the most bytes that a launch, and those equal to it, store into a storage."""
     if facts.requests is None or not facts.requests.is_complete:
         return None

@@ -33,7 +33,7 @@ from solkit.processes.forkserver import Fork
 from solkit.processes.host import Host
 from solkit.processes.jobs import Jobs
 
-__all__ = ["Answer", "PendingAnswer", "Pool", "Request", "Source", "cores"]
+__all__ = ["Answer", "PendingAnswer", "Pool", "Request", "Source", "usable_cores"]
 
 _FUNCTION = "solkit.analysis.worker:serve"
 _LOOK_S = 0.5  # how often an idle thread looks whether tasks that wait need it
@@ -41,7 +41,7 @@ _MOST_READY_S = 10.0  # that a worker is taken to need for its imports
 T = TypeVar("T")
 
 
-def cores() -> int:
+def usable_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -66,10 +66,10 @@ class Source:
     def here(cls, path: str, reference: str | None) -> Source:
         """Return a file in the present surroundings."""
         environment = frozenset(os.environ.items())
-        return cls(path, reference, (_here(), tuple(sys.path), hash(environment)))
+        return cls(path, reference, (_present_surroundings(), tuple(sys.path), hash(environment)))
 
 
-def _here() -> str:
+def _present_surroundings() -> str:
     try:
         return os.getcwd()  # noqa: PTH109 - thousands of times a second
     except FileNotFoundError:

@@ -52,7 +52,7 @@ def problem_case(loaded: LoadedKernel, shape: Shape, params: Shape, groups: str 
     candidate = loaded.description.candidate
     with fake_cuda.watching_guesses() as guesses:
         workload, arguments = _problem_alone(loaded, shape, params)
-    program, work, outputs = _work(workload, loaded, arguments)
+    program, work, outputs = _program_and_work(workload, loaded, arguments)
     kernels = Kernels(program) if program is not None and groups is not None else None
     assumed = (*workload.assumptions, *guesses)
     return Case(
@@ -94,7 +94,7 @@ def _problem_alone(loaded: LoadedKernel, shape: Shape, params: Shape) -> tuple[W
     return workloads[0], arguments
 
 
-def _work(
+def _program_and_work(
     workload: Workload, loaded: LoadedKernel, arguments: Drawn
 ) -> tuple[Program | None, Work, list[torch.Tensor]]:
     """Return the program, if the problem has a reference; what it costs; and its outputs."""
@@ -134,11 +134,13 @@ def _work(
             problem.path,
         )
     program = narrowed(traced)
-    work = replace(work_of_live(program), needs=_needs(workload, arguments, program))
+    work = replace(work_of_live(program), needs=_needed_arguments(workload, arguments, program))
     return program, _without_hard_part(work, tuple(guesses)) if guesses else work, outputs
 
 
-def _needs(workload: Workload, arguments: Drawn, program: Program) -> tuple[InputNeed, ...]:
+def _needed_arguments(
+    workload: Workload, arguments: Drawn, program: Program
+) -> tuple[InputNeed, ...]:
     """Return arguments in the GPU's memory that every correct implementation reads."""
     used = surely_used(program, program.ops)
     used_by_id = {

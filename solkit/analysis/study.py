@@ -56,7 +56,7 @@ def describe(analyser: Analyser, path: str, reference: str | None = None) -> Ker
     Raises:
         KernelFileError: the file cannot be used.
     """
-    return _read(analyser.describe(path, reference), path)
+    return _result_of_reading(analyser.describe(path, reference), path)
 
 
 def study(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]] | None = None) -> Study:
@@ -75,29 +75,33 @@ def study(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]] | None = 
     """
     begun = set() if begun is None else begun
     try:
-        return _studied(analyser, plan, begun)
+        return _studied_shape(analyser, plan, begun)
     except (KeyboardInterrupt, SystemExit):
         for future in tuple(begun):
             future.cancel()
         raise
 
 
-def _studied(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]]) -> Study:
+def _studied_shape(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]]) -> Study:
     if plan.shapes is not None and not plan.shapes:
         raise InputError("shapes: expected at least one, or None for the file's own; got none")
-    kernel = _read(_kept(analyser.describe(plan.path, plan.reference), begun), plan.path)
+    kernel = _result_of_reading(
+        _pending_future(analyser.describe(plan.path, plan.reference), begun), plan.path
+    )
     shapes = kernel.problem.shapes if plan.shapes is None else tuple(plan.shapes)
-    futures = [_ask(analyser, plan, kernel, shape, begun) for shape in shapes]
+    futures = [_ask_for_shape(analyser, plan, kernel, shape, begun) for shape in shapes]
     cases: list[Case] = []
     errors: list[tuple[Shape, InputError]] = []
     for done, (shape, (problem, candidate)) in enumerate(zip(shapes, futures, strict=True)):
         progress.tell("shapes analysed", done, len(shapes))
         try:
-            cases.append(_case(_read(problem, plan.path), candidate, plan, kernel))
+            cases.append(
+                _case_of_shape(_result_of_reading(problem, plan.path), candidate, plan, kernel)
+            )
         except InputError as error:
             errors.append((shape, error))
     if not cases:
-        raise _common(errors)
+        raise _common_error(errors)
     failed = tuple(FailedShape(shape, str(error)) for shape, error in errors)
     return Study(kernel, tuple(cases), failed)
 
@@ -105,26 +109,26 @@ def _studied(analyser: Analyser, plan: StudyPlan, begun: set[Future[Any]]) -> St
 _Asked = tuple[Future[Case], Future[Analysed] | None]
 
 
-def _kept(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
+def _pending_future(future: Future[T], begun: set[Future[Any]]) -> Future[T]:
     """Return the future, among those begun until it is done."""
     begun.add(future)
     future.add_done_callback(begun.discard)
     return future
 
 
-def _ask(
+def _ask_for_shape(
     analyser: Analyser, plan: StudyPlan, kernel: KernelFile, shape: Shape, begun: set[Future[Any]]
 ) -> _Asked:
     """Return the problem's side of a shape, and the candidate's if wanted."""
     matter = not plan.analysing or kernel.problem.reference is None  # else the candidate's checks
     params = plan.params if matter else {}
     path, reference = _problem_of(plan, kernel)
-    problem = _kept(analyser.problem(path, reference, shape, params, plan.groups), begun)
+    problem = _pending_future(analyser.problem(path, reference, shape, params, plan.groups), begun)
     if not plan.analysing:
         return problem, None
     name = kernel.candidate.name if kernel.candidate else ""
     configuration = Configuration(plan.path, name, shape, plan.params, plan.reference)
-    return problem, _kept(analyser.submit(configuration), begun)
+    return problem, _pending_future(analyser.submit(configuration), begun)
 
 
 def _problem_of(plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
@@ -136,14 +140,14 @@ def _problem_of(plan: StudyPlan, kernel: KernelFile) -> tuple[str, str | None]:
     return (kernel.problem.path, None) if stands_alone else (plan.path, plan.reference)
 
 
-def _read(future: Future[T], path: str) -> T:
+def _result_of_reading(future: Future[T], path: str) -> T:
     try:
         return future.result()
     except JobDiedError as death:
         raise KernelFileError(f"reading and tracing it failed: {death}", path) from death
 
 
-def _case(
+def _case_of_shape(
     problem: Case, candidate: Future[Analysed] | None, plan: StudyPlan, kernel: KernelFile
 ) -> Case:
     own = kernel.candidate.params if kernel.candidate else {}
@@ -170,7 +174,7 @@ def _compared(analysis: Analysis, outputs: str) -> Analysis:
     return replace(analysis, notes=(*analysis.notes, note))
 
 
-def _common(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
+def _common_error(errors: Sequence[tuple[Shape, InputError]]) -> InputError:
     """Return one error for all shapes: theirs, if they agree."""
     if len({str(error) for _, error in errors}) == 1:
         return errors[0][1]

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from solkit import kernelfiles
 from solkit.adapters import fake_cuda, symbolic_sizes
 from solkit.analysis.problem import problem_case
-from solkit.analysis.worker import fake
+from solkit.analysis.worker import fake_device
 from solkit.core import Case, Device, Value
 from solkit.errors import KernelFileError
 from solkit.kernelfiles import LoadedKernel
@@ -47,7 +47,7 @@ def symbolic_work(
     Raises:
         InputError: the file or a name is at fault, or too few sizes work to check a formula.
     """
-    fake(device)
+    fake_device(device)
     with fake_cuda.fake_tensors() as mode:
         loaded = kernelfiles.load(path, reference)
     problem = loaded.description.problem

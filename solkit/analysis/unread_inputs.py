@@ -29,13 +29,17 @@ def unread_inputs(
     """
     unread = set(inputs.values())
     for launch, facts, compiled in launches:
-        unread -= {storage for storage in unread if _reads(launch, facts, compiled, storage)}
+        unread -= {
+            storage for storage in unread if _may_read_argument(launch, facts, compiled, storage)
+        }
     for other, binary in extensions:
         unread -= {storage for storage in unread if _extension_reads(other, binary, storage)}
     return tuple(position for position, storage in inputs.items() if storage in unread)
 
 
-def _reads(launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: int) -> bool:
+def _may_read_argument(
+    launch: CapturedLaunch, facts: Facts, compiled: Compiled, storage: int
+) -> bool:
     """Tell if a launch, or one that is counted with it, may read a storage."""
     names = [name for name, storages in launch.by_parameter.items() if storage in storages]
     if not names:

@@ -35,7 +35,7 @@ from solkit.kernelfiles.seeding import seed_everything, seeded_workload
 from solkit.processes.channel import Channel, ClosedError
 from solkit.roofline.work import work_of
 
-__all__ = ["describe", "fake", "serve", "warm_up"]
+__all__ = ["describe", "fake_device", "serve", "warm_up"]
 
 Shape = Mapping[str, Value]
 
@@ -65,7 +65,7 @@ def _some_layers() -> list[torch.Tensor]:
         return [torch.cat([out + out.mean(dim=1, keepdim=True), out * out.sum()]).max()]
 
 
-def fake(device: Device) -> None:
+def fake_device(device: Device) -> None:
     """Make torch and triton believe in `device` for the rest of this process."""
     fake_cuda.install(device)
     fake_triton.install(device)
@@ -77,7 +77,7 @@ def describe(path: str, reference: str | None, device: Device) -> KernelFile:
     Raises:
         KernelFileError: the file cannot be used.
     """
-    fake(device)
+    fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         find_launched_space(loaded)
@@ -102,7 +102,7 @@ def serve(device: Device, path: str, reference: str | None, niceness: int, descr
     sys.dont_write_bytecode = True  # Python keeps the old code of a file saved twice in a second
     reads = Reads()
     channel = Channel.of(descriptor, trusting=True)
-    fake(device)
+    fake_device(device)
     file = _File(path, reference, device, lambda: channel.send({}))
     with fake_cuda.fake_tensors(), contextlib.suppress(ClosedError):
         while True:

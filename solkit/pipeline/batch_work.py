@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.core import (
     Device,
     MeasureSettings,
@@ -91,7 +91,7 @@ def looked_at(
         cases = _all(entries, lambda entry: _recorded(bench, entry, how), notes, together=1)
     else:
         with analyser_for(device, MeasureSettings()) as analyser:
-            together = max(_TOGETHER, cores())
+            together = max(_TOGETHER, usable_cores())
             cases = _all(entries, lambda entry: _live(analyser, entry, how), notes, together)
     if not cases:
         raise InputError(f"{manifest.path}: no kernel can be tuned. {' '.join(notes)}")

@@ -59,7 +59,7 @@ def first_parent(
     """
     sizes = None if shape is None else dict(shape)
     text, notes, choices = jobs.call(
-        "solkit.analysis.compiled_reference:written",
+        "solkit.analysis.compiled_reference:write_reference",
         os.fspath(path),
         target(device),
         sizes,

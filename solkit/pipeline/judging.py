@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from solkit.analysis.analyser import Analyser
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.analysis.study import StudyPlan, describe, study
 from solkit.core import Case, ClockKind, Device, Outcome, Source, Value, Verdict, progress
 from solkit.core.judging import JudgedProblem, Judgement, JudgeReport, Plausibility
@@ -320,7 +320,7 @@ def _bounded(
         return needs
     with (
         Analyser(targets[0], limit_s=time_limit_s) as analyser,
-        ThreadPoolExecutor(cores()) as pool,  # each waits for a child process
+        ThreadPoolExecutor(usable_cores()) as pool,  # each waits for a child process
     ):
         traced = pool.map(lambda item: _traced(analyser, item[0][0], item[1]), shapes.items())
         for done, ((path, key), case) in enumerate(zip(shapes, traced, strict=True), 1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.core import (
     Bred,
     Brief,
@@ -273,7 +273,7 @@ class EvolveWorld:
     _prospects: dict[int, PreparedCandidate] = field(default_factory=dict)
     _begun: dict[str, Future[tuple[Checked, str]]] = field(default_factory=dict)
     _checkers: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(min(max(cores() - 1, 1), _MOST_CHECKERS))
+        default_factory=lambda: ThreadPoolExecutor(min(max(usable_cores() - 1, 1), _MOST_CHECKERS))
     )
 
     def spent_s(self) -> float:

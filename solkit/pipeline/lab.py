@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.core import Analysis, Bound, Configuration, Device, MeasureSettings, Outcome
 from solkit.datasets.outcomelog import OutcomeLog
 from solkit.errors import InputError, UnsupportedError
@@ -186,7 +186,7 @@ class Lab:
         Raises:
             GpuBusyError, TraceError, WorkerError: as for `measure`.
         """
-        remaining, width = iter(candidates), cores() + 1
+        remaining, width = iter(candidates), usable_cores() + 1
         studying: set[Future[Studied]] = set()
         begun: set[Future[Any]] = set()
         study = self._prepared.studied

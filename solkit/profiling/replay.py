@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from solkit.adapters import fake_cuda
-from solkit.analysis.worker import fake
+from solkit.analysis.worker import fake_device
 from solkit.core import Device, default_tolerance
 from solkit.profiling.trace_reader import Signature
 from solkit.profiling.units import Asked, Replayed
@@ -35,7 +35,7 @@ def replay(device: Device, requests: Sequence[Sequence[Asked]]) -> list[Replayed
     If there is none, the bytes of the innermost one that can be replayed. Each list in `requests`
     holds an op that launched kernels, followed by those around it.
     """
-    fake(device)
+    fake_device(device)
     called: dict[Asked, Replayed] = {}
 
     def once(op: Asked) -> Replayed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from solkit.analysis.pool import cores
+from solkit.analysis.pool import usable_cores
 from solkit.errors import InputError
 
 __all__ = ["CPU", "QUEUED_FOR_A_GPU", "RECORDED", "TEMPORARY", "QueueSettings", "ServiceSettings"]
@@ -81,7 +81,7 @@ class ServiceSettings:
             self.recorded if name == RECORDED else None,
             self.sandbox,
             self.log,
-            cores() + 1 if name == CPU else _GPU_THREADS,
+            usable_cores() + 1 if name == CPU else _GPU_THREADS,
         )
 
 

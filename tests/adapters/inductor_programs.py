@@ -14,7 +14,7 @@ from solkit.roofline import devices
 
 def written(paths: list[str], settings: dict[str, Any] | None = None) -> list[tuple[str, str]]:
     """For each reference its kernel file's text, or nothing and why there is none."""
-    from solkit.analysis.compiled_reference import written as one
+    from solkit.analysis.compiled_reference import write_reference as one
     from solkit.errors import InputError
 
     found = []

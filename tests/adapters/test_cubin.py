@@ -13,8 +13,8 @@ import triton.language as tl
 from triton import knobs
 
 from solkit.adapters import cubin, fake_triton, sass, triton_compiler
-from solkit.analysis.common.instructions import mix_of
-from solkit.analysis.worker import fake
+from solkit.analysis.common.instructions import instruction_mix
+from solkit.analysis.worker import fake_device
 from solkit.errors import UnsupportedError
 from solkit.roofline import devices
 
@@ -41,7 +41,7 @@ def compiled(device):
     """A kernel with a loop and one with matrix products that spill, for a device."""
 
     def compile_them():
-        fake(device)
+        fake_device(device)
         x = torch.randn(1 << 16, device="cuda")
         with fake_triton.recording({}) as seen:
             rows[(4,)](x, x, 1000, BLOCK=256)
@@ -95,7 +95,7 @@ def test_code_read_together_is_as_nvdisasm_shows_each(both):
             (alone,) = sass.parse(sass.disassemble(each.cubin)).values()
         except UnsupportedError as error:
             pytest.skip(str(error))
-        assert mix_of(code) == mix_of(alone)
+        assert instruction_mix(code) == instruction_mix(alone)
         assert [(i.address, i.opcode, i.predicate, i.lines) for i in code.instructions] == [
             (i.address, i.opcode, i.predicate, i.lines) for i in alone.instructions
         ]
@@ -133,7 +133,7 @@ def test_instructions_of_a_masked_load_are_of_its_line(both):
     for code, function in ((rows_kernel, rows), (product_kernel, product)):
         first = function.starting_line_number
         last = first + len(function.raw_src) - 1
-        places = [place.split(":") for place in mix_of(code).lines]
+        places = [place.split(":") for place in instruction_mix(code).lines]
         lines = {int(line) for file, line in places if file == "test_cubin.py"}
         assert first <= min(lines) <= max(lines) <= last
 
@@ -193,4 +193,4 @@ def test_a_cubin_that_cannot_be_read_says_why_and_costs_no_other(both):
     broken = triton_compiler.Compiled(cubin=b"no ELF")
     first, second = triton_compiler.machine_codes([broken, kernels[0]], device)
     assert isinstance(first, str)
-    assert mix_of(second).total > 0
+    assert instruction_mix(second).total > 0

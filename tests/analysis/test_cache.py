@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from solkit.analysis.cache import Cache
-from solkit.analysis.dependencies import Stamps, stamp
+from solkit.analysis.dependencies import Stamps, stamp_of_file
 from solkit.core import Tolerance
 
 
@@ -34,12 +34,12 @@ def test_an_answer_is_found_again_by_its_key_alone(tmp_path):
 def test_a_file_that_changed_while_it_was_read_is_not_trusted(tmp_path):
     file = tmp_path / "kernel.py"
     file.write_text("old")
-    then = stamp(str(file))
+    then = stamp_of_file(str(file))
     file.write_text("newer")
     cache = Cache(tmp_path / "cache")
     cache.put(key(1), 1, {str(file): then})
     assert cache.get(key(1)) is None
-    cache.put(key(1), 1, {str(file): stamp(str(file))})
+    cache.put(key(1), 1, {str(file): stamp_of_file(str(file))})
     assert cache.get(key(1)) == 1
     os.utime(file, ns=(1, 1))  # what it holds counts, not when it was saved
     assert cache.get(key(1)) == 1
@@ -59,7 +59,7 @@ def package(tmp_path):
 
 
 def stamps(files):
-    return {file: stamp(file) for file in files}
+    return {file: stamp_of_file(file) for file in files}
 
 
 def test_entries_share_the_list_of_the_files_of_installed_packages(tmp_path, package):
@@ -192,9 +192,9 @@ def test_stamps_of_packages_are_compared_as_one(tmp_path):
     package.parent.mkdir()
     for each in (own, package):
         each.write_text("x = 1")
-    read = Stamps.of({str(each): stamp(str(each)) for each in (own, package)})
+    read = Stamps.of({str(each): stamp_of_file(str(each)) for each in (own, package)})
     assert (list(read.own), list(read.installed)) == ([str(own)], [str(package)])
-    assert dict(read) == {str(each): stamp(str(each)) for each in (own, package)}
+    assert dict(read) == {str(each): stamp_of_file(str(each)) for each in (own, package)}
     assert read.are_current()
     assert read.and_({}) is read
     other = read.and_({str(tmp_path / "gone.py"): None})
@@ -203,5 +203,5 @@ def test_stamps_of_packages_are_compared_as_one(tmp_path):
     assert other.are_current()
     own.write_text("x = 12")
     assert not read.are_current()
-    assert read.and_({str(own): stamp(str(own))}).are_current()
+    assert read.and_({str(own): stamp_of_file(str(own))}).are_current()
     assert not read.and_({str(package): (0, 0)}).are_current()

@@ -42,12 +42,12 @@ def ttgir_manner(name: str, text: str, is_returned: bool) -> AccessModifiers:
         text: between its name and its types.
         is_returned: whether its result is used.
     """
-    cache = _named(r"\bcache_?[mM]odifier = (\w+)", text)
-    eviction = _named(r"\beviction_?[pP]olicy = (\w+)", text)
+    cache = _first_match(r"\bcache_?[mM]odifier = (\w+)", text)
+    eviction = _first_match(r"\beviction_?[pP]olicy = (\w+)", text)
     semantics = scope = operation = ""
     if name in ("tt.atomic_rmw", "tt.atomic_cas"):
         words = [word.strip() for word in text.partition("%")[0].split(",")]
-        semantics, scope, operation = _atomic(words)
+        semantics, scope, operation = _atomic_modifiers(words)
         operation = operation or "cas"
     elif "reduce" in name:
         operation = next((w for w in re.findall(r"\w+", text) if w in _OPERATIONS), "add")
@@ -62,7 +62,7 @@ def ttgir_manner(name: str, text: str, is_returned: bool) -> AccessModifiers:
     )
 
 
-def _named(pattern: str, text: str) -> str:
+def _first_match(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     return match.group(1) if match else ""
 
@@ -73,7 +73,7 @@ def ptx_manner(name: str, modifiers: Sequence[str]) -> AccessModifiers:
     Source: PTX ISA, ld, st, atom and red: an atomic without semantics is relaxed, one without scope
     has that of the GPU.
     """
-    semantics, scope, operation = _atomic(modifiers)
+    semantics, scope, operation = _atomic_modifiers(modifiers)
     atomic = name in ("atom", "red")
     hints = [m.partition("::")[2] for m in modifiers if m.startswith(("L1::", "L2::"))]
     eviction = [hint for hint in hints if hint.startswith(("evict_", "no_allocate"))]
@@ -89,7 +89,7 @@ def ptx_manner(name: str, modifiers: Sequence[str]) -> AccessModifiers:
     )
 
 
-def _atomic(words: Sequence[str]) -> tuple[str, str, str]:
+def _atomic_modifiers(words: Sequence[str]) -> tuple[str, str, str]:
     """Semantics, scope and operation, as far as named."""
     semantics, scope, operation = (
         next((word for word in words if word in vocabulary), "")

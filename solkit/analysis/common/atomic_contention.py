@@ -111,7 +111,9 @@ def contention_of(
         addresses = max(min(operations, unique_bytes / size), 1.0)
         mean = operations / addresses
         in_sector = min(mean * max(SECTOR // size, 1), operations)
-        return _rounded(operations, warp_addresses, addresses, mean, in_sector, assumed=True)
+        return _rounded_contention(
+            operations, warp_addresses, addresses, mean, in_sector, assumed=True
+        )
     counts, comers = meetings.by_place(1)
     in_sectors, sector_comers = meetings.by_place(SECTOR)
     elements_per_operation = meetings.elements
@@ -120,19 +122,25 @@ def contention_of(
     addresses = float(len(counts)) * elements_per_operation
     if not whole:
         within = unique_bytes / SECTOR, meetings.offsets * elements_per_operation
-        addresses = max(addresses, _filled(operations, addresses / len(in_sectors), *within))
+        addresses = max(
+            addresses, _expected_addresses(operations, addresses / len(in_sectors), *within)
+        )
     addresses = max(min(addresses, operations), 1.0)
     sectors = max(unique_bytes / SECTOR, float(len(in_sectors))) if not whole else len(in_sectors)
     share = followed, blocks
-    return _rounded(
+    return _rounded_contention(
         operations,
         warp_addresses,
         addresses,
-        min(max(operations / addresses, _busiest(counts, comers, *share)), operations),
+        min(
+            max(operations / addresses, _busiest_place_operations(counts, comers, *share)),
+            operations,
+        ),
         min(
             max(
                 operations / max(sectors, 1.0),
-                elements_per_operation * _busiest(in_sectors, sector_comers, *share),
+                elements_per_operation
+                * _busiest_place_operations(in_sectors, sector_comers, *share),
             ),
             operations,
         ),
@@ -140,7 +148,7 @@ def contention_of(
     )
 
 
-def _filled(operations: float, seen: float, sectors: float, places: float) -> float:
+def _expected_addresses(operations: float, seen: float, sectors: float, places: float) -> float:
     """Return distinct addresses in so many sectors.
 
     Args:
@@ -155,7 +163,7 @@ def _filled(operations: float, seen: float, sectors: float, places: float) -> fl
     return sectors * max(seen, -places * math.expm1(-operations / (sectors * places)))
 
 
-def _busiest(counts: Array, comers: Array, followed: int, blocks: int) -> float:
+def _busiest_place_operations(counts: Array, comers: Array, followed: int, blocks: int) -> float:
     """Count operations at the busiest of the seen places, over the launch."""
     if followed >= blocks:
         return float(counts.max())
@@ -165,7 +173,7 @@ def _busiest(counts: Array, comers: Array, followed: int, blocks: int) -> float:
     return float(expected.max())
 
 
-def _rounded(
+def _rounded_contention(
     operations: float,
     warp_addresses: float,
     addresses: float,

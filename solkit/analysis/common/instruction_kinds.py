@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from solkit.adapters.sass import Instruction
 
-__all__ = ["KINDS", "kind_of"]
+__all__ = ["KINDS", "instruction_kind"]
 
 _OPCODES = {
     "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA BGMMA QGMMA "
@@ -55,7 +55,7 @@ exchange between lanes, ``"uniform"`` once per warp on the scalar datapath, ``"l
 """
 
 
-def kind_of(instruction: Instruction) -> str:
+def instruction_kind(instruction: Instruction) -> str:
     """Return one of `KINDS`."""
     name = instruction.name
     if instruction.opcode.startswith("IMAD.MOV") or _loads_a_constant(instruction):

@@ -9,11 +9,11 @@ import re
 from collections import Counter
 
 from solkit.adapters.sass import Code, Instruction
-from solkit.analysis.common.instruction_kinds import KINDS, kind_of
+from solkit.analysis.common.instruction_kinds import KINDS, instruction_kind
 from solkit.analysis.common.warp_throughput import paces_of
 from solkit.core import InstructionCount, InstructionMix
 
-__all__ = ["KINDS", "mix_of"]
+__all__ = ["KINDS", "instruction_mix"]
 
 _LANE_FLOPS = {
     **dict.fromkeys(("FADD", "FADD32I", "FMUL", "FMUL32I", "FHADD", "DADD", "DMUL"), 1),
@@ -38,7 +38,7 @@ _WIDTHS = {
 """Bytes of one thread's access by modifier; 4 without one."""
 
 
-def mix_of(code: Code) -> InstructionMix:
+def instruction_mix(code: Code) -> InstructionMix:
     """Count the instructions of a function."""
     counts: Counter[tuple[str, str, int, int, int]] = Counter()
     predicated: Counter[tuple[str, str, int, int, int]] = Counter()
@@ -47,7 +47,7 @@ def mix_of(code: Code) -> InstructionMix:
         for instruction in block.instructions:
             if instruction.predicate in _NEVER:  # the compiler's hint for the scheduler
                 continue
-            kind = kind_of(instruction)
+            kind = instruction_kind(instruction)
             opcode = instruction.opcode if kind == "tensor" else ""
             row = (
                 kind,

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.regions import Region, keys_of
+from solkit.analysis.common.regions import Region, region_keys
 from solkit.core import Device, Occupancy
 from solkit.roofline.kernel.dram_traffic import lost_share
 
-__all__ = ["Distances", "Misses", "Round", "l1_misses", "rounds", "step_shares"]
+__all__ = ["Distances", "Misses", "Round", "l1_misses", "launch_rounds", "step_shares"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -110,7 +110,9 @@ class Round:
         return entries
 
 
-def rounds(regions: Sequence[Region], keys: Array, waves: Sequence[Array]) -> Iterator[Round]:
+def launch_rounds(
+    regions: Sequence[Region], keys: Array, waves: Sequence[Array]
+) -> Iterator[Round]:
     """Yield the rounds of a launch, in order.
 
     Args:
@@ -174,15 +176,15 @@ def l1_misses(
     capacity = device.limits.shared_bytes + _L1_BEYOND_SHARED
     capacity -= occupancy.blocks_per_sm * shared_bytes
     programs = len(regions[0].low)
-    keys = keys_of(regions)
+    keys = region_keys(regions)
     sums = _Sums(len(regions))
     sms = min(device.sm_count, programs)
     for sm in range(0, sms, -(-sms // _SMS)):
         own, blocks = np.arange(sm, programs, device.sm_count), occupancy.blocks_per_sm
         waves = [own[start : start + blocks] for start in range(0, len(own), blocks)]
         distances = Distances(int(keys.max()) + 1)
-        for one_round in rounds(regions, keys, waves):
-            _book_l1(one_round, regions, distances, capacity, together, sums)
+        for one_round in launch_rounds(regions, keys, waves):
+            _book_l1_misses(one_round, regions, distances, capacity, together, sums)
     return [Misses(*shares) for shares in zip(*sums.shares(), strict=True)]
 
 
@@ -198,7 +200,7 @@ class _Sums:
             yield np.where(of > 0, some / np.maximum(of, 1e-9), 1.0).tolist()
 
 
-def _book_l1(
+def _book_l1_misses(
     one_round: Round,
     regions: Sequence[Region],
     distances: Distances,

@@ -91,32 +91,34 @@ def read_ptx(text: str, files: str = "") -> PtxCode:
         line = (raw.partition("//")[0] if "//" in raw else raw).strip()
         if line.startswith("."):
             if line.startswith((".loc\t", ".loc ")):
-                place = _place(line.split()[1:4], names)
+                place = _place_of_directive(line.split()[1:4], names)
                 caller = _INLINED.search(line) if "inlined_at" in line else None
                 if caller:
-                    inlined[place] = _place(caller.groups(), names)
+                    inlined[place] = _place_of_directive(caller.groups(), names)
                 continue
             if ";" not in line[:-1]:  # another directive, and nothing besides
                 continue
         elif line.startswith("$") and (label := _LABEL.match(line)):
             labels[label.group(1)] = len(parts)
             continue
-        parts.extend(_parts(line))
+        parts.extend(_statements_of_line(line))
         places.extend([(place, len(labels))] * (len(parts) - len(places)))
-    callers = {inner: tuple(_callers(inner, inlined)) for inner in inlined}
+    callers = {inner: tuple(_inlining_callers(inner, inlined)) for inner in inlined}
     statements = [
         Statement(*part, place, block, depth, callers.get(place, ()))
-        for part, (place, block), depth in zip(parts, places, _depths(parts, labels), strict=True)
+        for part, (place, block), depth in zip(
+            parts, places, _loop_depths(parts, labels), strict=True
+        )
     ]
     return PtxCode(tuple(statements), labels)
 
 
-def _place(numbers: Sequence[str], names: Mapping[str, str]) -> Place:
+def _place_of_directive(numbers: Sequence[str], names: Mapping[str, str]) -> Place:
     file, row, column = numbers
     return names.get(file, ""), int(row), int(column.rstrip(","))
 
 
-def _callers(place: Place, inlined: Mapping[Place, Place]) -> Iterator[Place]:
+def _inlining_callers(place: Place, inlined: Mapping[Place, Place]) -> Iterator[Place]:
     for _ in range(_MOST_CALLERS):
         if place not in inlined:
             return
@@ -127,7 +129,7 @@ def _callers(place: Place, inlined: Mapping[Place, Place]) -> Iterator[Place]:
 _Part = tuple[str, str, tuple[str, ...]]  # guard, opcode and operands
 
 
-def _parts(line: str) -> Iterator[_Part]:
+def _statements_of_line(line: str) -> Iterator[_Part]:
     """Yield the statements of a line; inline assembly may have several."""
     for part in line.split(";"):
         statement = _STATEMENT.match(part.lstrip("{} \t")) if part else None
@@ -140,7 +142,7 @@ def _parts(line: str) -> Iterator[_Part]:
             yield guard or "", opcode, tuple([operand.strip() for operand in operands])
 
 
-def _depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:
+def _loop_depths(parts: Sequence[_Part], labels: Mapping[str, int]) -> list[int]:
     """Return loops around each; a loop reaches from a label to the last branch back to it."""
     ends: dict[int, int] = {}
     for i, (_, opcode, operands) in enumerate(parts):

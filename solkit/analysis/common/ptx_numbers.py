@@ -96,13 +96,13 @@ def _compared(kinds: Sequence[str], a: Array, b: Array, other: Array | None = No
     return joined
 
 
-def _less(kinds: Sequence[str], a: Array, b: Array) -> Array:
+def _is_less_than(kinds: Sequence[str], a: Array, b: Array) -> Array:
     if _unsigned64(kinds):
         a, b = a.view(np.uint64), b.view(np.uint64)
     return np.less(a, b)
 
 
-def _field(kinds: Sequence[str], a: Array, start: Array, length: Array) -> Array:
+def _extracted_field(kinds: Sequence[str], a: Array, start: Array, length: Array) -> Array:
     field = (a >> start) & ((1 << length) - 1)
     signed: Array = field - ((field >> (length - 1)) << length)
     return signed if kinds[0][0] == "s" else field
@@ -122,7 +122,7 @@ def _looked_up(_: Sequence[str], a: Array, b: Array, c: Array, table: Array) -> 
     return result
 
 
-def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
+def _integer_product(kinds: Sequence[str], a: Array, b: Array) -> Array:
     if "hi" not in kinds:
         return a * b
     bits, signed = type_of(kinds) or (32, False)
@@ -142,8 +142,8 @@ def _product(kinds: Sequence[str], a: Array, b: Array) -> Array:
     return upper
 
 
-def _added(kinds: Sequence[str], a: Array, b: Array, c: Array) -> Array:
-    return _product(kinds, a, b) + c
+def _multiplied_and_added(kinds: Sequence[str], a: Array, b: Array, c: Array) -> Array:
+    return _integer_product(kinds, a, b) + c
 
 
 def _shifted_right(kinds: Sequence[str], a: Array, by: Array) -> Array:
@@ -160,7 +160,7 @@ def _shifted_left(kinds: Sequence[str], a: Array, by: Array) -> Array:
     return np.where(by < bits, a << np.minimum(by, 63), 0)
 
 
-def _funnel(kinds: Sequence[str], low: Array, high: Array, by: Array) -> Array:
+def _funnel_shifted(kinds: Sequence[str], low: Array, high: Array, by: Array) -> Array:
     """``shf``: 32 bits of two registers shifted together."""
     by = np.minimum(by, 32) if "clamp" in kinds else by & 31
     both = (high << 32) | low
@@ -196,7 +196,7 @@ def _permuted(_: Sequence[str], a: Array, b: Array, chosen: Array) -> Array:
     return permuted
 
 
-def _counted(_: Sequence[str], a: Array) -> Array:
+def _set_bit_count(_: Sequence[str], a: Array) -> Array:
     bits = np.arange(64)
     counts: Array = (a[..., None] >> bits & 1).sum(-1)
     return counts
@@ -212,12 +212,12 @@ OPERATIONS: Mapping[str, tuple[int, Callable[..., Array]]] = {
     "not": (1, lambda kinds, a: 1 - a if "pred" in kinds else ~a),
     "neg": (1, lambda _, a: -a),
     "abs": (1, lambda _, a: np.abs(a)),
-    "popc": (1, _counted),
+    "popc": (1, _set_bit_count),
     "add": (2, lambda _, a, b: a + b),
     "sub": (2, lambda _, a, b: a - b),
-    "mul": (2, _product),
+    "mul": (2, _integer_product),
     "mul24": (2, lambda _, a, b: a * b),
-    "mad": (3, _added),
+    "mad": (3, _multiplied_and_added),
     "div": (2, _quotient),
     "rem": (2, _remainder),
     "and": (2, lambda _, a, b: a & b),
@@ -225,13 +225,13 @@ OPERATIONS: Mapping[str, tuple[int, Callable[..., Array]]] = {
     "xor": (2, lambda _, a, b: a ^ b),
     "shl": (2, _shifted_left),
     "shr": (2, _shifted_right),
-    "shf": (3, _funnel),
+    "shf": (3, _funnel_shifted),
     "prmt": (3, _permuted),
-    "min": (2, lambda kinds, a, b: np.where(_less(kinds, a, b), a, b)),
-    "max": (2, lambda kinds, a, b: np.where(_less(kinds, a, b), b, a)),
+    "min": (2, lambda kinds, a, b: np.where(_is_less_than(kinds, a, b), a, b)),
+    "max": (2, lambda kinds, a, b: np.where(_is_less_than(kinds, a, b), b, a)),
     "setp": (2, _compared),
     "selp": (3, lambda _, a, b, chosen: np.where(chosen != 0, a, b)),
-    "bfe": (3, _field),
+    "bfe": (3, _extracted_field),
     "bfi": (4, _inserted),
     "lop3": (4, _looked_up),
 }

@@ -20,8 +20,8 @@ __all__ = [
     "are_scattered",
     "by_storage",
     "distinct_bytes",
-    "keys_of",
     "numbers_of",
+    "region_keys",
     "unique_bytes",
 ]
 
@@ -126,17 +126,19 @@ def distinct_bytes(group: Sequence[Region], scale: float) -> float:
     total = float(sizes[first].sum())
     late = float(sizes[first][first % programs >= programs // 2].sum()) / max(total, 1.0)
     is_known = (low >= 0) & (sizes[first] > 0)
-    span = _span(low[is_known], high[is_known])  # regions may overlap: no more than lies in it
+    span = _sector_span_bytes(
+        low[is_known], high[is_known]
+    )  # regions may overlap: no more than lies in it
     grown = min(total, span) * (1 + 2 * late * (scale - 1))
     if math.isfinite(span) and are_scattered(group, scale):
         early = is_known & (first % programs < programs // 2)
-        if scale > 1 and span > _MOVING * _span(low[early], high[early]):
+        if scale > 1 and span > _MOVING * _sector_span_bytes(low[early], high[early]):
             span *= scale  # further programs go on to other places
         return min(grown, _scattered(float(sizes.sum()) * scale, min(span, storage or span)))
     return min(grown, storage) if storage else grown
 
 
-def _span(low: Array, high: Array) -> float:
+def _sector_span_bytes(low: Array, high: Array) -> float:
     """Count bytes of the sectors between the ends of all; infinite if none are known."""
     if not len(low):
         return math.inf
@@ -164,7 +166,7 @@ def _scattered(touched: float, span: float) -> float:
     return span * -math.expm1(-touched / span)
 
 
-def keys_of(regions: Sequence[Region]) -> Array:
+def region_keys(regions: Sequence[Region]) -> Array:
     """`numbers_of`, counted from 0 on, of shape [regions, programs]."""
     _, keys = np.unique(numbers_of(regions), return_inverse=True)
     by_region: Array = keys.reshape(len(regions), -1)

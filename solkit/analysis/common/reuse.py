@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from solkit.analysis.common.l2_traffic import Distances, Round, rounds, step_shares
+from solkit.analysis.common.l2_traffic import Distances, Round, launch_rounds, step_shares
 from solkit.analysis.common.regions import (
     Region,
     are_scattered,
     by_storage,
     distinct_bytes,
-    keys_of,
     numbers_of,
+    region_keys,
     unique_bytes,
 )
 from solkit.core import Device, Reuse, Stream
@@ -72,14 +72,15 @@ def reuse_of(
         np.arange(start, min(start + resident, programs)) for start in range(0, programs, resident)
     ]
     middle, before = 0, copy.deepcopy(ledger.books)
-    for one_round in rounds(regions, ledger.keys, waves):
+    for one_round in launch_rounds(regions, ledger.keys, waves):
         start = int(one_round.programs[0])
         if middle < start <= programs // 2:
             before, middle = copy.deepcopy(ledger.books), start
         ledger.book(one_round)
     share = programs / (programs - middle) * (scale - 1)
     reads, writes = (
-        tuple(_streams(ledger, before, direction, share, scale)) for direction in (_READ, _WRITE)
+        tuple(_streams_of_direction(ledger, before, direction, share, scale))
+        for direction in (_READ, _WRITE)
     )
     return Reuse(reads, writes, tuple(_never_whole(regions, scale)))
 
@@ -95,7 +96,7 @@ def _in_pairs(region: Region) -> Region:
     return replace(region, size=size, moved=moved * region.pairs, once=region.once * region.pairs)
 
 
-def _streams(
+def _streams_of_direction(
     ledger: _Ledger, before: _Books, direction: int, share: float, scale: float
 ) -> Iterator[Stream]:
     """Yield one for each storage that moves in that direction.
@@ -118,31 +119,31 @@ def _streams(
         further_again = (again - before.again[direction, number])[bins] * share
         stream = Stream(
             round(cold + further),
-            _rounded(books.weighted[direction, number, bins] / again[bins]),
-            _rounded(again[bins] + further_again),
+            _rounded_amounts(books.weighted[direction, number, bins] / again[bins]),
+            _rounded_amounts(again[bins] + further_again),
         )
         there = [region for region in ledger.regions if region.place == place]
         named = [region.argument for region in there if region.argument]
         if place >= 0 and named:
             stream = replace(stream, argument=named[0])
         own = [region for region in there if (region.reads, region.writes)[direction]]
-        once, most = unique_bytes(own), _most(own, scale)
+        once, most = unique_bytes(own), _most_distinct_bytes(own, scale)
         if scale > 1 and once and most:
             stream = replace(
                 stream,
                 followed_cold_bytes=round(cold),
-                followed_again_bytes=_rounded(again[bins]),
+                followed_again_bytes=_rounded_amounts(again[bins]),
                 distinct_bytes=round(once),
                 most_bytes=round(most),
             )
         yield stream
 
 
-def _rounded(amounts: Array) -> tuple[int, ...]:
+def _rounded_amounts(amounts: Array) -> tuple[int, ...]:
     return tuple(np.rint(amounts).astype(np.int64).tolist())
 
 
-def _most(regions: Sequence[Region], scale: float) -> float:
+def _most_distinct_bytes(regions: Sequence[Region], scale: float) -> float:
     """Return distinct bytes of a storage that all programs can touch; 0 if unknown."""
     if are_scattered(regions, scale):
         return unique_bytes(regions, scale)
@@ -189,8 +190,8 @@ class _Ledger:
         self.writes = np.array([region.writes for region in regions])
         self.past_l1 = np.asarray(past_l1, float)
         self.refilled = np.array([r.writes and r.covered < _COMPLETE for r in regions])
-        self.keys = keys_of(regions)
-        thin = _thinned(regions)[:, None]
+        self.keys = region_keys(regions)
+        thin = _overlap_shares(regions)[:, None]
         sizes = np.stack([region.size for region in regions])
         self.sizes = sizes * thin
         self.again = np.stack([region.again for region in regions]) * thin
@@ -241,7 +242,7 @@ class _Ledger:
         return np.where(readers > 0, copies, 1.0)
 
 
-def _thinned(regions: Sequence[Region]) -> Array:
+def _overlap_shares(regions: Sequence[Region]) -> Array:
     """Divide distinct bytes by the sum of unequal regions, which may overlap, for each region."""
     shares = np.ones(len(regions))
     numbers = {id(region): i for i, region in enumerate(regions)}

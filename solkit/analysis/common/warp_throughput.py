@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from solkit.adapters.sass import Block, Code, Instruction
-from solkit.analysis.common.instruction_kinds import kind_of
+from solkit.analysis.common.instruction_kinds import instruction_kind
 from solkit.core import Pace
 
 __all__ = ["COSTS", "MEMORY_CYCLES", "paces_of"]
@@ -76,15 +76,17 @@ _RESULT = re.compile(r"U?[PR](?:[TZ]|\d+)")
 
 def paces_of(code: Code) -> tuple[Pace, ...]:
     """Return a warp's pace at each loop depth."""
-    warp, aside = _Warp(), _aside(code)
-    _walk([block for i, block in enumerate(code.blocks) if i not in aside], 0, warp, counts=True)
+    warp, aside = _Warp(), _called_function_blocks(code)
+    _walk_blocks(
+        [block for i, block in enumerate(code.blocks) if i not in aside], 0, warp, counts=True
+    )
     return tuple(
         Pace(depth, round(spent.cycles, 1), round(spent.trips, 3), round(spent.local_trips, 3))
         for depth, spent in sorted(warp.spent.items())
     )
 
 
-def _aside(code: Code) -> set[int]:
+def _called_function_blocks(code: Code) -> set[int]:
     """Return the blocks of called functions: mostly the slow path of a division."""
     places: set[int] = set()
     for block in code.blocks:
@@ -97,18 +99,18 @@ def _aside(code: Code) -> set[int]:
     return places
 
 
-def _walk(blocks: Sequence[Block], depth: int, warp: _Warp, counts: bool) -> None:
+def _walk_blocks(blocks: Sequence[Block], depth: int, warp: _Warp, counts: bool) -> None:
     """Send a warp through blocks once, and through the loops among them twice."""
-    for is_loop, run in _runs(blocks, depth):
+    for is_loop, run in _loop_runs(blocks, depth):
         if is_loop:
-            _walk(run, depth + 1, warp, counts=False)
-            _walk(run, depth + 1, warp, counts)
+            _walk_blocks(run, depth + 1, warp, counts=False)
+            _walk_blocks(run, depth + 1, warp, counts)
         else:
             for instruction in run[0].instructions:
                 warp.issue(instruction, depth if counts else None)
 
 
-def _runs(blocks: Sequence[Block], depth: int) -> Iterator[tuple[bool, list[Block]]]:
+def _loop_runs(blocks: Sequence[Block], depth: int) -> Iterator[tuple[bool, list[Block]]]:
     """Yield each block of this depth, and the blocks of deeper loops that follow each other."""
     run: list[Block] = []
     for block in blocks:
@@ -146,7 +148,7 @@ class _Warp:
     def issue(self, instruction: Instruction, depth: int | None) -> None:
         """Issue an instruction as soon as it can; count it at a depth unless ``None``."""
         read, written = _registers(instruction)
-        kind = kind_of(instruction)
+        kind = instruction_kind(instruction)
         ready, memory = max(
             (self.there[register] for register in read if register in self.there), default=_NOW
         )
@@ -166,10 +168,10 @@ class _Warp:
         if instruction.name == "MEMBAR" and "GPU" in instruction.modifiers:
             return self.now + MEMORY_CYCLES, "memory"
         if instruction.name == "DEPBAR" and "LE" in instruction.modifiers:
-            pending = _left(instruction)
+            pending = _pending_groups(instruction)
             done = self.copies[: len(self.copies) - pending]
             return (max(done), "memory") if done else _NOW
-        if instruction.opcode.startswith("WARPGROUP.DEPBAR") and not _left(instruction):
+        if instruction.opcode.startswith("WARPGROUP.DEPBAR") and not _pending_groups(instruction):
             return self.products, ""
         return _NOW
 
@@ -194,7 +196,7 @@ class _Warp:
 _NOW = (0.0, "")
 
 
-def _left(instruction: Instruction) -> int:
+def _pending_groups(instruction: Instruction) -> int:
     """Count the groups that a wait leaves under way: its last number."""
     numbers = [
         int(operand, 16)
@@ -211,24 +213,28 @@ def _registers(instruction: Instruction) -> tuple[list[str], list[str]]:
     """Return the registers that an instruction reads, and those that it writes."""
     if instruction.name.endswith("GMMA"):  # awaited by WARPGROUP.DEPBAR
         return [], []
-    results = _results(instruction)
-    read = _named(instruction.predicate)
+    results = _result_operand_count(instruction)
+    read = _registers_in_operand(instruction.predicate)
     written: list[str] = []
     for place, operand in enumerate(instruction.operands):
-        (written if place < results else read).extend(_named(operand))
+        (written if place < results else read).extend(_registers_in_operand(operand))
     if instruction.name.endswith("MMA"):  # fragments of up to four registers
         read += [
             register for name in read if name.startswith("R") for register in _following(name, 4)
         ]
     if written and written[-1].startswith("R"):
-        written += _following(written[-1], _width(instruction))
+        written += _following(written[-1], _result_registers(instruction))
     return read, written
 
 
-def _results(instruction: Instruction) -> int:
+def _result_operand_count(instruction: Instruction) -> int:
     """Count the first operands that are results: predicates, and a register after them."""
     operands = instruction.operands
-    if kind_of(instruction) in _NO_RESULT or instruction.name in ("RED", "REDG") or not operands:
+    if (
+        instruction_kind(instruction) in _NO_RESULT
+        or instruction.name in ("RED", "REDG")
+        or not operands
+    ):
         return 0
     count = 1
     while count < len(operands) and _PREDICATE.fullmatch(operands[count - 1]):
@@ -238,7 +244,7 @@ def _results(instruction: Instruction) -> int:
     return count
 
 
-def _named(operand: str) -> list[str]:
+def _registers_in_operand(operand: str) -> list[str]:
     """Return the registers in an operand."""
     registers = []
     for kind, number, wide in _REGISTER.findall(operand):
@@ -250,7 +256,7 @@ def _following(name: str, registers: int) -> list[str]:
     return [f"R{int(name[1:]) + offset}" for offset in range(1, registers)]
 
 
-def _width(instruction: Instruction) -> int:
+def _result_registers(instruction: Instruction) -> int:
     """Count the 32-bit registers that a result takes."""
     modifiers = instruction.modifiers
     if "128" in modifiers or modifiers[-1:] == ("4",) or instruction.name.endswith("MMA"):

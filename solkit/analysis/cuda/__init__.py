@@ -9,7 +9,7 @@ from solkit.analysis.cuda.compiling import compile_launches
 from solkit.analysis.cuda.launches import (
     CudaLaunch,
     CudaRecording,
-    failing,
+    failing_builds,
     launch_again,
     recording,
 )
@@ -21,7 +21,7 @@ __all__ = [
     "CudaRecording",
     "compile_launches",
     "cuda_requests",
-    "failing",
+    "failing_builds",
     "launch_again",
     "read_parameters",
     "recording",

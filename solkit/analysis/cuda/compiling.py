@@ -13,7 +13,7 @@ from solkit.adapters.cubin import functions as functions_of
 from solkit.adapters.nvrtc import Cubin, CudaCompileError, compile_cuda
 from solkit.adapters.sass import disassemble, parse
 from solkit.adapters.triton_compiler import Compiled
-from solkit.analysis.common.instructions import mix_of
+from solkit.analysis.common.instructions import instruction_mix
 from solkit.analysis.cuda.launches import CudaLaunch
 from solkit.analysis.cuda.source import Source
 from solkit.core import Device
@@ -48,12 +48,12 @@ def compile_launches(launches: Sequence[CudaLaunch], device: Device) -> tuple[Co
         names.setdefault(launch.host.kernel)
     by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled] = {}
     for (source, flags), kernels in by_source.items():
-        for kernel, compiled in _compile(source, flags, list(kernels), device).items():
+        for kernel, compiled in _compile_one_source(source, flags, list(kernels), device).items():
             by_kernel[source, flags, kernel] = compiled
-    return tuple(_loaded(launch, by_kernel, device) for launch in launches)
+    return tuple(_with_shared_memory(launch, by_kernel, device) for launch in launches)
 
 
-def _loaded(
+def _with_shared_memory(
     launch: CudaLaunch,
     by_kernel: dict[tuple[Source, tuple[str, ...], str], Compiled],
     device: Device,
@@ -79,34 +79,36 @@ def _loaded(
     return replace(compiled, shared_bytes=shared, error=error)
 
 
-def _compile(
+def _compile_one_source(
     source: Source, flags: Sequence[str], kernels: Sequence[str], device: Device, std: str = _FEW
 ) -> dict[str, Compiled]:
     """Compile kernels of one source; all of `std` only where they need it, as it takes seconds."""
     start = time.perf_counter()
     major, minor = device.compute_capability
-    text = std + _prelude(source) + source.device_text(100 * major + 10 * minor)
-    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_matters, flags)]
+    text = std + _header_replacements(source) + source.device_text(100 * major + 10 * minor)
+    options = [f"-arch={_architecture(source, device)}", *_OPTIONS, *filter(_changes_output, flags)]
     try:
         cubin = compile_cuda(text, "cuda", kernels, options)
     except CudaCompileError as error:
         if std == _FEW and _OF_STD.search(str(error)):
-            return _compile(source, flags, kernels, device, _WHOLE)
+            return _compile_one_source(source, flags, kernels, device, _WHOLE)
         missing = re.search(r'cannot open source file "(.*)"', str(error))
         if missing:  # not the kernel's fault
             why = f"{missing[1]} is not here; pip install 'solkit[cuda]' brings CUDA's own headers"
             return dict.fromkeys(kernels, Compiled(unread=why))
         if len(kernels) > 1:  # one that cannot be instantiated must not affect the others
-            alone = (_compile(source, flags, [kernel], device, std) for kernel in kernels)
+            alone = (
+                _compile_one_source(source, flags, [kernel], device, std) for kernel in kernels
+            )
             return {name: compiled for results in alone for name, compiled in results.items()}
         errors = _first_errors(str(error), kernels[0])
-        lacking = _lacking(source, str(error))
+        lacking = _missing_dependency(source, str(error))
         return {
             kernels[0]: Compiled(unread=f"{errors}: {lacking}")
             if lacking
             else Compiled(error=errors)
         }
-    return _read(cubin, device, time.perf_counter() - start)
+    return _compiled_by_kernel(cubin, device, time.perf_counter() - start)
 
 
 _UNDEFINED = re.compile(
@@ -119,7 +121,7 @@ _REPLACED = re.compile(
 )
 
 
-def _lacking(source: Source, log: str) -> str:
+def _missing_dependency(source: Source, log: str) -> str:
     """Return the reason why an error is none of the kernel's, such as unread headers."""
     first = next((line for line in log.splitlines() if "error: " in line), "")
     if _REPLACED.search(first):
@@ -129,7 +131,7 @@ def _lacking(source: Source, log: str) -> str:
     return ""
 
 
-def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
+def _compiled_by_kernel(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
     functions = functions_of(cubin.binary)
     try:
         codes, unread = parse(disassemble(cubin.binary)), None
@@ -137,7 +139,7 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
         codes, unread = {}, str(error)
     by_kernel: dict[str, Compiled] = {}
     for kernel, name in cubin.names.items():
-        mix = mix_of(codes[name]) if name in codes else None
+        mix = instruction_mix(codes[name]) if name in codes else None
         by_kernel[kernel] = Compiled(
             registers=functions[name].registers,
             spills=functions[name].stack_bytes // 4,
@@ -152,7 +154,7 @@ def _read(cubin: Cubin, device: Device, seconds: float) -> dict[str, Compiled]:
     return by_kernel
 
 
-def _prelude(source: Source) -> str:
+def _header_replacements(source: Source) -> str:
     """Return replacements for headers that NVRTC lacks."""
     names = ["prelude.cuh", *(["cub.cuh"] if "cub/cub.cuh" in source.text else [])]
     return "".join(Path(__file__).with_name(name).read_text() for name in names)
@@ -174,7 +176,7 @@ def _architecture(source: Source, device: Device) -> str:
     return f"sm_{major}{minor}{'a' if special else ''}"
 
 
-def _matters(flag: str) -> bool:
+def _changes_output(flag: str) -> bool:
     """Tell whether an option of nvcc changes NVRTC's output: speed, definitions, registers."""
     return flag.lstrip("-").startswith(("use_fast_math", "D", "U", "maxrregcount", "fmad", "ftz"))
 

@@ -6,7 +6,7 @@ import contextlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["ALTERNATIVE_TOKENS", "holds"]
+__all__ = ["ALTERNATIVE_TOKENS", "condition_holds"]
 
 ALTERNATIVE_TOKENS = {
     **{"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~"},
@@ -29,7 +29,7 @@ _LEVELS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
 """C's binary operators on integers, loosest first."""
 
 
-def holds(tokens: Sequence[str]) -> bool:
+def condition_holds(tokens: Sequence[str]) -> bool:
     """Return the value of a condition; false if it cannot be read.
 
     Args:

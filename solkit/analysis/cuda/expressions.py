@@ -12,7 +12,7 @@ import torch
 
 from solkit.adapters import fake_cuda
 from solkit.adapters.fake_triton import Argument, TensorArgument, argument_of
-from solkit.analysis.cuda.source import Function, Token, closing, split_arguments
+from solkit.analysis.cuda.source import Function, Token, closing_bracket, split_arguments
 from solkit.analysis.cuda.token_walk import HostLaunch, Returned, Walk
 from solkit.analysis.cuda.values import (
     CONSTANTS,
@@ -32,21 +32,21 @@ from solkit.analysis.cuda.values import (
     Pointer,
     Record,
     Type,
+    are_same_plain_values,
     binary_of,
     converted,
-    copied,
+    copied_for_assignment,
     device_properties,
     element_of,
     extent_of,
-    guarded,
-    is_null,
+    is_null_pointer,
     is_unknown,
-    narrows,
-    number,
+    literal_number,
+    narrows_to_integer,
     option_of,
-    same,
     sequence_method,
     unary_of,
+    unknown_if_unfit,
     vector_of,
 )
 
@@ -91,8 +91,10 @@ class Expressions(Walk):
         name, operator = self.text(), self.text(1)
         if self.kind() == "name" and operator == "=":
             self.at += 2
-            value = copied(self.assignment())
-            self.scope[name] = int(value) if narrows(self.scope.get(name), value) else value
+            value = copied_for_assignment(self.assignment())
+            self.scope[name] = (
+                int(value) if narrows_to_integer(self.scope.get(name), value) else value
+            )
             return self.scope[name]
         if self.kind() == "name" and operator in _COMPOUND:
             self.at += 2
@@ -105,10 +107,10 @@ class Expressions(Walk):
             return value
         place, operator = self.place, self.text()
         self.at += 1
-        assigned = copied(self.assignment())
+        assigned = copied_for_assignment(self.assignment())
         value = assigned if operator == "=" else binary_of(operator[:-1], value, assigned)
         if place is not None:
-            _store(*place, value)
+            _store_member(*place, value)
         return value
 
     def ternary(self) -> Any:
@@ -120,7 +122,7 @@ class Expressions(Walk):
         self.expect(":")
         second = self.assignment()
         if condition is UNKNOWN:
-            return first if same(first, second) else UNKNOWN
+            return first if are_same_plain_values(first, second) else UNKNOWN
         return first if condition else second
 
     def binary(self, level: int) -> Any:
@@ -176,11 +178,11 @@ class Expressions(Walk):
         name = self.type_of(bare).name
         if isinstance(value, Pointer):
             return replace(value, type=name)
-        return Pointer(name, address=0) if is_null(value) else Pointer(name)
+        return Pointer(name, address=0) if is_null_pointer(value) else Pointer(name)
 
     def _cast(self) -> int | None:
         """Find where the bracket here closes, if it holds only a type and a value follows."""
-        end = closing(self.tokens, self.at)
+        end = closing_bracket(self.tokens, self.at)
         inner = self.tokens[self.at + 1 : end]
         if not inner or not all(t.kind == "name" or t.text in ("*", "&", "::") for t in inner):
             return None
@@ -202,7 +204,7 @@ class Expressions(Walk):
             return "".join(token.text.strip('"') for token in self.tokens[begun : self.at])
         if kind == "number":
             self.at += 1
-            return number(text)
+            return literal_number(text)
         if text == "(":
             return self.within(self.inside()).expression()
         if text == "{":
@@ -359,14 +361,14 @@ class Expressions(Walk):
         if name in ("getCurrentDeviceProperties", "getDeviceProperties"):
             return device_properties()
         if name in MATH and path[0] in ("std", name):
-            return guarded(MATH[name], args)
+            return unknown_if_unfit(MATH[name], args)
         if name.startswith("cuda") and len(path) == 1:
             return self.runtime(name, args, held, at)
         return _UNSEEN
 
     def closed(self) -> Sequence[Token]:
         """Return the tokens between the bracket here and its partner, which stay ahead."""
-        return self.tokens[self.at + 1 : closing(self.tokens, self.at)]
+        return self.tokens[self.at + 1 : closing_bracket(self.tokens, self.at)]
 
     def runtime(self, name: str, args: Sequence[Any], held: Sequence[Token], at: Token) -> Any:
         """Return a function of CUDA's runtime, which succeeds.
@@ -408,7 +410,7 @@ class Expressions(Walk):
         """``AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... })``."""
         dtype: Any = UNKNOWN
         for part in split_arguments(self.inside()):
-            while part[0].text == "(" and closing(part, 0) == len(part) - 1:
+            while part[0].text == "(" and closing_bracket(part, 0) == len(part) - 1:
                 part = part[1:-1]
             if part[0].text == "[":
                 body = self.within(part).closure().body
@@ -550,7 +552,7 @@ class Expressions(Walk):
         begin = self.at + 1
         while self.at < len(self.tokens) and not self._closes_launch():
             opens = self.kind() == "mark" and self.text() in "([{"
-            self.at = closing(self.tokens, self.at) + 1 if opens else self.at + 1
+            self.at = closing_bracket(self.tokens, self.at) + 1 if opens else self.at + 1
         parts = split_arguments(self.tokens[begin : self.at])
         grid, block, *rest = (self.within(part).assignment() for part in parts)
         self.at += 3
@@ -679,7 +681,7 @@ def _is_check(name: str) -> bool:
     return re.match(r"(TORCH_|AT_|C10_)?(CHECK|ASSERT|INTERNAL_ASSERT)|C10_CUDA", name) is not None
 
 
-def _store(holder: Any, key: Any, value: Any) -> None:
+def _store_member(holder: Any, key: Any, value: Any) -> None:
     """Keep a field or an element; others are not kept."""
     if isinstance(holder, Record) and isinstance(key, str):
         holder.values[key] = value

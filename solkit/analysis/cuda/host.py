@@ -13,7 +13,7 @@ from collections.abc import Sequence, Set
 from typing import Any
 
 from solkit.analysis.cuda.expressions import Expressions
-from solkit.analysis.cuda.source import Function, Source, Token, closing
+from solkit.analysis.cuda.source import Function, Source, Token, closing_bracket
 from solkit.analysis.cuda.token_walk import HostCall, HostError, HostLaunch, Returned
 from solkit.analysis.cuda.values import (
     FLOATS,
@@ -23,9 +23,9 @@ from solkit.analysis.cuda.values import (
     Dim3,
     Record,
     converted,
-    copied,
+    copied_for_assignment,
     device_properties,
-    dim3_of,
+    dim3_of_arguments,
     is_unknown,
     vector_of,
 )
@@ -142,7 +142,7 @@ class _Walk(Expressions):
     def skip(self) -> None:
         """Skip one statement."""
         if self.text() == "{":
-            self.at = closing(self.tokens, self.at) + 1
+            self.at = closing_bracket(self.tokens, self.at) + 1
         elif self.accept("do"):
             self.skip()
             self.skip()
@@ -156,7 +156,7 @@ class _Walk(Expressions):
         else:
             while self.at < len(self.tokens) and not self.accept(";"):
                 opens = self.kind() == "mark" and self.text() in "([{"
-                self.at = closing(self.tokens, self.at) + 1 if opens else self.at + 1
+                self.at = closing_bracket(self.tokens, self.at) + 1 if opens else self.at + 1
 
     def conditional(self) -> None:
         self.expect("if")
@@ -198,7 +198,7 @@ class _Walk(Expressions):
         body = self.at
         self.skip()
         end = self.at
-        first, check, step = _three(head) if counts else ((), head, ())
+        first, check, step = _for_header_parts(head) if counts else ((), head, ())
         if counts and not any(token.text == ";" for token in head):
             self.over_range(head, body)
         else:
@@ -354,13 +354,13 @@ class _Walk(Expressions):
             return self.ternary() if self.text() == "{" else UNKNOWN
         if self.accept("="):
             value = converted(self.fitting(names, self.ternary()), names)
-            value = value if "&" in names else copied(value)
+            value = value if "&" in names else copied_for_assignment(value)
             return list(value) if isinstance(value, list) and "&" not in names else value
         if self.text() in ("(", "{"):
             listed = self.text() == "{"
             args = self.arguments()
             if "dim3" in names:
-                return dim3_of(args)
+                return dim3_of_arguments(args)
             if names & VECTORS:
                 return args if listed else vector_of(args)
             value = converted(args[0], names) if len(args) == 1 else UNKNOWN
@@ -390,7 +390,9 @@ class _Walk(Expressions):
         return self.machine.source.fields.keys()
 
 
-def _three(head: Sequence[Token]) -> tuple[Sequence[Token], Sequence[Token], Sequence[Token]]:
+def _for_header_parts(
+    head: Sequence[Token],
+) -> tuple[Sequence[Token], Sequence[Token], Sequence[Token]]:
     """Return the parts of ``for (first; check; step)``."""
     ends = [i for i, token in enumerate(head) if token.text == ";"]
     if len(ends) != 2:

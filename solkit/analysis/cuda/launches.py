@@ -18,7 +18,7 @@ from solkit.analysis.cuda.source import Source, declared_name
 from solkit.core import Launch
 from solkit.errors import UnsupportedError
 
-__all__ = ["CudaLaunch", "CudaRecording", "failing", "launch_again", "recording"]
+__all__ = ["CudaLaunch", "CudaRecording", "failing_builds", "launch_again", "recording"]
 
 _WARP_THREADS = 32
 _MOST_ALIKE = 4
@@ -165,7 +165,7 @@ _recordings: list[CudaRecording] = []  # a stack
 
 
 @contextlib.contextmanager
-def failing(errors: Mapping[Source, str]) -> Iterator[None]:
+def failing_builds(errors: Mapping[Source, str]) -> Iterator[None]:
     """Let the builds of extensions fail.
 
     Args:

@@ -89,7 +89,7 @@ def chain_of(instructions: Sequence[Instruction]) -> float:
     for instruction in instructions:
         statement: Statement = instruction.source
         start = max([floor, *(ready.get(name, 0.0) for name in instruction.read)])
-        end = start + _latency(statement)
+        end = start + _latency_cycles(statement)
         if statement.name in ("bar", "barrier"):
             floor = end = longest + CYCLES["barrier"]
         ready.update(dict.fromkeys(instruction.written, end))
@@ -97,7 +97,7 @@ def chain_of(instructions: Sequence[Instruction]) -> float:
     return longest
 
 
-def _latency(statement: Statement) -> float:
+def _latency_cycles(statement: Statement) -> float:
     if statement.name in ("ld", "ldmatrix", "atom") and any(
         "shared" in m for m in statement.modifiers
     ):

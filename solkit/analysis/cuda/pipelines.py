@@ -44,20 +44,20 @@ def stages_of(ptx: str, entry: str) -> int:
         ptx: the assembly of a source.
         entry: the kernel's mangled name.
     """
-    body = _body(ptx, entry)
-    events = [_event(match) for match in _EVENT.finditer(body)]
+    body = _kernel_body(ptx, entry)
+    events = [_pipeline_event(match) for match in _EVENT.finditer(body)]
     waits = [i for i, event in enumerate(events) if event.kind == "wait"]
     if waits:
         most = max(events[i].groups for i in waits)
         last = [i for i in waits if events[i].groups == most][-1]
-        return 1 + most + _uses_before(_turn(events, last))
+        return 1 + most + _uses_before(_events_of_turn(events, last))
     barriers = len(re.findall(r"\bmbarrier\.init", body))
     if barriers > 1 and re.search(r"\bcp\.async\.(mbarrier|bulk)", body):
         return 1 + max(barriers // 2, 2)  # of each buffer one says full, and often one says empty
     return 1
 
 
-def _body(ptx: str, entry: str) -> str:
+def _kernel_body(ptx: str, entry: str) -> str:
     start = re.search(rf"\.entry\s+{re.escape(entry)}\b", ptx)
     if start is None:
         return ""
@@ -65,14 +65,14 @@ def _body(ptx: str, entry: str) -> str:
     return ptx[start.end() : end.start() if end else len(ptx)]
 
 
-def _event(match: re.Match[str]) -> _Event:
+def _pipeline_event(match: re.Match[str]) -> _Event:
     kind = match.lastgroup or ""
     if kind == "wait":
         return _Event(kind, groups=int(match[kind]))
     return _Event(kind, match[kind] if kind in ("label", "branch") else "")
 
 
-def _turn(events: Sequence[_Event], wait: int) -> list[_Event]:
+def _events_of_turn(events: Sequence[_Event], wait: int) -> list[_Event]:
     """List what happens between a wait and the one before it, going round the loop around it."""
     places = {event.name: i for i, event in enumerate(events) if event.kind == "label"}
     back = next(

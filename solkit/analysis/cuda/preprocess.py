@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from solkit.analysis.cuda.conditions import holds
+from solkit.analysis.cuda.conditions import condition_holds
 
 __all__ = ["Macro", "definitions_of", "preprocessed"]
 
@@ -75,7 +75,7 @@ def definitions_of(flags: Sequence[str]) -> dict[str, Macro]:
             macros.pop(name, None)
         elif name:
             defined = "=" in (match[2] or following)
-            macros |= _defined(f"define {name} {value if defined else 1}")
+            macros |= _macro_of_directive(f"define {name} {value if defined else 1}")
     return macros
 
 
@@ -86,19 +86,19 @@ def preprocessed(text: str, macros: Mapping[str, Macro]) -> str:
         text: C++.
         macros: macros that are defined before its first line.
     """
-    return _Expansion(dict(macros), _active(text)).text()
+    return _Expansion(dict(macros), _active_pieces(text)).text()
 
 
-def _pieces(text: str) -> list[_Piece]:
+def _split_pieces(text: str) -> list[_Piece]:
     pieces = (_Piece(match.lastgroup or "", match[0]) for match in _PIECE.finditer(text))
-    return [_spaced(piece) if piece.kind == "space" else piece for piece in pieces]
+    return [_blanked_piece(piece) if piece.kind == "space" else piece for piece in pieces]
 
 
-def _spaced(piece: _Piece) -> _Piece:
+def _blanked_piece(piece: _Piece) -> _Piece:
     return replace(piece, text="\n" * piece.text.count("\n") or " ")
 
 
-def _active(text: str) -> Iterator[_Piece]:
+def _active_pieces(text: str) -> Iterator[_Piece]:
     """Yield the pieces of a text; a line with a directive is one piece."""
     at = 0
     while at < len(text):
@@ -131,23 +131,23 @@ def _newlines(comment: re.Match[str]) -> str:
     return "\n" * comment[0].count("\n") or " "
 
 
-def _defined(directive: str) -> dict[str, Macro]:
+def _macro_of_directive(directive: str) -> dict[str, Macro]:
     """Return the macro of ``define NAME(a, b) body``."""
     match = _DEFINE.match(directive.replace("\\\n", " "))
     if match is None:
         return {}
-    body = [replace(p, text=" ") if p.kind == "space" else p for p in _pieces(match["body"])]
+    body = [replace(p, text=" ") if p.kind == "space" else p for p in _split_pieces(match["body"])]
     named = match["parameters"]
     if named is None:
-        return {match[1]: Macro(tuple(_trimmed(_joined(body))))}
+        return {match[1]: Macro(tuple(_trimmed_pieces(_joined_tokens(body))))}
     names = [name.strip() for name in named.split(",") if name.strip()]
     rest = ""
     if names and names[-1].endswith("..."):
         rest = names.pop()[:-3].strip() or "__VA_ARGS__"
-    return {match[1]: Macro(tuple(_trimmed(_joined(body))), tuple(names), rest)}
+    return {match[1]: Macro(tuple(_trimmed_pieces(_joined_tokens(body))), tuple(names), rest)}
 
 
-def _joined(body: Sequence[_Piece]) -> list[_Piece]:
+def _joined_tokens(body: Sequence[_Piece]) -> list[_Piece]:
     """Join tokens: remove the white space around ``##``."""
     kept: list[_Piece] = []
     for piece in body:
@@ -160,7 +160,7 @@ def _joined(body: Sequence[_Piece]) -> list[_Piece]:
     return kept
 
 
-def _trimmed(pieces: Sequence[_Piece]) -> list[_Piece]:
+def _trimmed_pieces(pieces: Sequence[_Piece]) -> list[_Piece]:
     first, last = 0, len(pieces)
     while first < last and pieces[first].kind == "space":
         first += 1
@@ -233,11 +233,11 @@ class _Expansion:
         if self.branches and not self.branches[-1].counts:
             return blank
         if name == "define":
-            self.macros |= _defined(words)
+            self.macros |= _macro_of_directive(words)
         elif name == "undef":
             self.macros.pop(words[len(name) :].strip(), None)
         elif name == "pragma":  # its numbers may be macros
-            inner = _Expansion(self.macros, iter(_pieces(piece.text.replace("\\\n", " "))))
+            inner = _Expansion(self.macros, iter(_split_pieces(piece.text.replace("\\\n", " "))))
             return _Piece("pragma", inner.text() + blank.text)
         return replace(piece, kind="kept")
 
@@ -264,8 +264,8 @@ class _Expansion:
             lambda match: str(int((match[1] or match[2]) in self.macros)),
             rest,
         )
-        pieces = list(_Expansion(self.macros, iter(_pieces(decided))).expanded())
-        return holds([piece.text for piece in pieces if piece.kind != "space"])
+        pieces = list(_Expansion(self.macros, iter(_split_pieces(decided))).expanded())
+        return condition_holds([piece.text for piece in pieces if piece.kind != "space"])
 
     # -------------------------------------------------------------------- macros
 
@@ -280,7 +280,7 @@ class _Expansion:
         if arguments is None:
             self.pending.extendleft(reversed(read))
             return False
-        inside = _bound(macro, arguments)
+        inside = _bound_arguments(macro, arguments)
         lines = "".join("\n" * read_piece.text.count("\n") for read_piece in read)
         after = [_Piece("space", lines)] if lines else []
         self.pending.extendleft(reversed([*self.filled(macro, inside, hidden), *after]))
@@ -305,11 +305,11 @@ class _Expansion:
             if piece.kind == "mark":
                 depth += (piece.text == "(") - (piece.text == ")")
                 if not depth:
-                    return [_trimmed(part) for part in parts]
+                    return [_trimmed_pieces(part) for part in parts]
                 if piece.text == "," and depth == 1:
                     parts.append([])
                     continue
-            parts[-1].append(_inner(piece))
+            parts[-1].append(_argument_piece(piece))
         return None
 
     def filled(
@@ -325,7 +325,7 @@ class _Expansion:
             if piece.text == "#" and macro.parameters is not None and after is not None:
                 name = next((p for p in body[index + 1 : index + 3] if p.kind != "space"), after)
                 if name.text in arguments:
-                    filled.append(_Piece("string", _quoted(arguments[name.text])))
+                    filled.append(_Piece("string", _stringified(arguments[name.text])))
                     index = body.index(name, index) + 1
                     continue
             if piece.text == "##" and filled and after is not None:
@@ -352,21 +352,21 @@ class _Expansion:
             return
         last = output.pop()
         first, *others = right or [_Piece("space", "")]
-        joined = _pieces(last.text + first.text)
+        joined = _split_pieces(last.text + first.text)
         output += [*(joined or [_Piece("space", "")]), *others]
 
 
-def _inner(piece: _Piece) -> _Piece:
+def _argument_piece(piece: _Piece) -> _Piece:
     """Return a piece within an argument: a line's end is white space, a pragma an operator."""
     if piece.kind == "pragma":
         words = piece.text.strip().removeprefix("#").strip().removeprefix("pragma").strip()
-        return _Piece("name", f"_Pragma({_quoted([_Piece('name', words)])}) ")
+        return _Piece("name", f"_Pragma({_stringified([_Piece('name', words)])}) ")
     if piece.kind in ("space", "kept"):
         return _Piece("space", " ")
     return piece
 
 
-def _bound(macro: Macro, arguments: list[list[_Piece]]) -> dict[str, list[_Piece]]:
+def _bound_arguments(macro: Macro, arguments: list[list[_Piece]]) -> dict[str, list[_Piece]]:
     """Return the arguments by their parameters' names."""
     names = macro.parameters or ()
     bound = {name: arguments[i] if i < len(arguments) else [] for i, name in enumerate(names)}
@@ -392,7 +392,7 @@ def _optional(macro: Macro, arguments: Mapping[str, list[_Piece]]) -> list[_Piec
     return body
 
 
-def _quoted(pieces: Sequence[_Piece]) -> str:
+def _stringified(pieces: Sequence[_Piece]) -> str:
     """``#x``."""
     text = "".join(
         re.sub(r'(["\\])', r"\\\1", p.text) if p.kind in ("string", "name") else p.text

@@ -29,7 +29,7 @@ from solkit.analysis.interpreter.front_end import (
 from solkit.analysis.interpreter.storages import Storages
 from solkit.analysis.interpreter.thread_groups import Active
 from solkit.analysis.interpreter.thread_interpreter import ThreadInterpreter
-from solkit.analysis.interpreter.values import Array, Value, single
+from solkit.analysis.interpreter.values import Array, Value, single_value
 
 __all__ = ["PTXFrontEnd"]
 
@@ -67,8 +67,8 @@ class PTXFrontEnd(FrontEnd):
         self.arguments = arguments
         self.names = {p.name: name for p, name in zip(kernel.parameters, names)}
         storages = Storages()
-        self.parameters = _bound(kernel, arguments, storages)
-        self.symbols = _placed(kernel, storages)
+        self.parameters = _parameter_memory(kernel, arguments, storages)
+        self.symbols = _variable_addresses(kernel, storages)
         self.sizes = {p.name: a.storage_bytes for p, a in zip(kernel.parameters, arguments)
                       if isinstance(a, TensorArgument)}  # fmt: skip
         self.sizes |= {s.name: s.size_bytes for s in kernel.symbols.values() if s.space == "global"}
@@ -118,10 +118,10 @@ class PTXFrontEnd(FrontEnd):
                 self._operand(p.strip(), threads) for p in statement.operands[1][1:-1].split(",")
             ]
             bits, _ = type_of(modifiers) or (64, False)
-            packed = partial(_packed, bits // 2) if len(parts) == 2 else None
+            packed = partial(_packed_halves, bits // 2) if len(parts) == 2 else None
             return ValueStep(tuple(parts), packed)
         if name == "setp" and any(o in _REDUCTION_LIMITS for o in statement.operands):
-            held = single(modifiers[0] in ("lt", "ltu", "le", "leu"))
+            held = single_value(modifiers[0] in ("lt", "ltu", "le", "leu"))
             return ValueStep((), lambda: held)
         operands = tuple(self._operand(text, threads) for text in statement.operands[1:])
         kind = type_of(modifiers)
@@ -140,7 +140,7 @@ class PTXFrontEnd(FrontEnd):
             return ValueStep(operands[:1], _conversion(modifiers))
         compute = operation(name, modifiers)
         if name == "mov" and len(instruction.written) == 2 and compute is not None:
-            return ValueStep(operands, partial(_halves, (kind or (64, False))[0] // 2))
+            return ValueStep(operands, partial(_unpacked_halves, (kind or (64, False))[0] // 2))
         signs = kind or (32, False)
         is_flag = "pred" in modifiers
         compares = name in ("setp", "min", "max") and compute is not None
@@ -158,19 +158,19 @@ class PTXFrontEnd(FrontEnd):
         """Return a register's name, or the value itself."""
         special = _SPECIAL.fullmatch(text)
         if special:
-            return _special(threads, special[1], "xyz".index(special[2]))
+            return _special_register(threads, special[1], "xyz".index(special[2]))
         if text in ("%laneid", "%warpid"):
             numbers = threads.threads[None, :]
             return numbers % _WARP if text == "%laneid" else numbers // _WARP
         if text.startswith("%"):
             return text
         if text in self.symbols:
-            return single(self.symbols[text])
+            return single_value(self.symbols[text])
         number = re.fullmatch(r"(-?)(0[xX][\da-fA-F]+|\d+)U?", text)
         if number is None:
-            return single(_WARP) if text == "WARP_SZ" else None
+            return single_value(_WARP) if text == "WARP_SZ" else None
         value = int(number[2], 0) * (-1 if number[1] else 1)
-        return single((value + (1 << 63)) % (1 << 64) - (1 << 63))
+        return single_value((value + (1 << 63)) % (1 << 64) - (1 << 63))
 
     # --------------------------------------------------------------------------------- memory
 
@@ -188,7 +188,7 @@ class PTXFrontEnd(FrontEnd):
         (copy_address, copy_offset), (address, offset) = [(None, 0), (None, 0), *places][-2:]
         kind = type_of(modifiers)
         return AccessStep(
-            space=_space(statement),
+            space=_memory_space(statement),
             address=address,
             offset=offset,
             copy_address=copy_address,
@@ -210,7 +210,7 @@ class PTXFrontEnd(FrontEnd):
                 threads.guess(f"{key[0]} is not known", instruction)
             return None
         bits, _ = type_of(statement.modifiers) or (64, False)
-        return as_bits(single(self.parameters[key]), bits, signed=False)
+        return as_bits(single_value(self.parameters[key]), bits, signed=False)
 
     def _rows(
         self, instruction: Instruction, threads: ThreadInterpreter, base: Array
@@ -229,7 +229,7 @@ class PTXFrontEnd(FrontEnd):
         )
         element = int(re.findall(r"\d+", statement.modifiers[-1])[-1]) // 8
         stride = threads.value(self._operand(statement.operands[-1], threads))
-        stride = single(inner) if stride is None else stride
+        stride = single_value(inner) if stride is None else stride
         lanes = threads.threads[None, :] % _WARP
         assert instruction.memory is not None
         width = instruction.memory.width_bytes
@@ -250,7 +250,7 @@ class PTXFrontEnd(FrontEnd):
             else:
                 groups.setdefault(run[0], {})[run[1]] = single_access
         for group in groups.values():
-            yield from _doubled(_doubled(group, 4), 8).values()
+            yield from _joined_to_double_width(_joined_to_double_width(group, 4), 8).values()
 
     # ------------------------------------------------------------------------- loops and costs
 
@@ -299,7 +299,7 @@ class PTXFrontEnd(FrontEnd):
 # -------------------------------------------------------------------------------------- arguments
 
 
-def _bound(
+def _parameter_memory(
     kernel: Kernel, arguments: Sequence[Argument], storages: Storages
 ) -> dict[tuple[str, int], int]:
     """Return parameter memory, by parameter and offset; adds the tensors' storages."""
@@ -320,7 +320,7 @@ def _accessor(name: str, size_bytes: int, tensor: TensorArgument) -> dict[tuple[
     return {(name, 8 + i * width): number for i, number in enumerate(numbers)}
 
 
-def _placed(kernel: Kernel, storages: Storages) -> Mapping[str, int]:
+def _variable_addresses(kernel: Kernel, storages: Storages) -> Mapping[str, int]:
     """Return the address of each variable: in its memory, or a storage of its own."""
     places: dict[str, int] = {}
     for number, symbol in enumerate(kernel.symbols.values()):
@@ -336,12 +336,12 @@ def _placed(kernel: Kernel, storages: Storages) -> Mapping[str, int]:
     return places
 
 
-def _special(threads: ThreadInterpreter, name: str, axis: int) -> Array:
+def _special_register(threads: ThreadInterpreter, name: str, axis: int) -> Array:
     values = {
         "tid": threads.thread_at[axis],
         "ctaid": threads.block_at[axis],
-        "ntid": single(threads.grid.threads[axis]),
-        "nctaid": single(threads.grid.blocks[axis]),
+        "ntid": single_value(threads.grid.threads[axis]),
+        "nctaid": single_value(threads.grid.blocks[axis]),
     }
     return values[name]
 
@@ -349,13 +349,13 @@ def _special(threads: ThreadInterpreter, name: str, axis: int) -> Array:
 # -------------------------------------------------------------------------------------- semantics
 
 
-def _packed(bits: int, low: Array, high: Array) -> Array:
+def _packed_halves(bits: int, low: Array, high: Array) -> Array:
     """``mov.b64 %rd1, {%r1, %r2}``."""
     packed: Array = low | high << bits
     return packed
 
 
-def _halves(bits: int, value: Array) -> tuple[Array, Array]:
+def _unpacked_halves(bits: int, value: Array) -> tuple[Array, Array]:
     """``mov.b64 {%r1, %r2}, %rd1``."""
     return as_bits(value, bits, signed=False), as_bits(value >> bits, bits, signed=False)
 
@@ -390,7 +390,7 @@ def _joined_flags(name: str, compute: Callable[..., Array], *values: Value) -> V
     return operands[0] if is_decided else None
 
 
-def _space(statement: Statement) -> str:
+def _memory_space(statement: Statement) -> str:
     """Return the memory that an instruction accesses; empty if its address decides."""
     if statement.name == "cp":
         return "global"  # from there
@@ -432,7 +432,9 @@ def _shared_runs(flow: ControlFlow) -> dict[Instruction, tuple[str, int]]:
     return runs
 
 
-def _doubled(group: Mapping[int, _SharedAccess], width: int) -> dict[int, _SharedAccess]:
+def _joined_to_double_width(
+    group: Mapping[int, _SharedAccess], width: int
+) -> dict[int, _SharedAccess]:
     """Join accesses of a width whose other half is there as well, by offset, to twice the width."""
     merged = dict(group)
     for at in sorted(group):

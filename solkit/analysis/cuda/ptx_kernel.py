@@ -13,7 +13,7 @@ from solkit.analysis.interpreter.control_flow import (
     ControlFlow,
     Instruction,
     MemoryUse,
-    flow_of,
+    control_flow_of,
 )
 
 __all__ = ["Kernel", "Parameter", "Symbol", "read_kernel", "stored_registers"]
@@ -90,28 +90,28 @@ def read_kernel(ptx: str, name: str) -> Kernel:
     head = re.search(rf"\.entry\s+{re.escape(name)}\s*\(([^)]*)\)[^{{]*\{{", ptx)
     if head is None:
         raise ValueError(f"the PTX has no kernel {name}")
-    body = ptx[head.end() : _closing(ptx, head.end())]
+    body = ptx[head.end() : _closing_brace(ptx, head.end())]
     code = read_ptx(body, ptx)
     outside = re.sub(r"\.(?:entry|func)[^{;]*\{.*?^\}", "", ptx, flags=re.S | re.M)
     statements = [
         statement for statement in code.statements if not statement.opcode.startswith("pragma")
     ]
-    labels = {label: _count(code.statements[:at]) for label, at in code.labels.items()}
-    parameters, symbols = tuple(_parameters(head.group(1))), _symbols(outside + body)
+    labels = {label: _statement_count(code.statements[:at]) for label, at in code.labels.items()}
+    parameters, symbols = tuple(_parameters(head.group(1))), _declared_symbols(outside + body)
     names = frozenset(parameter.name for parameter in parameters)
     variables = frozenset(name for name, symbol in symbols.items() if symbol.space == "global")
     parts = [
         ([_instruction(statement, names, variables) for statement in part], targets)
-        for part, targets in _split(statements, labels)
+        for part, targets in _split_basic_blocks(statements, labels)
     ]
-    return Kernel(parameters, symbols, flow_of(parts))
+    return Kernel(parameters, symbols, control_flow_of(parts))
 
 
-def _count(statements: Sequence[Statement]) -> int:
+def _statement_count(statements: Sequence[Statement]) -> int:
     return sum(not statement.opcode.startswith("pragma") for statement in statements)
 
 
-def _closing(text: str, at: int) -> int:
+def _closing_brace(text: str, at: int) -> int:
     depth = 1
     for brace in re.finditer(r"[{}]", text[at:]):
         depth += 1 if brace[0] == "{" else -1
@@ -128,7 +128,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
             yield Parameter(name, int(bits) // 8 * int(length or 1), length is not None)
 
 
-def _symbols(text: str) -> dict[str, Symbol]:
+def _declared_symbols(text: str) -> dict[str, Symbol]:
     """Return variables; shared ones in sequence, and last the one whose size the launch decides."""
     symbols: dict[str, Symbol] = {}
     end = 0
@@ -152,7 +152,7 @@ def _symbols(text: str) -> dict[str, Symbol]:
 _ENDS = ("bra", "ret", "exit", "trap", "brx")
 
 
-def _split(
+def _split_basic_blocks(
     statements: Sequence[Statement], labels: Mapping[str, int]
 ) -> list[tuple[list[Statement], tuple[int, ...]]]:
     """Split into basic blocks with their targets; the end is past the last one."""
@@ -199,11 +199,11 @@ def _instruction(
     """
     written, read = _registers_of(statement)
     takes_pointers = not {"u64", "b64"}.isdisjoint(statement.modifiers)
-    named = (_base_of(operand) or operand for operand in statement.operands[1:])
+    named = (_address_base(operand) or operand for operand in statement.operands[1:])
     loads = "parameter" if "param" in statement.modifiers else "memory"
     return Instruction(
         source=statement,
-        line=line_of(statement),
+        line=source_line(statement),
         written=written,
         read=read,
         guard=statement.guard,
@@ -217,7 +217,7 @@ def _instruction(
     )
 
 
-def line_of(statement: Statement) -> str:
+def source_line(statement: Statement) -> str:
     """``file:line`` in the user's source: the innermost place outside headers."""
     places = [place for place in (statement.place, *statement.callers) if place[0] and place[1]]
     own = [place for place in places if "/include/" not in place[0] and place[0] != "cuda"]
@@ -245,7 +245,7 @@ def is_computed(statement: Statement) -> bool:
     return operation(statement.name, statement.modifiers) is not None
 
 
-def _base_of(operand: str) -> str:
+def _address_base(operand: str) -> str:
     """Return the register or symbol of an operand that addresses memory; empty for others."""
     memory = ADDRESS.search(operand)
     return memory.group(1) if memory else ""
@@ -255,7 +255,7 @@ def _memory_use(statement: Statement) -> MemoryUse | None:
     """Return the use of memory of a statement; ``None`` if it makes no access."""
     if not _is_access(statement):
         return None
-    bases = [base for base in map(_base_of, statement.operands) if base]
+    bases = [base for base in map(_address_base, statement.operands) if base]
     is_matrix = statement.name in ("ldmatrix", "stmatrix")
     matrices = _MATRIX.search(statement.opcode)
     kinds = re.findall(r"\.(?:b?f|[bus])(\d+)", statement.opcode)
@@ -300,7 +300,7 @@ def _deciding(statement: Statement) -> Iterator[str]:
     if statement.guard and (statement.name in _ADDRESSING or statement.name in _ENDS):
         yield statement.guard.lstrip("!")
     if _is_access(statement) and "local" not in statement.modifiers:
-        yield from (base for base in map(_base_of, statement.operands) if base.startswith("%"))
+        yield from (base for base in map(_address_base, statement.operands) if base.startswith("%"))
         if statement.name == "wmma":  # the stride of its rows
             yield from _REGISTER.findall(statement.operands[-1])
 

@@ -21,7 +21,7 @@ __all__ = [
     "Function",
     "Source",
     "Token",
-    "closing",
+    "closing_bracket",
     "declared_name",
     "split_arguments",
     "tokens_of",
@@ -113,10 +113,10 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     A launch may be written ``<< <``, as formatters for C++ leave it.
     """
     matches = (match for match in _TOKEN.finditer(text) if match.lastgroup != "skip")
-    return tuple(_token(match) for match in matches)
+    return tuple(_token_of_match(match) for match in matches)
 
 
-def _token(match: re.Match[str]) -> Token:
+def _token_of_match(match: re.Match[str]) -> Token:
     kind, text = match.lastgroup or "", match[0]
     if kind == "mark" and text.count("<") == 3:
         text = "<<<"
@@ -125,7 +125,7 @@ def _token(match: re.Match[str]) -> Token:
     return Token(kind, text, match.start(), match.end())
 
 
-def closing(tokens: Sequence[Token], at: int) -> int:
+def closing_bracket(tokens: Sequence[Token], at: int) -> int:
     """Return the index of the bracket that closes the one at `at`, or past the end."""
     depth = 0
     for index in range(at, len(tokens)):
@@ -161,7 +161,7 @@ def split_arguments(tokens: Sequence[Token], angles: bool = False) -> list[tuple
 
 def declared_name(parameter: Sequence[Token]) -> str:
     """Return the name that a parameter declares; empty if it has none."""
-    names = _before(parameter, ("=", "["))
+    names = _names_before_marks(parameter, ("=", "["))
     return names[-1].text if names else ""
 
 
@@ -202,7 +202,7 @@ class Source:
             architecture: ``__CUDA_ARCH__``: 900 for compute capability 9.0.
         """
         text = self._preprocessed([f"-D__CUDA_ARCH__={architecture}"])
-        for item in _items(tokens_of(text)):
+        for item in _items_of_scope(tokens_of(text)):
             if not item.for_device:
                 start, end = item.tokens[0].start, item.tokens[-1].end
                 text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
@@ -254,7 +254,7 @@ class Source:
         for item in self._items:
             body = _structure(item.tokens)
             if body is not None:
-                fields.setdefault(body[0], tuple(_fields(body[1])))
+                fields.setdefault(body[0], tuple(_structure_fields(body[1])))
         return fields
 
     def place(self, offset: int) -> str:
@@ -268,7 +268,7 @@ class Source:
 
     @cached_property
     def _items(self) -> tuple[_Item, ...]:
-        return tuple(_items(tokens_of(self.host_text)))
+        return tuple(_items_of_scope(tokens_of(self.host_text)))
 
 
 # ----------------------------------------------------------------------------------- items
@@ -310,7 +310,7 @@ class _Item:
         opening = next((i for i in _parameter_lists(header)), None)
         if opening is None:
             return None
-        inside = header[opening + 1 : closing(header, opening)]
+        inside = header[opening + 1 : closing_bracket(header, opening)]
         parameters = tuple(split_arguments(inside, angles=True))
         is_kernel = any(token.text == "__global__" for token in header)
         return Function(header[opening - 1].text, template, parameters, body, is_kernel)
@@ -341,13 +341,13 @@ def _included(item: _Item) -> str:
     return match[1] if match else ""
 
 
-def _items(tokens: Sequence[Token]) -> Iterator[_Item]:
+def _items_of_scope(tokens: Sequence[Token]) -> Iterator[_Item]:
     at = 0
     while at < len(tokens):
         inside = _transparent(tokens, at)
         if inside is not None:
-            end = closing(tokens, inside)
-            yield from _items(tokens[inside + 1 : end])
+            end = closing_bracket(tokens, inside)
+            yield from _items_of_scope(tokens[inside + 1 : end])
             at = end + 1
             continue
         end = _end_of_item(tokens, at)
@@ -381,9 +381,9 @@ def _end_of_item(tokens: Sequence[Token], at: int) -> int:
         if text == ";":
             return index + 1
         if text == "{" and _is_function(tokens[at:index]):
-            return min(closing(tokens, index) + 1, len(tokens))
+            return min(closing_bracket(tokens, index) + 1, len(tokens))
         # a preprocessor line in the middle of an item belongs to it
-        index = closing(tokens, index) + 1 if text in _PAIRS else index + 1
+        index = closing_bracket(tokens, index) + 1 if text in _PAIRS else index + 1
     return len(tokens)
 
 
@@ -408,7 +408,7 @@ def _parameter_lists(header: Sequence[Token]) -> Iterator[int]:
         if called and not before.text.startswith(_ATTRIBUTES):
             yield index
         if token.kind == "mark" and token.text in _PAIRS:
-            index = closing(header, index)
+            index = closing_bracket(header, index)
         index += 1
 
 
@@ -419,7 +419,7 @@ def _closing_angle(tokens: Sequence[Token], at: int) -> int:
     while index < len(tokens):
         text = tokens[index].text
         if text in _PAIRS:
-            index = closing(tokens, index)
+            index = closing_bracket(tokens, index)
         depth += (text == "<") - (text == ">")
         if not depth:
             return index
@@ -439,24 +439,24 @@ def _structure(tokens: Sequence[Token]) -> tuple[str, Sequence[Token]] | None:
         return None
     colon = next((i for i in range(1, opening) if tokens[i].text == ":"), opening)
     named = [t.text for t in tokens[1:colon] if t.kind == "name" and t.text != "final"]
-    return named[-1], tokens[opening + 1 : closing(tokens, opening)]
+    return named[-1], tokens[opening + 1 : closing_bracket(tokens, opening)]
 
 
-def _fields(body: Sequence[Token]) -> Iterator[str]:
+def _structure_fields(body: Sequence[Token]) -> Iterator[str]:
     """Yield the names of a structure's own variables."""
-    for item in _items(body):
+    for item in _items_of_scope(body):
         texts = [token.text for token in item.tokens]
         if item.function is not None or "(" in texts or texts[0] in _TYPES | {"using", "static"}:
             continue
         if texts[0] in ("typedef", "friend", "constexpr", "template") or item.is_directive:
             continue
         for part in split_arguments(item.tokens[:-1], angles=True):
-            names = _before(part, ("=", "[", "{", ":"))
+            names = _names_before_marks(part, ("=", "[", "{", ":"))
             if names:
                 yield names[-1].text
 
 
-def _before(tokens: Sequence[Token], marks: Sequence[str]) -> list[Token]:
+def _names_before_marks(tokens: Sequence[Token], marks: Sequence[str]) -> list[Token]:
     """Return the names before the first of some marks."""
     end = next((i for i, token in enumerate(tokens) if token.text in marks), len(tokens))
     return [token for token in tokens[:end] if token.kind == "name"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from solkit.adapters.fake_triton import Argument
-from solkit.analysis.cuda.source import Function, Source, Token, closing
+from solkit.analysis.cuda.source import Function, Source, Token, closing_bracket
 from solkit.analysis.cuda.values import UNKNOWN
 from solkit.errors import SolkitError
 
@@ -120,7 +120,7 @@ class Walk:
 
     def inside(self) -> Sequence[Token]:
         """Return the tokens between the bracket here and its partner; skips them."""
-        end = closing(self.tokens, self.at)
+        end = closing_bracket(self.tokens, self.at)
         tokens = self.tokens[self.at + 1 : end]
         self.at = end + 1
         return tokens

@@ -36,22 +36,22 @@ __all__ = [
     "Position",
     "Record",
     "Type",
+    "are_same_plain_values",
     "binary_of",
     "converted",
-    "copied",
+    "copied_for_assignment",
     "device_properties",
-    "dim3_of",
+    "dim3_of_arguments",
     "element_of",
     "extent_of",
-    "guarded",
-    "is_null",
+    "is_null_pointer",
     "is_unknown",
-    "narrows",
-    "number",
+    "literal_number",
+    "narrows_to_integer",
     "option_of",
-    "same",
     "sequence_method",
     "unary_of",
+    "unknown_if_unfit",
     "vector_of",
 ]
 
@@ -209,7 +209,7 @@ TENSOR_METHODS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def number(text: str) -> int | float:
+def literal_number(text: str) -> int | float:
     """Return a literal."""
     bare = text.replace("'", "")
     if bare.lower().startswith("0x"):
@@ -231,17 +231,17 @@ def converted(value: Any, names: set[str]) -> Any:
         if names & INTEGERS and math.isfinite(value):
             return int(value)
     if "dim3" in names and isinstance(value, int | list):
-        return dim3_of(value if isinstance(value, list) else [value])
+        return dim3_of_arguments(value if isinstance(value, list) else [value])
     return value
 
 
-def narrows(before: Any, value: Any) -> bool:
+def narrows_to_integer(before: Any, value: Any) -> bool:
     """Tell whether a float is assigned to a variable that held an integer."""
     held = isinstance(before, int) and not isinstance(before, bool)
     return held and isinstance(value, float) and math.isfinite(value)
 
 
-def same(first: Any, second: Any) -> bool:
+def are_same_plain_values(first: Any, second: Any) -> bool:
     """Tell whether two plain values are equal."""
     plain = bool | int | float | str
     return isinstance(first, plain) and isinstance(second, plain) and first == second
@@ -293,15 +293,15 @@ def binary_of(operator: str, lhs: Any, rhs: Any) -> Any:
         if operator not in ("==", "!="):
             return UNKNOWN
         lhs, rhs = (side.address if isinstance(side, Pointer) else side for side in (lhs, rhs))
-    return guarded(_OPERATIONS[operator], [lhs, rhs])
+    return unknown_if_unfit(_OPERATIONS[operator], [lhs, rhs])
 
 
-def is_null(value: Any) -> bool:
+def is_null_pointer(value: Any) -> bool:
     """Tell whether a value is ``nullptr``, ``NULL`` or ``0``."""
     return isinstance(value, int) and not isinstance(value, bool) and value == 0
 
 
-def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def unknown_if_unfit(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Return the function's result; unknown if the arguments do not fit."""
     if any(arg is UNKNOWN for arg in args):
         return UNKNOWN
@@ -311,7 +311,7 @@ def guarded(function: Callable[..., Any], args: Sequence[Any]) -> Any:
         return UNKNOWN
 
 
-def copied(value: Any) -> Any:
+def copied_for_assignment(value: Any) -> Any:
     """Return a value as an assignment passes it on: structures are copied."""
     return (
         copy.copy(value)
@@ -320,7 +320,7 @@ def copied(value: Any) -> Any:
     )
 
 
-def dim3_of(args: Sequence[Any]) -> Any:
+def dim3_of_arguments(args: Sequence[Any]) -> Any:
     """``dim3(x, y, z)``."""
     values = [extent_of(arg) for arg in args]
     if any(value is None or value[1:] != (1, 1) for value in values) or len(values) > 3:

@@ -25,8 +25,8 @@ from solkit.core import Access, Contention, Device, Occupancy, Reuse
 __all__ = [
     "TOTALS",
     "AccessCounts",
+    "launch_traffic",
     "longest_loads",
-    "traffic",
     "unevenness",
 ]
 
@@ -161,7 +161,7 @@ class AccessCounts:
         return beyond_hits * together * missed.moved
 
 
-def traffic(
+def launch_traffic(
     sites: Sequence[AccessCounts],
     together: float,
     shared_bytes: int,

@@ -211,7 +211,9 @@ class Lanes:
             self._add(site, "operations", active.lanes * elements)
             whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0)
             warps = np.maximum(active.warps, 1)
-            apart = warps * _drawn(active.lanes / warps, whole / site.width_bytes)
+            apart = warps * _expected_distinct_places(
+                active.lanes / warps, whole / site.width_bytes
+            )
             self._add(site, "warp_addresses", apart * elements)
             return
         at = np.where(active.mask, addresses, -1)
@@ -255,8 +257,8 @@ class Lanes:
         """Add lanes at unknown places: random in the storage, if its size is known."""
         whole = max(map(self.front_end.pointer_bytes, site.parameters), default=0) / SECTOR
         warps = np.maximum(active.warps, 1)
-        of_warp = warps * _drawn(active.lanes / warps, whole)
-        of_block = _drawn(active.lanes, whole)
+        of_warp = warps * _expected_distinct_places(active.lanes / warps, whole)
+        of_block = _expected_distinct_places(active.lanes, whole)
         for name, amount in (("sectors", of_warp), ("lines", of_warp)):
             self._add(site, name, amount)
         for name in ("distinct", "paired", "fresh"):
@@ -316,7 +318,7 @@ def _touched_by(lanes: Array) -> TouchedSectors:
     return TouchedSectors.of(sectors.reshape(blocks, -1, _WARP))
 
 
-def _drawn(count: Array, places: float) -> Array:
+def _expected_distinct_places(count: Array, places: float) -> Array:
     """Expect so many distinct places among random ones; Cardenas (1975). All if `places` is 0."""
     if not places:
         return count

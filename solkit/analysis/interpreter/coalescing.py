@@ -15,13 +15,19 @@ import numpy as np
 from solkit.analysis.common.regions import SECTOR
 from solkit.analysis.interpreter.values import Array
 
-__all__ = ["LINE_SECTORS", "TouchedSectors", "count_distinct", "distinct_together", "ordered"]
+__all__ = [
+    "LINE_SECTORS",
+    "TouchedSectors",
+    "count_distinct",
+    "distinct_together",
+    "sorted_last_axis",
+]
 
 LINE_SECTORS = 4
 """Sectors of an L1 line: 128 bytes (Nsight Compute, "Hardware Model": L1/TEX)."""
 
 
-def ordered(values: Array) -> Array:
+def sorted_last_axis(values: Array) -> Array:
     """Sorted along the last axis; mostly they are sorted already."""
     in_order = (values[..., 1:] >= values[..., :-1]).all()
     return values if in_order else np.sort(values, axis=-1)
@@ -58,8 +64,8 @@ class TouchedSectors:
             lanes: the sector of each, of shape [programs or 1, requests, lanes]; -1 for none.
             width_bytes: of a lane, if it may touch several sectors.
         """
-        by_request = ordered(lanes)
-        flat = ordered(by_request.reshape(len(lanes), -1))
+        by_request = sorted_last_axis(lanes)
+        flat = sorted_last_axis(by_request.reshape(len(lanes), -1))
         is_first = flat >= 0
         is_first[:, 1:] &= flat[:, 1:] != flat[:, :-1]
         numbers = np.where(is_first, flat, -1)
@@ -79,4 +85,4 @@ def distinct_together(pieces: Sequence[Array]) -> Array:
     """Count the distinct sectors of several executions, from their numbers."""
     programs = max(map(len, pieces))
     every = [np.broadcast_to(numbers, (programs, numbers.shape[1])) for numbers in pieces]
-    return count_distinct(ordered(np.concatenate(every, axis=1)))
+    return count_distinct(sorted_last_axis(np.concatenate(every, axis=1)))

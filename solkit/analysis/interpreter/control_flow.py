@@ -1,7 +1,7 @@
 """A kernel's instructions as basic blocks, loops, and what its addresses and branches depend on.
 
-A front end reads its language into `Instruction` records and splits them into blocks; `flow_of`
-finds the rest.
+A front end reads its language into `Instruction` records and splits them into blocks;
+`control_flow_of` finds the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from solkit.analysis.common.access_modifiers import AccessModifiers
 
-__all__ = ["BasicBlock", "ControlFlow", "Instruction", "Loop", "MemoryUse", "flow_of"]
+__all__ = ["BasicBlock", "ControlFlow", "Instruction", "Loop", "MemoryUse", "control_flow_of"]
 
 
 @dataclass(frozen=True)
@@ -167,15 +167,15 @@ class ControlFlow:
             start: those registers.
             loads: whether a loaded value depends on its address.
         """
-        return _closure(start, self._sources[loads])
+        return _transitive_sources(start, self._sources[loads])
 
     @cached_property
     def _sources(self) -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str]]]:
         computed = (instruction for instruction in self.instructions if not instruction.loads)
-        return _sources(computed), _sources(self.instructions)
+        return _source_registers(computed), _source_registers(self.instructions)
 
 
-def flow_of(parts: Sequence[tuple[Sequence[Instruction], tuple[int, ...]]]) -> ControlFlow:
+def control_flow_of(parts: Sequence[tuple[Sequence[Instruction], tuple[int, ...]]]) -> ControlFlow:
     """Find the loops of some code, and the registers that matter.
 
     Args:
@@ -190,9 +190,9 @@ def flow_of(parts: Sequence[tuple[Sequence[Instruction], tuple[int, ...]]]) -> C
         )
         for n, (part, targets) in enumerate(parts)
     )
-    live = _live(blocks)
+    live = _live_registers(blocks)
     loops = tuple(
-        Loop(i, first, last, _carried(blocks[first : last + 1], live[first] & relevant))
+        Loop(i, first, last, _carried_registers(blocks[first : last + 1], live[first] & relevant))
         for i, (first, last) in enumerate(ranges)
     )
     return ControlFlow(blocks, loops, relevant)
@@ -235,10 +235,10 @@ def _relevant(instructions: Sequence[Instruction]) -> frozenset[str]:
         if instruction.memory is not None:
             start.update(instruction.memory.registers)
     computed = (instruction for instruction in instructions if instruction.is_computed)
-    return _closure(start, _sources(computed))
+    return _transitive_sources(start, _source_registers(computed))
 
 
-def _sources(instructions: Iterable[Instruction]) -> dict[str, frozenset[str]]:
+def _source_registers(instructions: Iterable[Instruction]) -> dict[str, frozenset[str]]:
     sources: dict[str, set[str]] = {}
     for instruction in instructions:
         for name in instruction.written:
@@ -246,7 +246,9 @@ def _sources(instructions: Iterable[Instruction]) -> dict[str, frozenset[str]]:
     return {name: frozenset(read) for name, read in sources.items()}
 
 
-def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def _transitive_sources(
+    start: Iterable[str], sources: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
     closure: set[str] = set()
     waiting = list(start)
     while waiting:
@@ -257,10 +259,10 @@ def _closure(start: Iterable[str], sources: Mapping[str, frozenset[str]]) -> fro
     return frozenset(closure)
 
 
-def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
+def _live_registers(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
     """List each block's registers that may be read after its start before a write."""
     end = len(blocks)
-    own = [_own(block) for block in blocks]
+    own = [_reads_and_writes(block) for block in blocks]
     live: list[frozenset[str]] = [frozenset()] * (end + 1)
     changed = True
     while changed:
@@ -274,7 +276,7 @@ def _live(blocks: Sequence[BasicBlock]) -> list[frozenset[str]]:
     return live
 
 
-def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
+def _reads_and_writes(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
     """Return what a block reads before writing it, and what it certainly writes."""
     reads: set[str] = set()
     writes: set[str] = set()
@@ -287,7 +289,7 @@ def _own(block: BasicBlock) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(reads), frozenset(writes)
 
 
-def _carried(blocks: Sequence[BasicBlock], live: frozenset[str]) -> tuple[str, ...]:
+def _carried_registers(blocks: Sequence[BasicBlock], live: frozenset[str]) -> tuple[str, ...]:
     written = {
         name
         for block in blocks

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from solkit.analysis.common.regions import SECTOR
-from solkit.analysis.interpreter.access_counts import TOTALS, AccessCounts, traffic
+from solkit.analysis.interpreter.access_counts import TOTALS, AccessCounts, launch_traffic
 from solkit.analysis.interpreter.access_recorders import ContentionRecorder, Extent, ExtentRecorder
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.values import Array
@@ -118,7 +118,7 @@ def memory_requests(
     device: Device,
 ) -> Mapping[str, Any]:
     """Return the fields of `solkit.core.Requests` that follow from accesses of global memory."""
-    l2_read_bytes, reuse = traffic(sites, together, shared_bytes, occupancy, device)
+    l2_read_bytes, reuse = launch_traffic(sites, together, shared_bytes, occupancy, device)
     return {
         "accesses": tuple(site.access for site in sites if site.access.requests),
         "loop_requests": sum(site.access.requests for site in sites if site.is_looped),

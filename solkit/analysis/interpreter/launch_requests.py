@@ -117,9 +117,9 @@ def launch_requests(
         device: a target; only its compute capability and SM count matter.
         occupancy: of the launch.
     """
-    flow, followed = front_end.flow, _follow(front_end, grid)
-    sites = [_counted(site, followed) for site in followed.sites]
-    steps, blocks = _steps(followed), followed.blocks
+    flow, followed = front_end.flow, _follow_launch(front_end, grid)
+    sites = [_site_counts(site, followed) for site in followed.sites]
+    steps, blocks = _load_steps(followed), followed.blocks
     runs = [followed.block_total("runs", block.number) for block in flow.blocks]
     warps = blocks * math.ceil(math.prod(grid.threads) / 32)
     chains = (front_end.chain_cycles(block.instructions) for block in flow.blocks)
@@ -145,7 +145,7 @@ def launch_requests(
 # --------------------------------------------------------------------------------------- following
 
 
-def _follow(front_end: FrontEnd, grid: Grid) -> _Followed:
+def _follow_launch(front_end: FrontEnd, grid: Grid) -> _Followed:
     blocks, threads = math.prod(grid.blocks), math.prod(grid.threads)
     sites = sites_of(front_end.flow)
     everyone = np.arange(threads)
@@ -168,7 +168,7 @@ def _follow(front_end: FrontEnd, grid: Grid) -> _Followed:
     if blocks * threads <= _SMALL:
         every: Array = np.arange(blocks)
         run, lanes = by_lanes(every)
-        outside = _outside(front_end.flow, [run])
+        outside = _bytes_outside_storages(front_end.flow, [run])
         return _Followed(front_end, sites, run, lanes, run, run, every, blocks, outside)
     wide = by_spots(spread_out(_SPREAD, blocks))  # all where they are no more
     affordable = wide.threads.work * _MANY / _SPREAD < _MOST_WORK
@@ -182,11 +182,11 @@ def _follow(front_end: FrontEnd, grid: Grid) -> _Followed:
     chosen = representative(count, len(wide.numbers), executions)
     few, lanes = by_lanes(wide.numbers[chosen])
     ends = by_spots(ends_of(grid.blocks))  # what leaves a storage does so there
-    outside = _outside(front_end.flow, [few, many, wide, ends])
+    outside = _bytes_outside_storages(front_end.flow, [few, many, wide, ends])
     return _Followed(front_end, sites, few, lanes, many, wide, chosen, blocks, outside)
 
 
-def _outside(flow: ControlFlow, runs: Sequence[_Run]) -> Mapping[Instruction, int]:
+def _bytes_outside_storages(flow: ControlFlow, runs: Sequence[_Run]) -> Mapping[Instruction, int]:
     """Return how far instructions are known to leave a storage, in bytes.
 
     What loaded values decide is left out: what is in memory when the kernel runs is not known.
@@ -218,8 +218,8 @@ def _some_threads(threads: tuple[int, int, int], fine: bool) -> Array:
 # ----------------------------------------------------------------------------------------- counting
 
 
-def _counted(site: Site, followed: _Followed) -> AccessCounts:
-    argument, size = _storage(site, followed.counts.extent(site).low, followed)
+def _site_counts(site: Site, followed: _Followed) -> AccessCounts:
+    argument, size = _argument_and_storage(site, followed.counts.extent(site).low, followed)
     return followed.counts.of_access(
         site,
         kind=site.kind,
@@ -232,17 +232,17 @@ def _counted(site: Site, followed: _Followed) -> AccessCounts:
         gathered=site.gathered,
         depth=site.depth,
         manner=site.manner,
-        outside_bytes=0 if site.gathered else _reached(site, followed),
+        outside_bytes=0 if site.gathered else _site_bytes_outside(site, followed),
     )
 
 
-def _reached(site: Site, followed: _Followed) -> int:
+def _site_bytes_outside(site: Site, followed: _Followed) -> int:
     """Return how far any instruction of a site is known to leave its storage, in bytes."""
     reached = (followed.outside.get(i, 0) for i, at in followed.instructions.items() if at == site)
     return max(reached, default=0)
 
 
-def _storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
+def _argument_and_storage(site: Site, low: Array, followed: _Followed) -> tuple[str, int]:
     """Return the name of the argument that it points into, and the size of its storage."""
     front_end = followed.front_end
     place = int(low.max()) >> ADDRESS_BITS if low.max() >= 0 else 0
@@ -288,7 +288,7 @@ def _iterations(flow: ControlFlow, runs: Sequence[float]) -> float:
     return sum(size * n for size, n in zip(sizes, runs)) / whole if whole else 0.0
 
 
-def _steps(followed: _Followed) -> Array:
+def _load_steps(followed: _Followed) -> Array:
     """Count steps by instruction: several that stem from one line are requested together."""
     loads = (
         (site.phase, followed.wide.counters.of(("made", instruction)))

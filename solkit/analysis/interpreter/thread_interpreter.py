@@ -319,7 +319,7 @@ class ThreadInterpreter:
         if access.is_copy:
             to = self._address(access.copy_address, access.copy_offset)
             self.sink.access(instruction, "shared", to, active)
-        space = access.space or _space(addresses)
+        space = access.space or _window_of_addresses(addresses)
         if space in UNFOLLOWED:
             self.guess(UNFOLLOWED[space], instruction)
             return None
@@ -381,7 +381,7 @@ class ThreadInterpreter:
         return integers
 
 
-def _space(addresses: Value) -> str:
+def _window_of_addresses(addresses: Value) -> str:
     """Return the memory that a generic address is in."""
     number = 0 if addresses is None else int(addresses.flat[0]) >> ADDRESS_BITS
     return next((space for space, window in WINDOWS.items() if window == number), "global")

@@ -6,7 +6,7 @@ from typing import Any, Union
 
 import numpy as np
 
-__all__ = ["ODD", "Array", "Value", "single"]
+__all__ = ["ODD", "Array", "Value", "single_value"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -17,6 +17,6 @@ ODD = np.int64(-7046029254386353131)
 """2**64 over the golden ratio: sums of it seldom agree, and its products spread well."""
 
 
-def single(number: int) -> Array:
+def single_value(number: int) -> Array:
     """Return a number that all threads of all blocks have in common."""
     return np.array([[number]], np.int64)

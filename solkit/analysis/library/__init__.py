@@ -10,9 +10,9 @@ from solkit.analysis.library.operator_recorder import (
     LibraryLaunch,
     LibraryOp,
     LibraryRecording,
-    current,
-    inside,
+    innermost_recording,
     recording,
+    recording_operators,
     repeating,
 )
 
@@ -20,10 +20,10 @@ __all__ = [
     "LibraryLaunch",
     "LibraryOp",
     "LibraryRecording",
-    "current",
-    "inside",
+    "innermost_recording",
     "library_facts",
     "recording",
+    "recording_operators",
     "repeating",
     "with_operators",
 ]

@@ -37,19 +37,19 @@ def _requests(op: LibraryOp, pipes: tuple[tuple[str, str], ...]) -> Requests:
     stores = [access for access in op.accesses if access.kind == "store"]
     return Requests(
         accesses=op.accesses,
-        operations=_by_pipe(op, dict(pipes)),
+        operations=_operations_by_pipe(op, dict(pipes)),
         l1_wavefronts=0,
         l2_read_bytes=sum(load.unique_bytes for load in loads),
         l2_write_bytes=sum(store.unique_bytes for store in stores),
-        reuse=Reuse(_streams(loads), _streams(stores)),
+        reuse=Reuse(_access_streams(loads), _access_streams(stores)),
     )
 
 
-def _streams(accesses: Iterable[Access]) -> tuple[Stream, ...]:
+def _access_streams(accesses: Iterable[Access]) -> tuple[Stream, ...]:
     return tuple(Stream(access.unique_bytes) for access in accesses)
 
 
-def _by_pipe(op: LibraryOp, pipes: Mapping[str, str]) -> dict[str, int]:
+def _operations_by_pipe(op: LibraryOp, pipes: Mapping[str, str]) -> dict[str, int]:
     by_pipe: dict[str, int] = {}
     for kind, count in op.operations:
         dtype = contraction_dtype(kind)

@@ -28,11 +28,11 @@ _programs: dict[Any, tuple[Callable[..., Any], Program]] = {}
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
     """Compile the functions that are called inside, as far as they can be."""
-    with fake_cuda.compiling(_called):
+    with fake_cuda.compiling(_call_with_inductor):
         yield
 
 
-def _called(
+def _call_with_inductor(
     function: Callable[..., Any],
     options: Mapping[str, Any],
     args: tuple[Any, ...],
@@ -41,9 +41,9 @@ def _called(
     """Call Inductor's kernels; where there are none, PyTorch's operators one by one."""
     if options.get("backend", None) not in _INDUCTOR or options.get("disable"):
         return function(*args, **kwargs)
-    line = _place(function)
+    line = _user_line_of_call(function)
     try:
-        program = _program(function, options, args, kwargs)
+        program = _traced_program(function, options, args, kwargs)
     except Exception as error:  # torch may raise anything, and the user's code too
         why = str(error).strip().splitlines() or [type(error).__name__]
         with fake_cuda.placed(line):
@@ -55,7 +55,7 @@ def _called(
         return program.run(tensors)
 
 
-def _place(function: Callable[..., Any]) -> str:
+def _user_line_of_call(function: Callable[..., Any]) -> str:
     """Return the user's line that calls a function, else that of its definition."""
     line = fake_cuda.user_line()
     owner = getattr(function, "__self__", None)
@@ -67,7 +67,7 @@ def _place(function: Callable[..., Any]) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}"
 
 
-def _program(
+def _traced_program(
     function: Callable[..., Any],
     options: Mapping[str, Any],
     args: tuple[Any, ...],

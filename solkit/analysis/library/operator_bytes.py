@@ -35,17 +35,17 @@ def accesses(op: TracedOp, line: str, on_gpu: frozenset[int]) -> tuple[Access, .
     """
     seen: set[tuple[str, TensorUse]] = set()
     touched = []
-    for kind, name, use, elements in _uses(op):
+    for kind, name, use, elements in _loads_and_stores(op):
         if use.storage in on_gpu and elements and (kind, use) not in seen:
             seen.add((kind, use))
-            touched.append(_access(kind, name, use, elements, line))
+            touched.append(_access_of_tensor(kind, name, use, elements, line))
     return tuple(touched)
 
 
-def _uses(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
+def _loads_and_stores(op: TracedOp) -> Iterator[tuple[str, str, TensorUse, float]]:
     """Yield what it loads and stores: kind, argument, tensor and elements."""
-    names = _names(op.arguments)
-    changed = _changed(op)
+    names = _argument_names(op.arguments)
+    changed = _scattered_elements(op)
     for use in op.inputs:
         name = names.get(id(use), "")
         if _scatters(op) and use in op.written:
@@ -66,7 +66,7 @@ def _scatters(op: TracedOp) -> bool:
     return bool(op.operator.in_place_of) and op.operator.writes in (*_PUTTING, *_ADDING)
 
 
-def _changed(op: TracedOp) -> float:
+def _scattered_elements(op: TracedOp) -> float:
     """Return the elements that a scatter changes, at most; no limit for other operators."""
     tensors = [op.arguments.get(name) for name in _GIVEN] if _scatters(op) else []
     sizes = [
@@ -75,7 +75,7 @@ def _changed(op: TracedOp) -> float:
     return max(sizes, default=math.inf)
 
 
-def _names(arguments: Mapping[str, Any]) -> dict[int, str]:
+def _argument_names(arguments: Mapping[str, Any]) -> dict[int, str]:
     """Return the argument of each tensor, by identity."""
     names: dict[int, str] = {}
     for name, value in arguments.items():
@@ -86,9 +86,9 @@ def _names(arguments: Mapping[str, Any]) -> dict[int, str]:
     return names
 
 
-def _access(kind: str, name: str, use: TensorUse, elements: float, line: str) -> Access:
+def _access_of_tensor(kind: str, name: str, use: TensorUse, elements: float, line: str) -> Access:
     requested = int(elements) * use.dtype.itemsize
-    sectors = math.ceil(requested * _spread(use) / _SECTOR)
+    sectors = math.ceil(requested * _sector_overhead(use) / _SECTOR)
     return Access(
         kind=kind,
         path="global",
@@ -103,7 +103,7 @@ def _access(kind: str, name: str, use: TensorUse, elements: float, line: str) ->
     )
 
 
-def _spread(use: TensorUse) -> float:
+def _sector_overhead(use: TensorUse) -> float:
     """Return the bytes of a tensor's sectors over the tensor's own: 1 if it is dense in memory."""
     itemsize, run = use.dtype.itemsize, 1
     dims = sorted((step, n) for n, step in zip(use.shape, use.stride) if n > 1 and step > 0)

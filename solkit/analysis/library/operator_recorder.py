@@ -33,9 +33,9 @@ __all__ = [
     "LibraryLaunch",
     "LibraryOp",
     "LibraryRecording",
-    "current",
-    "inside",
+    "innermost_recording",
     "recording",
+    "recording_operators",
     "repeating",
 ]
 
@@ -133,7 +133,7 @@ def recording(
 
 
 @contextlib.contextmanager
-def inside(launched: Callable[[], int]) -> Iterator[LibraryRecording]:
+def recording_operators(launched: Callable[[], int]) -> Iterator[LibraryRecording]:
     """Record the operators that are called inside, which the recording around this leaves out.
 
     Args:
@@ -143,7 +143,7 @@ def inside(launched: Callable[[], int]) -> Iterator[LibraryRecording]:
         yield seen
 
 
-def current() -> LibraryRecording | None:
+def innermost_recording() -> LibraryRecording | None:
     """Return the innermost recording."""
     return _recordings[-1] if _recordings else None
 
@@ -166,7 +166,7 @@ class repeating:  # noqa: N801 - a context manager; a generator's takes five tim
         _recordings.pop()
 
 
-def _note(op: LibraryOp) -> None:
+def _note_operator(op: LibraryOp) -> None:
     if _recordings:
         _recordings[-1].add(op)
 
@@ -198,9 +198,9 @@ class _Watch(Recorder):
         if op is not None and (noted := _library_op(op, frozenset(self._on_gpu))):
             self._count_writes(op)
             if self._steps is None or self._steps.is_busy:  # a step that is repeated adds it again
-                _note(noted)
+                _note_operator(noted)
             else:
-                self._steps.do(partial(_note, noted), ())
+                self._steps.do(partial(_note_operator, noted), ())
         return out
 
     def _count_writes(self, op: TracedOp) -> None:
@@ -251,7 +251,7 @@ _FP32 = "contraction.fp32"
 
 def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     """Return the launch that an op makes; ``None`` if it touches nothing on the GPU."""
-    line = _place(op.line)
+    line = _short_user_line(op.line)
     touched = accesses(op, line, on_gpu)
     if not touched:
         return None
@@ -267,7 +267,7 @@ def _library_op(op: TracedOp, on_gpu: frozenset[int]) -> LibraryOp | None:
     return LibraryOp(name, line, tuple(operations.items()), touched, tuple(notes))
 
 
-def _place(line: str) -> str:
+def _short_user_line(line: str) -> str:
     """``file:line`` without the folder, which differs between machines."""
     return PurePath(line).name if ":" in line else ""
 

@@ -26,17 +26,17 @@ from solkit.analysis.interpreter.coalescing import (
     distinct_together,
 )
 from solkit.analysis.interpreter.counters import Counters
-from solkit.analysis.triton.arithmetic import element_bytes, lead
-from solkit.analysis.triton.layouts import spread
-from solkit.analysis.triton.relevance import mask_of
+from solkit.analysis.triton.arithmetic import along_programs, element_bytes
+from solkit.analysis.triton.layouts import tensor_spread
+from solkit.analysis.triton.relevance import mask_operand
 from solkit.analysis.triton.tensor_sink import Descriptor
 
 __all__ = [
     "Corners",
     "Whole",
     "Widths",
-    "kind_of",
-    "path_of",
+    "access_kind",
+    "access_path",
     "vector_bytes",
 ]
 
@@ -51,7 +51,7 @@ _SUSPECTS = 4
 Widths = Mapping[tuple[str, int, int, str], int]
 
 
-def kind_of(operation: Operation) -> str:
+def access_kind(operation: Operation) -> str:
     """``"load"``, ``"store"`` or ``"atomic"``, as in `solkit.core.Access`."""
     if "atomic" in operation.name or "reduce" in operation.name:
         return "atomic"
@@ -59,7 +59,7 @@ def kind_of(operation: Operation) -> str:
     return "store" if any(stores) else "load"
 
 
-def path_of(operation: Operation) -> str:
+def access_path(operation: Operation) -> str:
     """``"tma"``, ``"async"`` or ``"global"``, as in `solkit.core.Access`."""
     if "tma" in operation.name or "descriptor" in operation.name:
         return "tma"
@@ -68,7 +68,7 @@ def path_of(operation: Operation) -> str:
 
 def vector_bytes(operation: Operation, widths: Widths) -> int | None:
     """Return bytes of one thread's instruction; ``None`` if the PTX has none at that place."""
-    kind = "async" if path_of(operation) == "async" else kind_of(operation)
+    kind = "async" if access_path(operation) == "async" else access_kind(operation)
     for place in operation.places[:1]:
         width = widths.get((place.file_name, place.line, place.column, kind))
         if width:
@@ -114,7 +114,7 @@ class Whole:
         kind = operation.all_types[0]
         if not kind.shape or addresses is None or kind.layout is None:
             self._uniform(operation, mask, active, addresses is not None)
-            if kind_of(operation) == "atomic":
+            if access_kind(operation) == "atomic":
                 self._met_at_one(operation, addresses, mask, active)
             return
         lanes = self.lanes.get(operation)
@@ -133,7 +133,7 @@ class Whole:
             self._add(operation, name, getattr(execution.touched, name))
         if operation.name == "tt.load":
             self.step.append(execution.touched)
-        if kind_of(operation) == "atomic":
+        if access_kind(operation) == "atomic":
             self._met(operation, first, participating, lanes)
 
     def _met(self, operation: Operation, first: Array, participating: Array, lanes: _Lanes) -> None:
@@ -178,7 +178,7 @@ class Whole:
         size = element_bytes(kind)
         if width := vector_bytes(operation, self.widths):
             return _Lanes.by(operation, width)
-        in_a_row = spread(kind).in_a_row
+        in_a_row = tensor_spread(kind).in_a_row
         most = math.gcd(in_a_row, self.mask_runs().get(operation, in_a_row))
         return _Lanes.by(operation, _Lanes.by(operation, size).width_at(addresses, most))
 
@@ -214,7 +214,7 @@ class Whole:
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
         """See `solkit.analysis.triton.tensor_sink.TensorSink`; a bulk copy is one request."""
-        sizes, first = _clipped(operation, at, corner)
+        sizes, first = _clipped_box(operation, at, corner)
         rows = math.prod(sizes[:-1], start=np.array([1]))
         row_bytes = sizes[-1] * at.element_bytes
         per_row = -(-(first % SECTOR + row_bytes) // SECTOR) * (row_bytes > 0)
@@ -222,7 +222,7 @@ class Whole:
         self._add(operation, "sectors", active * rows * per_row)
         self._add(operation, "distinct", active * rows * per_row)
         self._add(operation, "bytes", active * rows * row_bytes)
-        if kind_of(operation) == "atomic":  # a bulk copy meets each element once
+        if access_kind(operation) == "atomic":  # a bulk copy meets each element once
             for name in ("operations", "warp_addresses"):
                 self._add(operation, name, active * rows * row_bytes / at.element_bytes)
 
@@ -253,7 +253,7 @@ class _Lanes:
         kind = operation.all_types[0]
         size = element_bytes(kind)
         distinct = operation.name != "tt.load"  # loads are made by all threads alike
-        elements = spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
+        elements = tensor_spread(kind).elements(distinct)[:, :: max(width // size, 1), :]
         taking = elements >= 0
         indices = np.unravel_index(np.where(taking, elements, 0), kind.shape)
         return _Lanes(indices, taking, size, width)
@@ -356,7 +356,7 @@ class Corners:
         size = element_bytes(operation.all_types[0])
         low, high = where.min(0), where.max(0) + size
         self._note(operation, share, (low, high))
-        is_known = mask is not None or mask_of(operation) is None
+        is_known = mask is not None or mask_operand(operation) is None
         if is_known and outside_bytes(low, high, self.sizes).any():
             self._reach(operation, addresses, mask, active)
 
@@ -365,7 +365,7 @@ class Corners:
     ) -> None:
         """Note how far the elements that are accessed lie outside of their storages."""
         end = addresses + element_bytes(operation.all_types[0])
-        reached = outside_bytes(addresses, end, self.sizes) * lead(active, addresses)
+        reached = outside_bytes(addresses, end, self.sizes) * along_programs(active, addresses)
         if mask is not None:
             if len(self.suspects) < _SUSPECTS:
                 self.suspects.add(int(reached.reshape(len(reached), -1).max(1).argmax()))
@@ -378,7 +378,7 @@ class Corners:
         self, operation: Operation, at: Descriptor, corner: Sequence[Array], active: Array
     ) -> None:
         """See `solkit.analysis.triton.tensor_sink.TensorSink`."""
-        sizes, first = _clipped(operation, at, corner)
+        sizes, first = _clipped_box(operation, at, corner)
         spans = [(n - 1) * stride for n, stride in zip(sizes, at.strides, strict=True)]
         high = first + sum(spans, np.array([0])) + at.element_bytes
         share = active * np.minimum(math.prod(sizes, start=np.array([1])), 1).astype(float)
@@ -404,7 +404,7 @@ def _accessed_elements(mask: Array | None, active: Array, shape: tuple[int, ...]
     return active * unmasked
 
 
-def _clipped(
+def _clipped_box(
     operation: Operation, at: Descriptor, corner: Sequence[Array]
 ) -> tuple[list[Array], Array]:
     """Return the sizes of a box within its tensor, and the address of its first element."""

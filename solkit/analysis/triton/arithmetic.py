@@ -20,16 +20,16 @@ __all__ = [
     "ARITHMETIC",
     "PASSED_ON",
     "SHAPES",
-    "aligned",
-    "choose",
-    "compare",
+    "aligned_ranks",
+    "along_programs",
+    "choose_by_program",
     "constant",
     "cornered",
     "element_bytes",
-    "integer",
-    "lead",
+    "integer_comparison",
+    "integer_operation",
     "make_range",
-    "scalar",
+    "scalar_value",
 ]
 
 Value = Any
@@ -39,17 +39,17 @@ _PROBES = 3
 """Indices of a range that corners keep."""
 
 
-def scalar(number: int) -> Array:
+def scalar_value(number: int) -> Array:
     """Return a number that all programs have in common."""
     return np.array([number], np.int64)
 
 
-def lead(numbers: Array, like: Array) -> Array:
+def along_programs(numbers: Array, like: Array) -> Array:
     """[programs] as [programs, 1, ...] of the rank of `like`."""
     return numbers.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def aligned(values: Sequence[Array]) -> Sequence[Array]:
+def aligned_ranks(values: Sequence[Array]) -> Sequence[Array]:
     """Return values of the same rank: a scalar gets that of the tensor beside it."""
     ranks = {value.ndim for value in values}
     if len(ranks) == 1:
@@ -58,14 +58,14 @@ def aligned(values: Sequence[Array]) -> Sequence[Array]:
     return [value.reshape(value.shape + (1,) * (rank - value.ndim)) for value in values]
 
 
-def choose(where: Array, new: Value, old: Value, both: bool = True) -> Value:
+def choose_by_program(where: Array, new: Value, old: Value, both: bool = True) -> Value:
     """Per program: `new` where chosen. A missing side was not run."""
     if not both:
         return old if new is None else new
     if new is None or old is None or new is old or not isinstance(new, np.ndarray) or where.all():
         return new
-    new, old = aligned([new, old])
-    return np.where(lead(where, new), new, old)
+    new, old = aligned_ranks([new, old])
+    return np.where(along_programs(where, new), new, old)
 
 
 def element_bytes(kind: TensorType) -> int:
@@ -108,25 +108,25 @@ def cornered(value: Array) -> Array:
 # ------------------------------------------------------------------------------------ arithmetic
 
 
-def _divide(a: Array, b: Array) -> Array:
+def _divide_towards_zero(a: Array, b: Array) -> Array:
     """Divide, rounded towards zero as the hardware does; anything over 0 is itself."""
     quotient = np.abs(a) // np.maximum(np.abs(b), 1)
     return np.where((a < 0) ^ (b < 0), -quotient, quotient)
 
 
 def _remainder(a: Array, b: Array) -> Array:
-    remainder: Array = a - b * _divide(a, b)
+    remainder: Array = a - b * _divide_towards_zero(a, b)
     return remainder
 
 
-def _logical(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
+def _logical_operation(on_integers: Callable[..., Array], on_booleans: Callable[..., Array]) -> Any:
     def apply(a: Array, b: Array) -> Array:
         return on_booleans(a, b) if a.dtype == bool and b.dtype == bool else on_integers(a, b)
 
     return apply
 
 
-def _shift(operation: Callable[..., Array]) -> Any:
+def _bounded_shift(operation: Callable[..., Array]) -> Any:
     return lambda a, b: operation(a, np.clip(b, 0, 63))
 
 
@@ -134,8 +134,8 @@ ARITHMETIC: Mapping[str, Callable[..., Array]] = {
     "arith.addi": lambda a, b: a + b if a.dtype != bool else a ^ b,
     "arith.subi": lambda a, b: a - b,
     "arith.muli": lambda a, b: a * b if a.dtype != bool else a & b,
-    "arith.divsi": _divide,
-    "arith.divui": _divide,
+    "arith.divsi": _divide_towards_zero,
+    "arith.divui": _divide_towards_zero,
     "arith.ceildivsi": lambda a, b: -((-a) // np.maximum(b, 1)),
     "arith.ceildivui": lambda a, b: -((-a) // np.maximum(b, 1)),
     "arith.floordivsi": lambda a, b: a // np.maximum(b, 1),
@@ -145,18 +145,18 @@ ARITHMETIC: Mapping[str, Callable[..., Array]] = {
     "arith.minui": np.minimum,
     "arith.maxsi": np.maximum,
     "arith.maxui": np.maximum,
-    "arith.andi": _logical(np.bitwise_and, np.logical_and),
-    "arith.ori": _logical(np.bitwise_or, np.logical_or),
-    "arith.xori": _logical(np.bitwise_xor, np.logical_xor),
-    "arith.shli": _shift(np.left_shift),
-    "arith.shrsi": _shift(np.right_shift),
-    "arith.shrui": _shift(np.right_shift),
+    "arith.andi": _logical_operation(np.bitwise_and, np.logical_and),
+    "arith.ori": _logical_operation(np.bitwise_or, np.logical_or),
+    "arith.xori": _logical_operation(np.bitwise_xor, np.logical_xor),
+    "arith.shli": _bounded_shift(np.left_shift),
+    "arith.shrsi": _bounded_shift(np.right_shift),
+    "arith.shrui": _bounded_shift(np.right_shift),
     "arith.extsi": lambda a: -a.astype(np.int64) if a.dtype == bool else a,
     "arith.extui": lambda a: a.astype(np.int64),
     "arith.trunci": lambda a: a,
     "arith.index_cast": lambda a: a,
 }
-"""By operation; see `integer`."""
+"""By operation; see `integer_operation`."""
 
 PASSED_ON = {"ttg.convert_layout", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int"}
 """Operations that give what they are given."""
@@ -165,7 +165,7 @@ _UNSIGNED = {"divui", "ceildivui", "remui", "minui", "maxui", "shrui", "extui", 
 _GROWING = {"arith.addi", "arith.subi", "arith.muli", "arith.shli", "arith.trunci"}
 
 
-def integer(operation: Operation) -> Callable[..., Array]:
+def integer_operation(operation: Operation) -> Callable[..., Array]:
     """Integer arithmetic in as many bits as the operands have, kept as signed numbers."""
     name, kind = operation.name, operation.result_type.element
     compute, bits = ARITHMETIC[name], bits_of(operation.all_types[0].element)
@@ -174,16 +174,16 @@ def integer(operation: Operation) -> Callable[..., Array]:
     kept = bits_of(kind) if name in _GROWING else 64
 
     def apply(*operands: Array) -> Array:
-        values = aligned(operands)
+        values = aligned_ranks(operands)
         if unsigned:
             values = [_unsigned(value, bits) for value in values]
         result = compute(*values)
-        return (result & 1).astype(bool) if flag else _wrapped(result, kept)
+        return (result & 1).astype(bool) if flag else _wrapped_to_bits(result, kept)
 
     return apply
 
 
-def _wrapped(value: Array, bits: int) -> Array:
+def _wrapped_to_bits(value: Array, bits: int) -> Array:
     """Return a number in so many bits; one of 64 stays unchanged."""
     if bits >= 64 or value.dtype == bool:
         return value
@@ -203,14 +203,14 @@ _COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def compare(operation: Operation) -> Callable[[Array, Array], Array]:
+def integer_comparison(operation: Operation) -> Callable[[Array, Array], Array]:
     """``arith.cmpi``, by its predicate."""
     bits = bits_of(operation.all_types[0].element)
     predicate = operation.text.split(",")[0].strip()
     unsigned, holds = predicate.startswith("u"), _COMPARISONS[predicate[-2:]]
 
     def apply(*operands: Array) -> Array:
-        a, b = aligned(operands)
+        a, b = aligned_ranks(operands)
         if unsigned:
             a, b = _unsigned(a, bits), _unsigned(b, bits)
         return holds(a, b)
@@ -221,16 +221,16 @@ def compare(operation: Operation) -> Callable[[Array, Array], Array]:
 # ---------------------------------------------------------------------------------------- shapes
 
 
-def _reshape(operation: Operation, value: Array, corners: bool) -> Value:
+def _reshape_value(operation: Operation, value: Array, corners: bool) -> Value:
     before, after = operation.all_types[0].shape, operation.result_type.shape
     if corners and [s for s in before if s > 1] != [s for s in after if s > 1]:
-        return _folded(value, before, after)
+        return _folded_corners(value, before, after)
     whole = [min(size, _PROBES) if corners else size for size in before]
     value = np.broadcast_to(value, (value.shape[0], *whole))
     return value.reshape(value.shape[0], *(min(s, _PROBES) if corners else s for s in after))
 
 
-def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
+def _folded_corners(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
     """Fold the corners of a vector into a tensor, if its elements grow by a constant step."""
     size = math.prod(before)
     if len(before) != 1 or size <= 2 or value.dtype == bool:
@@ -244,7 +244,7 @@ def _folded(value: Array, before: Sequence[int], after: Sequence[int]) -> Value:
         probed = [0, length // 2, length - 1] if length > 2 else range(length)
         shape = [-1 if d == dim else 1 for d in range(len(after))]
         place = place + np.array(probed).reshape(shape) * math.prod(after[dim + 1 :])
-    folded: Array = lead(first, place[None]) + lead(step, place[None]) * place
+    folded: Array = along_programs(first, place[None]) + along_programs(step, place[None]) * place
     return folded
 
 
@@ -253,7 +253,7 @@ SHAPES: Mapping[str, Callable[[Operation, Array, bool], Value]] = {
     "tt.expand_dims": lambda op, a, _: np.expand_dims(a, 1 + (op.attribute("axis") or 0)),
     "tt.broadcast": lambda _, a, __: a,  # numpy does it when needed
     "tt.trans": lambda op, a, _: a.transpose(0, *(1 + dim for dim in op.integers("order"))),
-    "tt.reshape": _reshape,
+    "tt.reshape": _reshape_value,
     "tt.unsplat": lambda _, a, __: a.reshape(a.shape[0], -1)[:, 0],
 }
 """By operation; called with it, its operand, and whether that has only corners."""

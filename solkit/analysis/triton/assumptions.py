@@ -19,7 +19,7 @@ from solkit.analysis.common.regions import ADDRESS_BITS
 from solkit.analysis.triton.relevance import ACCESSES
 from solkit.analysis.triton.tensor_sink import Descriptor
 
-__all__ = ["AssumptionProbe", "busier", "likely_trips", "reachable"]
+__all__ = ["AssumptionProbe", "busier_side", "likely_trips", "reachable"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,18 +27,18 @@ _DOTS = ("tt.dot", "ttng.warp_group_dot", "ttng.tc_gen5_mma")
 _IN_LOOP = 8
 
 
-def busier(sides: Sequence[Sequence[Block]]) -> int:
+def busier_side(sides: Sequence[Sequence[Block]]) -> int:
     """Find the piece of code with the most accesses and products; loops count more."""
-    works = [_work(side) for side in sides]
+    works = [_estimated_work(side) for side in sides]
     return works.index(max(works))
 
 
-def _work(blocks: Sequence[Block]) -> int:
+def _estimated_work(blocks: Sequence[Block]) -> int:
     total = 0
     for operation in (operation for block in blocks for operation in block.operations):
         loops = operation.name in ("scf.for", "scf.while")
         total += operation.name in ACCESSES or operation.name.startswith(_DOTS)
-        total += _work(operation.blocks) * (_IN_LOOP if loops else 1)
+        total += _estimated_work(operation.blocks) * (_IN_LOOP if loops else 1)
     return total
 
 
@@ -111,12 +111,12 @@ def likely_trips(
         limit
         for operation, places in first.places.items()
         if operation in second.places and operation.operands[0] not in gathered
-        for limit in _limits(operation, places[0], second, active, storages, first.boxes)
+        for limit in _trip_limits(operation, places[0], second, active, storages, first.boxes)
     ]
     return max(min(limits), 1) if limits else None
 
 
-def _limits(
+def _trip_limits(
     operation: Operation,
     before: Array,
     second: AssumptionProbe,

@@ -29,7 +29,7 @@ from solkit.core import SharedAccess
 __all__ = [
     "SharedTraffic",
     "shared_traffic",
-    "summed",
+    "summed_accesses",
     "tensor_shared_bytes",
     "user_line",
     "wavefronts",
@@ -116,9 +116,9 @@ def shared_traffic(
     for instruction in instructions:
         if instruction.addresses is None:
             continue
-        access = _access(instruction, runs, patterns)
+        access = _cached_wavefronts(instruction, runs, patterns)
         before = by_line.get((access.kind, access.line))
-        by_line[access.kind, access.line] = summed(before, access) if before else access
+        by_line[access.kind, access.line] = summed_accesses(before, access) if before else access
     unknown = sum(instruction.addresses is None for instruction in instructions)
     guesses: tuple[str, ...] = ()
     if unknown:
@@ -132,7 +132,7 @@ def shared_traffic(
     return SharedTraffic(requested, barriers, executed, guesses)
 
 
-def _access(
+def _cached_wavefronts(
     instruction: SharedInstruction,
     runs: _Runs,
     patterns: dict[tuple[int, bytes], tuple[int, int, int]],
@@ -150,7 +150,7 @@ def _access(
     return SharedAccess(instruction.kind, runs.line(instruction.place), *amounts)
 
 
-def summed(a: SharedAccess, b: SharedAccess) -> SharedAccess:
+def summed_accesses(a: SharedAccess, b: SharedAccess) -> SharedAccess:
     """Merge two lots of accesses of one kind and line."""
     return replace(
         a,

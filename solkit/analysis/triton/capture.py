@@ -129,12 +129,12 @@ def capture(
     into = cuda.CudaRecording() if extensions is None else extensions
     start = time.perf_counter()
     if workload.again is None:
-        return _called(workload, params, limit_s, into, skipped)
+        return _capture_call(workload, params, limit_s, into, skipped)
     with fake_cuda.fake_tensors():
         earlier = workload.again()
     first_into = cuda.CudaRecording()
     try:
-        first = _called(earlier, params, limit_s, first_into, skipped)
+        first = _capture_call(earlier, params, limit_s, first_into, skipped)
     finally:
         into.take(first_into)
     spent_s = time.perf_counter() - start
@@ -143,10 +143,10 @@ def capture(
     rest_s = None if limit_s is None else limit_s - spent_s
     later_into = cuda.CudaRecording()
     try:
-        later = _called(workload, params, rest_s, later_into, skipped)
+        later = _capture_call(workload, params, rest_s, later_into, skipped)
     except CaptureError:
         return first
-    counts = _count(first, first_into), _count(later, later_into)
+    counts = _count_launches(first, first_into), _count_launches(later, later_into)
     if counts[0] and not counts[1] and not later.is_unanalysed:
         return first
     into.take(later_into)
@@ -160,14 +160,14 @@ def capture(
 _LATER = "a later call is analysed."
 
 
-def _count(captured: Captured, extensions: cuda.CudaRecording) -> int:
+def _count_launches(captured: Captured, extensions: cuda.CudaRecording) -> int:
     """Count all launches of a call."""
     own = sum(launch.launch.count for launch in captured.launches)
     operators = sum(operator.count for operator in captured.library)
     return own + operators + sum(launch.count for launch in extensions.launches)
 
 
-def _called(
+def _capture_call(
     workload: Workload,
     params: Mapping[str, Value],
     limit_s: float | None,
@@ -202,7 +202,7 @@ def _called(
         described(outputs),
         operators.launches,
         tuple(_made(workload, outputs, operators.written)) if is_whole else (),
-        _unread(workload, outputs, operators.read | addresses) if is_whole else {},
+        _unread_storages(workload, outputs, operators.read | addresses) if is_whole else {},
         is_whole,
         bool(seen.unanalysed),
     )
@@ -237,7 +237,7 @@ def _watching_threads() -> Iterator[Mapping[str, None]]:
         threading.excepthook = excepthook
 
 
-def _unread(
+def _unread_storages(
     workload: Workload, outputs: Sequence[torch.Tensor], read: Container[int]
 ) -> dict[int, int]:
     """List storages of inputs that no operator reads, except those that are outputs themselves."""
@@ -293,7 +293,7 @@ def _ended_after(limit_s: float | None) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _blame(error: BaseException) -> str:
+def _blamed_line(error: BaseException) -> str:
     """``file:line: type: first line of the message``; no line where none of the user's ran."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     place = fake_cuda.user_line(frames[-1]) if frames else "unknown line"
@@ -307,11 +307,11 @@ def _capture_error(error: BaseException, has_guesses: bool) -> CaptureError:
     """Say what went wrong, and whether that says anything about the candidate."""
     language = language_of(error)
     if language and not isinstance(error, _OutOfTimeError):
-        return CaptureError(f"not analysed: it uses {language} ({_blame(error)})", "", True)
-    return CaptureError(_blame(error), "" if has_guesses else _failure(error))
+        return CaptureError(f"not analysed: it uses {language} ({_blamed_line(error)})", "", True)
+    return CaptureError(_blamed_line(error), "" if has_guesses else _gpu_failure_verdict(error))
 
 
-def _failure(error: BaseException) -> str:
+def _gpu_failure_verdict(error: BaseException) -> str:
     """Return the verdict if a GPU would give the error too; empty if the fake one may cause it."""
     if isinstance(error, _OutOfTimeError):
         return Verdict.TIMED_OUT.value
@@ -334,9 +334,9 @@ def _is_candidates(error: BaseException) -> bool:
         return False  # the cause may be a missing library
     if isinstance(error, ImportError | OSError):
         return False  # or a missing file
-    return isinstance(error, _PYTHONS) or _raises(last)
+    return isinstance(error, _PYTHONS) or _line_raises(last)
 
 
-def _raises(place: TracebackType) -> bool:
+def _line_raises(place: TracebackType) -> bool:
     """Tell whether the line has a ``raise``: what C code raises may be the fake GPU's fault."""
     return place.tb_frame.f_code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]

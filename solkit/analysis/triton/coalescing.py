@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from solkit.adapters.triton_ir import Function, Operation, TensorType
-from solkit.analysis.triton.layouts import spread
-from solkit.analysis.triton.relevance import ACCESSES, mask_of
+from solkit.analysis.triton.layouts import tensor_spread
+from solkit.analysis.triton.relevance import ACCESSES, mask_operand
 
 __all__ = ["access_runs", "mask_runs"]
 
@@ -35,10 +35,10 @@ def mask_runs(function: Function) -> Mapping[Operation, int]:
     divisors = _Divisors(function, operations)
     runs: dict[Operation, int] = {}
     for operation in operations:
-        mask = mask_of(operation) if operation.name in ACCESSES else None
+        mask = mask_operand(operation) if operation.name in ACCESSES else None
         if mask is not None and operation.all_types[0].layout is not None:
             with contextlib.suppress(ValueError):  # of a layout that is not known
-                dim = spread(operation.all_types[0]).row_dimension
+                dim = tensor_spread(operation.all_types[0]).row_dimension
                 runs[operation] = divisors.of(mask, dim) or 1 << 30
     return runs
 
@@ -58,8 +58,8 @@ def access_runs(function: Function) -> Mapping[Operation, int]:
         if kind.layout is None or not kind.element.startswith("!tt.ptr"):
             continue
         with contextlib.suppress(ValueError):  # of a layout that is not known
-            dim = spread(kind).row_dimension
-            pointer, mask = operation.operands[0], mask_of(operation)
+            dim = tensor_spread(kind).row_dimension
+            pointer, mask = operation.operands[0], mask_operand(operation)
             in_a_row = addresses.step(pointer, dim) == 1
             aligned = addresses.of(pointer, dim) if in_a_row else 1
             runs[operation] = math.gcd(aligned, masks.of(mask, dim) if mask else 0)
@@ -122,7 +122,7 @@ class _Divisors:
         kind = operation.name
         if kind == "tt.make_range":
             return 1
-        if _repeats(operation, dim):
+        if _repeats_along_dimension(operation, dim):
             return 0
         if kind == "tt.expand_dims":
             axis = operation.attribute("axis") or 0
@@ -155,7 +155,7 @@ class _Divisors:
             return int(number.group()) if number else 0
         if operation.name == "tt.splat" and operation.result_type.element == "i1":
             return 0
-        if _repeats(operation, dim) and not self.exact:
+        if _repeats_along_dimension(operation, dim) and not self.exact:
             return 0
         if operation.name == "tt.expand_dims" and dim != _ANY:
             axis = operation.attribute("axis") or 0
@@ -166,7 +166,7 @@ class _Divisors:
         return math.gcd(*inputs) if operation.name in _KEEP_DIVISORS else 1
 
 
-def _repeats(operation: Operation, dim: int) -> bool:
+def _repeats_along_dimension(operation: Operation, dim: int) -> bool:
     """Tell whether it repeats a single element along a dimension.
 
     Behind a reshape the operand may have fewer dimensions than the value that was asked about.

@@ -18,7 +18,7 @@ from solkit.adapters.triton_compiler import (
     machine_codes,
     prepare,
 )
-from solkit.analysis.common.instructions import mix_of
+from solkit.analysis.common.instructions import instruction_mix
 from solkit.core import Depth, Device
 from solkit.processes.forked import forked
 
@@ -58,17 +58,17 @@ def compile_all(
         for kernel in kernels:
             here.append(make(kernel, device))
             progress()
-        return _read(here, device)
+        return _with_instruction_counts(here, device)
     calls = [partial(make, kernel, device) for kernel in kernels]
-    compiled = forked(calls, _failed, jobs, limit_s, progress)
-    return _read(compiled, device)
+    compiled = forked(calls, _failed_compile, jobs, limit_s, progress)
+    return _with_instruction_counts(compiled, device)
 
 
-def _failed(reason: str) -> Compiled:
+def _failed_compile(reason: str) -> Compiled:
     return Compiled(error=f"the compiler {reason}")
 
 
-def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
+def _with_instruction_counts(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
     """Replace machine code, which is long, by instruction counts."""
     results = []
     for kernel, code in zip(compiled, machine_codes(compiled, device), strict=True):
@@ -76,6 +76,6 @@ def _read(compiled: Sequence[Compiled], device: Device) -> tuple[Compiled, ...]:
         if isinstance(code, str):
             result = replace(result, unread=code)
         elif code is not None:
-            result = replace(result, instructions=mix_of(code))
+            result = replace(result, instructions=instruction_mix(code))
         results.append(result)
     return tuple(results)

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from solkit.adapters.triton_ir import Operation, TensorType, bits_of
-from solkit.analysis.triton.layouts import Spread, spread
+from solkit.analysis.triton.layouts import Spread, tensor_spread
 
 __all__ = [
-    *("Step", "converted", "exchanged", "gathered", "held", "histogram", "in_a_row"),
-    *("is_through_shared", "product", "spread_of", "through_shared", "words_of"),
+    *("Step", "converted", "exchanged", "gathered", "elements_per_thread", "histogram", "in_a_row"),
+    *("is_through_shared", "matrix_product", "spread_of", "through_shared", "words_of"),
 ]
 
 
@@ -43,20 +43,20 @@ class Step:
 
 def spread_of(kind: TensorType) -> Spread | None:
     try:
-        return spread(kind)
+        return tensor_spread(kind)
     except (ValueError, KeyError):
         return None
 
 
-def held(kind: TensorType, warps: int) -> float:
+def elements_per_thread(kind: TensorType, warps: int) -> float:
     """Count elements of a thread."""
     layout = spread_of(kind)
     if layout is not None:  # equal elements are computed once
         return float(1 << sum(any(basis) for basis in layout.registers))
-    return max(_copied(kind) * math.prod(kind.shape) / (32 * warps), 1.0)
+    return max(_warps_with_copies(kind) * math.prod(kind.shape) / (32 * warps), 1.0)
 
 
-def _copied(kind: TensorType) -> int:
+def _warps_with_copies(kind: TensorType) -> int:
     """Count the warps that hold the same elements of an operand of ``mma.sync``."""
     layout = kind.layout
     if layout is None or layout.kind != "dot_op" or layout.parent is None:
@@ -69,7 +69,7 @@ def _copied(kind: TensorType) -> int:
 
 def words_of(kind: TensorType, warps: int) -> float:
     """Return the registers that a thread needs for a tensor."""
-    return held(kind, warps) * bits_of(kind.element) / 32
+    return elements_per_thread(kind, warps) * bits_of(kind.element) / 32
 
 
 def in_a_row(kind: TensorType) -> int:
@@ -130,7 +130,8 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
         run = min(layout.in_a_row if layout.row_dimension == axis else 1, along)
         others, along = others * along / run, run
     words = max(
-        sum(bits_of(operand_type.element) for operand_type in _inputs(operation)) / 32, values
+        sum(bits_of(operand_type.element) for operand_type in _operand_types(operation)) / 32,
+        values,
     )
     kept = layout.per_thread if is_scan else others
     yield Step(pipe, (along - 1) * others * per_element, (along - 1) * per_element, whole=1)
@@ -156,7 +157,7 @@ def exchanged(operation: Operation, warps: int) -> Iterator[Step]:
         yield Step(pipe, kept * per_element)
 
 
-def _inputs(operation: Operation) -> Sequence[TensorType]:
+def _operand_types(operation: Operation) -> Sequence[TensorType]:
     return operation.all_types[: max(len(operation.results), 1)]
 
 
@@ -166,7 +167,7 @@ def is_through_shared(operation: Operation) -> bool:
     Source: triton/lib/Analysis/Utility.cpp, cvtNeedsSharedMemory.
     """
     before, after = operation.all_types[0], operation.result_type
-    if _stays(before, after):
+    if _stays_in_registers(before, after):
         return False
     one, other = spread_of(before), spread_of(after)
     if one is None or other is None:
@@ -181,7 +182,7 @@ def through_shared(operation: Operation, warps: int) -> Iterator[Step]:
     """Yield a store and a load in another layout, or an exchange within a warp."""
     before, after = operation.all_types[0], operation.result_type
     one, other = spread_of(before), spread_of(after)
-    if _stays(before, after) or (one is not None and one == other):
+    if _stays_in_registers(before, after) or (one is not None and one == other):
         return
     if operation.name == "ttg.convert_layout" and not is_through_shared(operation):
         assert one is not None
@@ -208,7 +209,7 @@ def histogram(operation: Operation, warps: int) -> Iterator[Step]:
 
     Source: triton/lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp.
     """
-    elements = held(operation.all_types[0], warps)
+    elements = elements_per_thread(operation.all_types[0], warps)
     bins = math.prod(operation.result_type.shape)
     bits, own = max(bins.bit_length() - 1, 1), max(bins / 32, 1)
     yield Step("warp", elements * bits)
@@ -218,7 +219,7 @@ def histogram(operation: Operation, warps: int) -> Iterator[Step]:
     yield Step("shared_load", own, width=4)
 
 
-def _stays(before: TensorType, after: TensorType) -> bool:
+def _stays_in_registers(before: TensorType, after: TensorType) -> bool:
     """Tell whether accumulators become operands in the registers where they are."""
     layout = after.layout
     return layout is not None and layout.kind == "dot_op" and layout.parent == before.layout
@@ -231,14 +232,14 @@ def gathered(operation: Operation, warps: int) -> Iterator[Step]:
     if layout is None or any(basis[axis] for basis in layout.warps):
         yield from through_shared(operation, warps)
         return
-    elements = held(operation.result_type, warps)
+    elements = elements_per_thread(operation.result_type, warps)
     along = 1 << sum(bool(basis[axis]) for basis in layout.registers)
     yield Step("warp", elements * along)
     yield Step("int32", elements * along)
     yield Step("move", 0.5 * elements * along)
 
 
-def product(operation: Operation, warps: int) -> Iterator[Step]:
+def matrix_product(operation: Operation, warps: int) -> Iterator[Step]:
     tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
     a, b, result = tensors[0], tensors[1], tensors[-1]
     products = math.prod(a.shape) * b.shape[-1]

@@ -88,11 +88,11 @@ def float_constant(operation: Operation) -> Array | None:
     if dtype is None or match is None:
         return None
     text = match.group(1)
-    value = _of_bits(text, kind.element) if text.startswith("0x") else float(text)
+    value = _float_of_bits(text, kind.element) if text.startswith("0x") else float(text)
     return np.full((1,) * (len(kind.shape) + 1), value, dtype)
 
 
-def _of_bits(text: str, element: str) -> float:
+def _float_of_bits(text: str, element: str) -> float:
     """Infinities and the like, which the IR writes as their bits."""
     form = {"f16": "<e", "f32": "<f", "f64": "<d"}[element]
     raw = int(text, 16).to_bytes(struct.calcsize(form), "little")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from solkit.adapters.triton_ir import Layout, TensorType
 
-__all__ = ["Spread", "spread"]
+__all__ = ["Spread", "tensor_spread"]
 
 _LANES = 5  # bits
 
@@ -65,7 +65,7 @@ class Spread:
             count *= 2
         return count
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 - layouts are few, and kept by `spread` anyway
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - layouts are few, and kept by `tensor_spread` anyway
     def elements(self, distinct: bool = False) -> npt.NDArray[np.int64]:
         """Row-major positions in the tensor, of shape [warps, registers, lanes].
 
@@ -74,16 +74,16 @@ class Spread:
                 stores, atomics and asynchronous copies.
         """
         strides = [math.prod(self.shape[d + 1 :]) for d in range(len(self.shape))]
-        positions = _combine(self.warps, strides)[:, None, None]
-        positions = positions ^ _combine(self.registers, strides)[None, :, None]
-        positions = positions ^ _combine(self.lanes, strides)[None, None, :]
+        positions = _combined_positions(self.warps, strides)[:, None, None]
+        positions = positions ^ _combined_positions(self.registers, strides)[None, :, None]
+        positions = positions ^ _combined_positions(self.lanes, strides)[None, None, :]
         if distinct:
             mine = _first_of_equals(self.warps)[:, None, None] & _first_of_equals(self.lanes)
             positions = np.where(mine, positions, -1)
         return positions
 
 
-def _combine(bases: Sequence[Basis], strides: Sequence[int]) -> npt.NDArray[np.int64]:
+def _combined_positions(bases: Sequence[Basis], strides: Sequence[int]) -> npt.NDArray[np.int64]:
     # sizes are powers of two, so exclusive or of coordinates is that of positions
     positions = [sum(c * s for c, s in zip(basis, strides, strict=True)) for basis in bases]
     combined = np.zeros(1, np.int64)
@@ -99,7 +99,7 @@ def _first_of_equals(bases: Sequence[Basis]) -> npt.NDArray[np.bool_]:
     return is_first
 
 
-def spread(tensor: TensorType) -> Spread:
+def tensor_spread(tensor: TensorType) -> Spread:
     """Return how a tensor is spread over a block's threads.
 
     Raises:
@@ -107,32 +107,32 @@ def spread(tensor: TensorType) -> Spread:
     """
     if tensor.layout is None:
         raise ValueError("a tensor without a layout")
-    return _spread(tensor.layout, tensor.shape)
+    return _cached_spread(tensor.layout, tensor.shape)
 
 
 @functools.lru_cache(maxsize=4096)
-def _spread(layout: Layout, shape: tuple[int, ...]) -> Spread:
-    return _fitted(_tile(layout, shape), shape, _order(layout, len(shape)))
+def _cached_spread(layout: Layout, shape: tuple[int, ...]) -> Spread:
+    return _fitted_to_shape(_layout_tile(layout, shape), shape, _register_order(layout, len(shape)))
 
 
-def _tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
+def _layout_tile(layout: Layout, shape: tuple[int, ...]) -> Spread:
     """Return the layout before it is fitted to the shape."""
     if layout.kind == "blocked":
-        return _blocked(layout, shape)
+        return _blocked_layout(layout, shape)
     if layout.kind == "nvidia_mma":
-        return _mma(layout, shape)
+        return _mma_layout(layout, shape)
     if layout.kind == "slice" and layout.parent is not None:
-        return _slice(layout, shape)
+        return _slice_layout(layout, shape)
     if layout.kind == "linear":
         return Spread(shape, *(dict(layout.bases).get(n, ()) for n in ("register", "lane", "warp")))
     if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "blocked":
-        return _blocked(layout.parent, shape)
+        return _blocked_layout(layout.parent, shape)
     if layout.kind == "dot_op" and layout.parent is not None and layout.parent.kind == "nvidia_mma":
         return _dot_operand(layout, layout.parent, shape)
     raise ValueError(f"a layout that is not known: {layout.kind}")
 
 
-def _order(layout: Layout, rank: int) -> tuple[int, ...]:
+def _register_order(layout: Layout, rank: int) -> tuple[int, ...]:
     """Return dimensions in the order in which registers repeat along them."""
     if layout.kind == "blocked":
         return layout.ints("order")
@@ -142,33 +142,33 @@ def _order(layout: Layout, rank: int) -> tuple[int, ...]:
     return dims
 
 
-def _axis(rank: int, dim: int, size: int) -> Basis:
+def _axis_basis(rank: int, dim: int, size: int) -> Basis:
     return tuple(size if d == dim else 0 for d in range(rank))
 
 
-def _bits(
+def _bits_in_order(
     counts: Sequence[int], order: Sequence[int], start: Sequence[int]
 ) -> tuple[tuple[Basis, ...], tuple[int, ...]]:
     """Return bits that walk through `counts` in `order` in steps of `start`; and the next step."""
     at, bases = list(start), []
     for dim in order:
         for _ in range(counts[dim].bit_length() - 1):
-            bases.append(_axis(len(counts), dim, at[dim]))
+            bases.append(_axis_basis(len(counts), dim, at[dim]))
             at[dim] *= 2
     return tuple(bases), tuple(at)
 
 
-def _blocked(layout: Layout, shape: tuple[int, ...]) -> Spread:
+def _blocked_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:
     """Source: triton/include/triton/Dialect/TritonGPU/IR/TritonGPUAttrDefs.td, BlockedEncoding."""
     order = layout.ints("order")
     at: tuple[int, ...] = (1,) * len(order)
-    registers, at = _bits(layout.ints("sizePerThread"), order, at)
-    lanes, at = _bits(layout.ints("threadsPerWarp"), order, at)
-    warps, at = _bits(layout.ints("warpsPerCTA"), order, at)
+    registers, at = _bits_in_order(layout.ints("sizePerThread"), order, at)
+    lanes, at = _bits_in_order(layout.ints("threadsPerWarp"), order, at)
+    warps, at = _bits_in_order(layout.ints("warpsPerCTA"), order, at)
     return Spread(shape, registers, lanes, warps)
 
 
-def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
+def _mma_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:
     """Return the accumulators of ``mma.sync`` and ``wgmma``.
 
     Source: PTX ISA, "Matrix Fragments for mma.m16n8k16" and "Register Fragments for
@@ -178,17 +178,17 @@ def _mma(layout: Layout, shape: tuple[int, ...]) -> Spread:
     row, col = rank - 2, rank - 1
     hopper = layout.ints("versionMajor")[0] == 3
     columns = layout.ints("instrShape")[1 if hopper else -1]
-    registers = [_axis(rank, col, 1), _axis(rank, row, 8)]
+    registers = [_axis_basis(rank, col, 1), _axis_basis(rank, row, 8)]
     step = 8
     while hopper and step < columns:
-        registers.append(_axis(rank, col, step))
+        registers.append(_axis_basis(rank, col, step))
         step *= 2
-    lanes = [_axis(rank, col, 2), _axis(rank, col, 4)]
-    lanes += [_axis(rank, row, 1 << bit) for bit in range(3)]
+    lanes = [_axis_basis(rank, col, 2), _axis_basis(rank, col, 4)]
+    lanes += [_axis_basis(rank, row, 1 << bit) for bit in range(3)]
     start = [1] * rank
     start[row], start[col] = 16, step
     dims = tuple(range(rank)) if hopper else tuple(range(rank))[::-1]
-    warps, _ = _bits(layout.ints("warpsPerCTA"), dims, start)
+    warps, _ = _bits_in_order(layout.ints("warpsPerCTA"), dims, start)
     return Spread(shape, tuple(registers), tuple(lanes), warps)
 
 
@@ -203,28 +203,28 @@ def _dot_operand(layout: Layout, mma: Layout, shape: tuple[int, ...]) -> Spread:
     rank = len(shape)
     (side,), (width,) = layout.ints("opIdx"), layout.ints("kWidth")
     summed, other = (rank - 2, rank - 1) if side else (rank - 1, rank - 2)
-    near, at = _bits(_axis(rank, summed, width), (summed,), [1] * rank)
-    lanes, at = _bits(_axis(rank, summed, 4), (summed,), at)
-    rows, at = _bits(_axis(rank, other, 8), (other,), at)
+    near, at = _bits_in_order(_axis_basis(rank, summed, width), (summed,), [1] * rank)
+    lanes, at = _bits_in_order(_axis_basis(rank, summed, 4), (summed,), at)
+    rows, at = _bits_in_order(_axis_basis(rank, other, 8), (other,), at)
     far: tuple[Basis, ...] = ()
     if side == 0:  # 16 rows of the first operand meet 8 columns of the second
-        far, at = _bits(_axis(rank, other, 2), (other,), at)
-    again, at = _bits(_axis(rank, summed, 2), (summed,), at)
+        far, at = _bits_in_order(_axis_basis(rank, other, 2), (other,), at)
+    again, at = _bits_in_order(_axis_basis(rank, summed, 2), (summed,), at)
     hopper = mma.ints("versionMajor")[0] == 3
     counts = mma.ints("warpsPerCTA")
     warps: list[Basis] = []
     for dim in range(rank) if hopper else range(rank)[::-1]:
-        step, at = _bits(_axis(rank, dim, counts[dim]), (dim,), at)
+        step, at = _bits_in_order(_axis_basis(rank, dim, counts[dim]), (dim,), at)
         warps += [(0,) * rank for _ in step] if dim == summed else step
     return Spread(shape, (*near, *far, *again), (*lanes, *rows), tuple(warps))
 
 
-def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
+def _slice_layout(layout: Layout, shape: tuple[int, ...]) -> Spread:
     """Return the parent's layout without a dimension, which has size 1 there."""
     (dim,) = layout.ints("dim")
     whole = (*shape[:dim], 1, *shape[dim:])
     assert layout.parent is not None
-    parent = _spread(layout.parent, whole)
+    parent = _cached_spread(layout.parent, whole)
 
     def dropped(bases: Sequence[Basis]) -> tuple[Basis, ...]:
         return tuple((*basis[:dim], *basis[dim + 1 :]) for basis in bases)
@@ -233,7 +233,7 @@ def _slice(layout: Layout, shape: tuple[int, ...]) -> Spread:
     return Spread(shape, registers, dropped(parent.lanes), dropped(parent.warps))
 
 
-def _fitted(tile: Spread, shape: tuple[int, ...], order: Sequence[int]) -> Spread:
+def _fitted_to_shape(tile: Spread, shape: tuple[int, ...], order: Sequence[int]) -> Spread:
     """Repeat the tile in registers to fill the shape; drop what is beyond it.
 
     Source: triton/lib/Dialect/TritonGPU/IR/LinearLayoutConversions.cpp, combineCtaCgaWithShape.
@@ -248,6 +248,6 @@ def _fitted(tile: Spread, shape: tuple[int, ...], order: Sequence[int]) -> Sprea
     for dim in order:
         reached = 1 + sum(basis[dim] for basis in (*registers, *lanes, *warps))
         while reached < shape[dim]:
-            registers.append(_axis(len(shape), dim, reached))
+            registers.append(_axis_basis(len(shape), dim, reached))
             reached *= 2
     return Spread(shape, tuple(registers), lanes, warps)

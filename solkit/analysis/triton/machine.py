@@ -153,7 +153,7 @@ class _Code:
             self._copies(loop, depth + 1, times, copies, counts and again)
         if counts:
             self.add(depth + 1, _LOOP * COSTS["int32"][0], {"int32": _LOOP * times})
-        for name, source in zip(loop.results, _yielded(loop), strict=False):
+        for name, source in zip(loop.results, _yielded_names(loop), strict=False):
             if source in self.warp.there:
                 self.warp.there[name] = self.warp.there[source]
 
@@ -196,7 +196,7 @@ class _Code:
         return loop.name == "scf.for" and plain and small
 
 
-def _yielded(loop: Operation) -> Sequence[str]:
+def _yielded_names(loop: Operation) -> Sequence[str]:
     return loop.blocks[-1].operations[-1].operands if loop.blocks[-1].operations else ()
 
 

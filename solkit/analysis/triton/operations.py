@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from solkit.adapters.triton_ir import Function, Operation, TensorType
-from solkit.analysis.triton.layouts import spread
+from solkit.analysis.triton.layouts import tensor_spread
 
 __all__ = ["COSTS", "CYCLES", "DOTS", "chain_cycles", "operations_of"]
 
@@ -69,7 +69,7 @@ def operations_of(function: Function, executions: Mapping[Any, float]) -> dict[s
     total: dict[str, float] = {}
     for block, operation, _ in function.walk():
         times = executions.get(block, 0.0)
-        for pipe, count in _cost(operation).items() if times else ():
+        for pipe, count in _execution_cost(operation).items() if times else ():
             total[pipe] = total.get(pipe, 0.0) + count * times
     return {pipe: round(count) for pipe, count in sorted(total.items()) if count >= 0.5}
 
@@ -88,11 +88,12 @@ def chain_cycles(function: Function, executions: Mapping[Any, float]) -> float:
         executions: how often each of its blocks is run.
     """
     return sum(
-        executions.get(block, 0.0) * _latency(operation) for block, operation, _ in function.walk()
+        executions.get(block, 0.0) * _operation_latency(operation)
+        for block, operation, _ in function.walk()
     )
 
 
-def _latency(operation: Operation) -> float:
+def _operation_latency(operation: Operation) -> float:
     name = operation.name
     if name in DOTS:
         return CYCLES["wgmma"]
@@ -113,7 +114,7 @@ def _exchange(operation: Operation) -> float:
     kind = operation.all_types[0]
     axis = operation.attribute("axis") or 0
     try:
-        layout = spread(kind)
+        layout = tensor_spread(kind)
     except ValueError:
         return 0.0
     steps = sum(bool(basis[axis]) for basis in layout.lanes)
@@ -123,35 +124,35 @@ def _exchange(operation: Operation) -> float:
     return cycles + across * (2 * CYCLES["shared"] + CYCLES["barrier"])
 
 
-def _cost(operation: Operation) -> Cost:
+def _execution_cost(operation: Operation) -> Cost:
     """Return the cost of one execution by one program."""
     if operation.name in DOTS:
-        return _dot(operation)
+        return _matrix_product(operation)
     if operation.name in ("tt.reduce", "tt.scan"):
         return _reduction(operation)
     per_element = COSTS.get(operation.name)
     if operation.name == "tt.extern_elementwise":
-        per_element = _extern(operation)
+        per_element = _extern_function(operation)
     if per_element is None:
         return {}
     kind = operation.result_type
     pipe = "fp64" if kind.element == "f64" else "fp32"
-    held = _held(kind)
+    held = _elements_per_block(kind)
     return {pipe if name == "fp32" else name: n * held for name, n in per_element.items()}
 
 
-def _held(kind: TensorType) -> int:
+def _elements_per_block(kind: TensorType) -> int:
     """Count elements in all threads of a block."""
     if not kind.shape or kind.layout is None:
         return 0  # a scalar: negligible
     try:
-        layout = spread(kind)
+        layout = tensor_spread(kind)
     except ValueError:
         return math.prod(kind.shape)
     return layout.per_thread * layout.threads
 
 
-def _extern(operation: Operation) -> Cost | None:
+def _extern_function(operation: Operation) -> Cost | None:
     symbol = re.search(r'symbol = "__nv_(\w+?)f?"', operation.text)
     return _EXTERN.get(symbol.group(1)) if symbol else None
 
@@ -164,11 +165,11 @@ def _reduction(operation: Operation) -> Cost:
         for inner in block.operations:
             for name, count in COSTS.get(inner.name, {}).items():
                 once[name] = once.get(name, 0.0) + count
-    times = _held(kind) * (2 if operation.name == "tt.scan" else 1)
+    times = _elements_per_block(kind) * (2 if operation.name == "tt.scan" else 1)
     return {name: count * times for name, count in once.items()}
 
 
-def _dot(operation: Operation) -> Cost:
+def _matrix_product(operation: Operation) -> Cost:
     """Return a matrix product: 2 M N K operations on the tensor cores, or on the scalar pipe."""
     tensors = [kind for kind in operation.all_types if len(kind.shape) >= 2]
     a, b = tensors[:2]
@@ -178,12 +179,12 @@ def _dot(operation: Operation) -> Cost:
     if scalar and operation.name in ("tt.dot", "tt.dot_scaled"):
         return {"fp64" if a.element == "f64" else "fp32": flops}
     if operation.name in _SCALED:
-        return _scaled(operation, a, flops)
+        return _scaled_product(operation, a, flops)
     passes = 3 if operation.attribute("inputPrecision") == 1 and a.element == "f32" else 1
-    return {f"tensor.{_pipe(a.element)}": flops * passes}
+    return {f"tensor.{_scaled_element_pipe(a.element)}": flops * passes}
 
 
-def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
+def _scaled_product(operation: Operation, a: TensorType, flops: float) -> Cost:
     """Return a product of operands with scales; a byte holds two numbers of 4 bits.
 
     Source: PTX ISA, tcgen05.mma, "Kinds": if one side has more than 4 bits, the kind is
@@ -197,7 +198,7 @@ def _scaled(operation: Operation, a: TensorType, flops: float) -> Cost:
     return {f"tensor.{pipe}": flops * (2 if packed else 1)}
 
 
-def _pipe(element: str) -> str:
+def _scaled_element_pipe(element: str) -> str:
     if element == "f32":
         return "tf32"
     return _DTYPES.get(element, "fp4" if element.startswith(("f4", "i4")) else "fp8")

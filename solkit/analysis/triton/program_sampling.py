@@ -28,7 +28,7 @@ from solkit.analysis.triton.relevance import (
     TMA_STORES,
     RelevantValues,
     from_memory,
-    mask_of,
+    mask_operand,
     values_behind,
 )
 from solkit.analysis.triton.tensor_sink import IgnoringSink
@@ -102,10 +102,12 @@ def ragged_sample(
     writing, work = paths.writing(), paths.work()
     if paths.guesses or not writing.any():
         return None
-    keys = _ways(paths.counters, work)
+    keys = _execution_paths(paths.counters, work)
     if writing.all() and (not deciding.by_memory or not keys.any()):
         return None
-    return _chosen(_Classified(counted, writing, work, keys, programs), most_first, most_wide)
+    return _chosen_sample(
+        _Classified(counted, writing, work, keys, programs), most_first, most_wide
+    )
 
 
 def _affordable(function: Function, whole: frozenset[str]) -> int:
@@ -150,7 +152,7 @@ def _deciding(function: Function) -> _Deciding:
         elif operation.name == "scf.condition":
             bounds.add(operation.operands[0])
         elif operation.name in _WRITES and not depth:
-            masks.update([mask] if (mask := mask_of(operation)) else [])
+            masks.update([mask] if (mask := mask_operand(operation)) else [])
     masks &= loaded
     by_memory = bool(masks or (branches | bounds) & loaded)
     tells_apart = by_memory or branches
@@ -183,7 +185,7 @@ class _Paths(TTGIRInterpreter):
 
     def _step(self, operation: Operation) -> Callable[[], None] | None:
         if operation.name in ACCESSES and self.relevant.isdisjoint(operation.results):
-            is_masked = operation.name in _WRITES and mask_of(operation) in self.masks
+            is_masked = operation.name in _WRITES and mask_operand(operation) in self.masks
             return partial(self._note, operation) if is_masked else None
         if operation.name == "scf.for" and self._is_plain(operation):
             return partial(self._count, operation)
@@ -191,7 +193,7 @@ class _Paths(TTGIRInterpreter):
 
     def _note(self, operation: Operation) -> None:
         """Count a store where its mask lets anything through."""
-        mask = self.env.get(mask_of(operation) or "")
+        mask = self.env.get(mask_operand(operation) or "")
         through = True if mask is None else mask.reshape(len(mask), -1).any(1)
         self.counters.add(operation, self.active & through)
 
@@ -243,7 +245,7 @@ def _elements(function: Function) -> Mapping[Block, int]:
     return elements_of
 
 
-def _ways(counters: Counters, work: Array) -> Numbers:
+def _execution_paths(counters: Counters, work: Array) -> Numbers:
     """Return a number for each program, from 0 on, equal for those that do about the same."""
     size = np.floor(2 * np.log2(np.maximum(work, 1.0))).astype(np.int64)
     _, keys = np.unique(size, return_inverse=True)
@@ -264,7 +266,7 @@ class _Classified:
         numbers: of the programs, in order.
         writing: which of them write anything.
         work: of each.
-        keys: as `_ways` gives them.
+        keys: as `_execution_paths` gives them.
         programs: of the launch.
     """
 
@@ -280,7 +282,7 @@ class _Classified:
         return self.programs / len(self.numbers)
 
 
-def _chosen(classified: _Classified, most_first: int, most_wide: int) -> Sample:
+def _chosen_sample(classified: _Classified, most_first: int, most_wide: int) -> Sample:
     places = np.flatnonzero(classified.writing)
     if classified.stands_for == 1.0 and len(places) <= most_first:
         idle, of_idle = _some_of_each(classified, np.flatnonzero(~classified.writing), _FEWEST)
@@ -301,7 +303,7 @@ def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[
     """Choose programs of each way, more of those with more work; return their weights too."""
     if not len(places):
         return places, np.zeros(0)
-    keys = _fewer(
+    keys = _joined_small_paths(
         classified.keys[places], classified.work[places], min(_CLASSES, max(most // 4, 1))
     )
     of_all = max(float(classified.work[places].sum()), 1.0)
@@ -319,7 +321,7 @@ def _some_of_each(classified: _Classified, places: Numbers, most: int) -> tuple[
     return chosen[order], np.concatenate(weights)[order]
 
 
-def _fewer(keys: Numbers, work: Array, most: int) -> Numbers:
+def _joined_small_paths(keys: Numbers, work: Array, most: int) -> Numbers:
     """Keep the ways with the most work apart, and join the rest as -1."""
     ways, places = np.unique(keys, return_inverse=True)
     if len(ways) <= most:

@@ -34,7 +34,7 @@ from solkit.core import Value
 from solkit.core.parsing import syntax_tree
 from solkit.kernelfiles import Workload
 
-__all__ = ["Recipes", "alike"]
+__all__ = ["Recipes", "are_captures_equal"]
 
 _MOST_RECIPES = 32
 """Limit for one launcher at one shape; one that needs more is run each time."""
@@ -128,7 +128,7 @@ class Recipes:
         if recipe.uses & (recipe.uses - 1):
             return captured
         real = self._run(params)
-        if not alike(captured, real):
+        if not are_captures_equal(captured, real):
             self._give_up("a recorded run gave other launches than a run")
         return real
 
@@ -147,7 +147,7 @@ class Recipes:
         if recipe is None:
             return
         captured = self._again(recipe, params)
-        if captured is None or not alike(captured, real):
+        if captured is None or not are_captures_equal(captured, real):
             self._give_up("a recorded run gave other launches than the same run")
             return
         self._recipes.append(recipe)
@@ -174,10 +174,10 @@ class Recipes:
     ) -> tuple[_Recipe | None, frozenset[str], str]:
         """Return a recipe; else the parameters in its way, where they are known, and the reason."""
         workload = self._workload(params)
-        function = _bound(workload)
+        function = _bound_kernel(workload)
         if function is None:
             return None, frozenset(), "its parameters are not bound as keywords"
-        if why := _unsound(function.func):
+        if why := _unsound_reason(function.func):
             return None, frozenset(), why
         steps = Steps(params, stand_in, fixed, at_line)
         stand_ins = steps.mapping(dict)
@@ -243,14 +243,14 @@ def _guesses_at_culprits(params: Params) -> list[frozenset[str]]:
     return [words, *(words | {name} for name in params), frozenset(params)]
 
 
-def _bound(workload: Workload) -> partial[Any] | None:
+def _bound_kernel(workload: Workload) -> partial[Any] | None:
     return workload.kernel if isinstance(workload.kernel, partial) else None
 
 
 # ---------------------------------------------------------------------------------- soundness
 
 
-def _unsound(launcher: Callable[..., Any]) -> str:
+def _unsound_reason(launcher: Callable[..., Any]) -> str:
     """Say why a launcher cannot be followed: it, or a function it calls, looks at identities."""
     try:
         tree = syntax_tree(inspect.getsource(inspect.getmodule(launcher) or launcher))
@@ -258,7 +258,7 @@ def _unsound(launcher: Callable[..., Any]) -> str:
         return "its source is not known"
     looks = (
         _look_at_a_value(node)
-        for part in _reached(tree, launcher.__name__)
+        for part in _reached_definitions(tree, launcher.__name__)
         for node in ast.walk(part)
     )
     return next(filter(None, looks), "")
@@ -275,7 +275,7 @@ def _look_at_a_value(node: ast.AST) -> str:
     return ""
 
 
-def _reached(tree: ast.Module, name: str) -> list[ast.stmt]:
+def _reached_definitions(tree: ast.Module, name: str) -> list[ast.stmt]:
     """Return the definitions of a file that one uses, without kernels, which are compiled."""
     defined = {
         definition.name: definition
@@ -298,33 +298,40 @@ def _tells_apart(operator: ast.cmpop, other: ast.expr) -> bool:
     return isinstance(operator, (ast.Is, ast.IsNot)) and not is_none
 
 
-def alike(a: Captured, b: Captured) -> bool:
+def are_captures_equal(a: Captured, b: Captured) -> bool:
     """Tell whether two captures are equal, wherever their tensors are."""
     if (a.notes, a.outputs, a.library) != (b.notes, b.outputs, b.library):
         return False
     if len(a.launches) != len(b.launches):
         return False
     storages: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    return all(_alike(x, y, storages) for x, y in zip(a.launches, b.launches))
+    return all(_are_equal(x, y, storages) for x, y in zip(a.launches, b.launches))
 
 
-def _alike(
+def _are_equal(
     a: CapturedLaunch, b: CapturedLaunch, storages: tuple[dict[int, int], dict[int, int]]
 ) -> bool:
     whole = ("function", "signature", "constexprs", "attrs", "options")
     if any(getattr(a.kernel, name) != getattr(b.kernel, name) for name in whole):
         return False
-    if _exact(a.launch) != _exact(b.launch) or a.arguments.keys() != b.arguments.keys():
+    if (
+        _with_constant_types(a.launch) != _with_constant_types(b.launch)
+        or a.arguments.keys() != b.arguments.keys()
+    ):
         return False
-    return all(_same(x, b.arguments[name], storages) for name, x in a.arguments.items())
+    return all(
+        _are_arguments_equal(x, b.arguments[name], storages) for name, x in a.arguments.items()
+    )
 
 
-def _exact(launch: Any) -> tuple[Any, ...]:
+def _with_constant_types(launch: Any) -> tuple[Any, ...]:
     """Return a launch with the types of its constants: 1 and True differ."""
     return launch, {name: type(value) for name, value in launch.constants.items()}
 
 
-def _same(a: Argument, b: Argument, storages: tuple[dict[int, int], dict[int, int]]) -> bool:
+def _are_arguments_equal(
+    a: Argument, b: Argument, storages: tuple[dict[int, int], dict[int, int]]
+) -> bool:
     if not (isinstance(a, TensorArgument) and isinstance(b, TensorArgument)):
         return type(a) is type(b) and a == b
     numbers = [seen.setdefault(x.storage, len(seen)) for x, seen in zip((a, b), storages)]

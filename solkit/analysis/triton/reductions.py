@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 
 from solkit.adapters.triton_ir import Block, Operation
-from solkit.analysis.triton.arithmetic import ARITHMETIC, aligned, compare, constant, integer
+from solkit.analysis.triton.arithmetic import (
+    ARITHMETIC,
+    aligned_ranks,
+    constant,
+    integer_comparison,
+    integer_operation,
+)
 from solkit.analysis.triton.floats import float_constant, on_floats
 
-__all__ = ["FOLDS", "fold"]
+__all__ = ["FOLDS", "fold_region"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
@@ -23,7 +29,7 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 FOLDS = {"tt.reduce", "tt.scan"}
 
 
-def fold(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
+def fold_region(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
     """Return the results of a reduction or a scan; ``None`` if its region is not understood.
 
     Args:
@@ -35,22 +41,22 @@ def fold(operation: Operation, values: Sequence[Array]) -> list[Array] | None:
         return None
     axis = 1 + (operation.attribute("axis") or 0)
     shape = operation.all_types[0].shape
-    wide = [_widened(value, axis, shape[axis - 1]) for value in values]
+    wide = [_widened_to_axis(value, axis, shape[axis - 1]) for value in values]
     if operation.name == "tt.reduce":
-        return _reduced(wide, axis, combine)
+        return _reduced_along_axis(wide, axis, combine)
     if "reverse = true" in operation.text:
         wide = [np.flip(value, axis) for value in wide]
-        return [np.flip(value, axis) for value in _scanned(wide, axis, combine)]
-    return _scanned(wide, axis, combine)
+        return [np.flip(value, axis) for value in _scanned_along_axis(wide, axis, combine)]
+    return _scanned_along_axis(wide, axis, combine)
 
 
-def _widened(value: Array, axis: int, size: int) -> Array:
+def _widened_to_axis(value: Array, axis: int, size: int) -> Array:
     shape = list(value.shape)
     shape[axis] = size
     return np.broadcast_to(value, shape)
 
 
-def _reduced(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
+def _reduced_along_axis(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
     while values[0].shape[axis] > 1:
         lhs, rhs = ([_every_other(value, axis, start) for value in values] for start in (0, 1))
         values = combine(lhs, rhs)
@@ -61,22 +67,22 @@ def _every_other(value: Array, axis: int, start: int) -> Array:
     return value[(slice(None),) * axis + (slice(start, None, 2),)]
 
 
-def _scanned(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
+def _scanned_along_axis(values: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
     scanned = list(values)
     size, ahead = scanned[0].shape[axis], 1
     while ahead < size:
-        lhs = [_part(value, axis, 0, size - ahead) for value in scanned]
-        rhs = [_part(value, axis, ahead, size) for value in scanned]
+        lhs = [_slice_along_axis(value, axis, 0, size - ahead) for value in scanned]
+        rhs = [_slice_along_axis(value, axis, ahead, size) for value in scanned]
         joined = combine(lhs, rhs)
         scanned = [
-            np.concatenate([_part(value, axis, 0, ahead), rest], axis)
+            np.concatenate([_slice_along_axis(value, axis, 0, ahead), rest], axis)
             for value, rest in zip(scanned, joined, strict=True)
         ]
         ahead *= 2
     return scanned
 
 
-def _part(value: Array, axis: int, start: int, end: int) -> Array:
+def _slice_along_axis(value: Array, axis: int, start: int, end: int) -> Array:
     return value[(slice(None),) * axis + (slice(start, end),)]
 
 
@@ -97,8 +103,8 @@ def _combining(block: Block, count: int) -> Combine | None:
     return combine
 
 
-def _select(*values: Array) -> Array:
-    chosen, first, second = aligned(values)
+def _selected_values(*values: Array) -> Array:
+    chosen, first, second = aligned_ranks(values)
     return np.where(chosen, first, second)
 
 
@@ -109,9 +115,9 @@ def _computing(operation: Operation) -> Callable[..., Array] | None:
         value = float_constant(operation) if value is None else value
         return None if value is None else lambda: value
     if name in ARITHMETIC:
-        return integer(operation)
+        return integer_operation(operation)
     if name == "arith.cmpi":
-        return compare(operation)
+        return integer_comparison(operation)
     if name == "arith.select":
-        return _select
+        return _selected_values
     return on_floats(operation)

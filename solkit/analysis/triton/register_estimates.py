@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from solkit.adapters.triton_ir import Block, Function, Operation, TensorType, bits_of
-from solkit.analysis.triton.bank_conflicts import SharedTraffic, summed, user_line
-from solkit.analysis.triton.exchanges import held, is_through_shared
-from solkit.analysis.triton.layouts import spread
+from solkit.analysis.triton.bank_conflicts import SharedTraffic, summed_accesses, user_line
+from solkit.analysis.triton.exchanges import elements_per_thread, is_through_shared
+from solkit.analysis.triton.layouts import tensor_spread
 from solkit.analysis.triton.relevance import LOADS
 from solkit.analysis.triton.steps import steps_of
 from solkit.core import SharedAccess
@@ -132,7 +132,11 @@ class _Lives:
                 kept = 1.0 if kind.element.startswith("!tt.ptr") else _INTEGERS
                 yield kept * words * math.prod(self.steps.spreads.get(name, (1,)))
             else:
-                yield 0.0 if operation.name in _FREE else held(kind, self.warps) * words
+                yield (
+                    0.0
+                    if operation.name in _FREE
+                    else elements_per_thread(kind, self.warps) * words
+                )
 
 
 # ----------------------------------------------------------------- shared memory and instructions
@@ -162,16 +166,16 @@ def estimated_shared_traffic(
             needed + (needed and operation.name in _SCRATCH and (used or depth > 0))
         )
         used |= bool(needed)
-        for kind, moved in _moved(operation, function.num_warps):
+        for kind, moved in _shared_block_access(operation, function.num_warps):
             amount = round(times * max(moved / _WAVEFRONT_BYTES, 1))
             access = SharedAccess(kind, user_line(operation.places), amount, amount, amount)
             before = by_line.get((kind, access.line))
-            by_line[kind, access.line] = summed(before, access) if before else access
+            by_line[kind, access.line] = summed_accesses(before, access) if before else access
     accesses = tuple(access for access in by_line.values() if access.requests)
     return SharedTraffic(accesses, barriers, instructions)
 
 
-def _moved(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
+def _shared_block_access(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
     """Kind and bytes of a block's accesses of shared memory in one execution."""
     name = operation.name
     if name == "ttg.convert_layout" and not is_through_shared(operation):
@@ -193,17 +197,17 @@ def _moved(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
 def _barriers(operation: Operation) -> int:
     """Count those of one execution, without the one before that what is there was read."""
     if operation.name in ("tt.reduce", "tt.scan"):
-        return 2 if _parts(operation) > 1 else 0
+        return 2 if _warps_sharing_row(operation) > 1 else 0
     if operation.name == "ttg.convert_layout":
         return int(is_through_shared(operation))
     return _WAITS.get(operation.name, 0)
 
 
-def _parts(operation: Operation) -> int:
+def _warps_sharing_row(operation: Operation) -> int:
     """Count warps that share a row of a reduction."""
     axis = operation.attribute("axis") or 0
     try:
-        return 1 << sum(bool(basis[axis]) for basis in spread(operation.all_types[0]).warps)
+        return 1 << sum(bool(basis[axis]) for basis in tensor_spread(operation.all_types[0]).warps)
     except ValueError:
         return 1
 
@@ -214,10 +218,10 @@ def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
     Lanes whose rows are neighbours in a thread are so many words apart, and meet in banks.
     """
     kind, axis = operation.all_types[0], operation.attribute("axis") or 0
-    parts = _parts(operation)
+    parts = _warps_sharing_row(operation)
     if parts == 1:
         return
-    layout = spread(kind)
+    layout = tensor_spread(kind)
     own = replace(layout, registers=tuple(b for b in layout.registers if not b[axis]))
     lanes = 1 << sum(not basis[axis] for basis in layout.lanes)
     rows = len({b for b in own.registers if any(b)})
@@ -229,4 +233,4 @@ def _exchanged(operation: Operation, warps: int) -> Iterator[tuple[str, float]]:
 
 def _block_bytes(kind: TensorType, warps: int) -> float:
     """Count bytes of a tensor in all threads of a block, copies included."""
-    return held(kind, warps) * 32 * warps * bits_of(kind.element) / 8
+    return elements_per_thread(kind, warps) * 32 * warps * bits_of(kind.element) / 8

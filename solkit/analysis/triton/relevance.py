@@ -19,7 +19,7 @@ __all__ = [
     "TMA_STORES",
     "RelevantValues",
     "from_memory",
-    "mask_of",
+    "mask_operand",
     "may_read",
     "other_of",
     "relevant_values",
@@ -73,27 +73,27 @@ def _relevant_values(blocks: Sequence[Block]) -> frozenset[str]:
     for operation in operations:
         for name in _steering(operation):
             steering.add(name)
-    feeds = _feeds(operations)
-    return _reached(feeds, steering)
+    feeds = _sources_by_result(operations)
+    return _reached_names(feeds, steering)
 
 
 def values_behind(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[str]:
     """Return these values and all that they derive from, through memory as well."""
     operations = [operation for block in blocks for operation in block.walk()]
-    return _reached(_feeds_of_loads(operations), names)
+    return _reached_names(_feeds_of_loads(operations), names)
 
 
 def _feeds_of_loads(operations: Sequence[Operation]) -> Mapping[str, Sequence[str]]:
     """Return what each value is computed from; of loads also where, and under which mask."""
-    feeds = _feeds(operations)
+    feeds = _sources_by_result(operations)
     for operation in operations:
         if operation.name in LOADS:
-            mask = mask_of(operation)
+            mask = mask_operand(operation)
             feeds[operation.results[0]] += [operation.operands[0], *([mask] if mask else [])]
     return feeds
 
 
-def _reached(leads: Mapping[str, Sequence[str]], names: Iterable[str]) -> frozenset[str]:
+def _reached_names(leads: Mapping[str, Sequence[str]], names: Iterable[str]) -> frozenset[str]:
     """Return these names and those that they lead to."""
     reached = set(names)
     queue = list(reached)
@@ -109,7 +109,7 @@ def steering_values(blocks: Sequence[Block]) -> frozenset[str]:
     """Masks, loop bounds and conditions."""
     names: set[str] = set()
     for operation in (operation for block in blocks for operation in block.walk()):
-        mask = mask_of(operation) if operation.name in ACCESSES else None
+        mask = mask_operand(operation) if operation.name in ACCESSES else None
         names.update([mask] if mask else [])
         if operation.name not in ACCESSES and operation.name != "ttng.tensormap_create":
             names.update(_steering(operation))
@@ -128,7 +128,7 @@ def _whole_values(blocks: Sequence[Block], relevant: frozenset[str]) -> frozense
             *(operation.results if operation.name == "tt.scan" else ()),
         )
     }
-    return _reached(_feeds_of_loads(operations), folded) & relevant if folded else frozenset()
+    return _reached_names(_feeds_of_loads(operations), folded) & relevant if folded else frozenset()
 
 
 def from_memory(blocks: Sequence[Block]) -> frozenset[str]:
@@ -163,7 +163,7 @@ def scattered_values(function: Function, distinct: Container[str] = frozenset())
 
 _CARRYING = {"scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", "ttg.warp_yield"}
 _CARRYING |= {"ttg.warp_specialize", "ttg.warp_return", "tt.return"}
-"""Operations that hand values on as `_sources` says, or not at all."""
+"""Operations that hand values on as `_sources_of_results` says, or not at all."""
 
 
 def may_read(function: Function, argument: str) -> bool:
@@ -197,24 +197,24 @@ def _computed_from(blocks: Sequence[Block], names: Iterable[str]) -> frozenset[s
     """Return these values and those that are computed from them."""
     operations = [operation for block in blocks for operation in block.walk()]
     leads: dict[str, list[str]] = {}
-    for result, sources in _feeds(operations).items():
+    for result, sources in _sources_by_result(operations).items():
         for source in sources:
             leads.setdefault(source, []).append(result)
-    return _reached(leads, names)
+    return _reached_names(leads, names)
 
 
-def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
+def _sources_by_result(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
     """Return what each value is computed from, also through shared memory."""
     feeds: defaultdict[str, list[str]] = defaultdict(list)
     for operation in operations:
-        for result, sources in _sources(operation):
+        for result, sources in _sources_of_results(operation):
             feeds[result].extend(sources)
     reads = [operation for operation in operations if operation.name == "ttg.local_load"]
     if reads:
-        roots = _roots(operations, feeds)
+        roots = _allocation_finder(operations, feeds)
         written: defaultdict[str, list[str]] = defaultdict(list)
         for operation in operations:
-            for buffer, sources in _written(operation):
+            for buffer, sources in _shared_writes(operation):
                 for root in roots(buffer):
                     written[root].extend(sources)
         for read in reads:
@@ -223,7 +223,7 @@ def _feeds(operations: Sequence[Operation]) -> defaultdict[str, list[str]]:
     return feeds
 
 
-def _written(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+def _shared_writes(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     """(buffer in shared memory, what a write of it needs and gives); a copy is its token."""
     if operation.name == _COPY:
         yield operation.operands[1], [operation.operands[1], operation.results[0]]
@@ -233,7 +233,7 @@ def _written(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
         yield operation.results[0], [operation.results[0], *operation.operands[:1]]
 
 
-def _roots(
+def _allocation_finder(
     operations: Sequence[Operation], feeds: Mapping[str, Sequence[str]]
 ) -> Callable[[str], frozenset[str]]:
     """Return a function that gives the allocations behind a view of shared memory."""
@@ -268,7 +268,7 @@ def _steering(operation: Operation) -> Iterator[str]:
         yield from operation.operands
     elif name in ACCESSES:
         yield operation.operands[0]
-        mask = mask_of(operation)
+        mask = mask_operand(operation)
         if mask is not None:
             yield mask
     elif name == "scf.for":
@@ -277,7 +277,7 @@ def _steering(operation: Operation) -> Iterator[str]:
         yield operation.operands[0]
 
 
-def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
+def _sources_of_results(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield (value, the values that it is computed from), also through regions."""
     if operation.name in ("scf.for", "scf.if", "scf.while", "ttg.warp_specialize"):
         yield from _region_sources(operation)
@@ -286,7 +286,7 @@ def _sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
         yield operation.results[0], [other] if other else []
     elif operation.name == "ttg.local_load":  # its token orders it
         yield operation.results[0], operation.operands[:1]
-    elif operation.name == "ttg.local_alloc":  # `_feeds` knows what it holds
+    elif operation.name == "ttg.local_alloc":  # `_sources_by_result` knows what it holds
         yield operation.results[0], []
     elif operation.name == "tt.atomic_rmw":  # of a counter, what each adds
         yield from ((result, operation.operands[1:2]) for result in operation.results)
@@ -325,10 +325,10 @@ def _while_sources(operation: Operation) -> Iterator[tuple[str, Sequence[str]]]:
     yield from ((r, [p]) for r, p in zip(operation.results, passed, strict=False))
 
 
-def mask_of(operation: Operation) -> str | None:
+def mask_operand(operation: Operation) -> str | None:
     """Return the operand that is the mask: the one of type i1."""
     if operation.name == _COPY:
-        return _named(operation, "mask")
+        return _operand_behind_word(operation, "mask")
     if operation.name == "tt.load":
         return operation.operands[1] if len(operation.operands) > 1 else None
     if operation.name in ("tt.store", "tt.atomic_rmw"):
@@ -339,13 +339,13 @@ def mask_of(operation: Operation) -> str | None:
 def other_of(operation: Operation) -> str | None:
     """Return the operand that a load gives where its mask is off."""
     if operation.name == _COPY:
-        return _named(operation, "other")
+        return _operand_behind_word(operation, "other")
     if operation.name == "tt.load":
         return operation.operands[2] if len(operation.operands) > 2 else None
     return None
 
 
-def _named(operation: Operation, word: str) -> str | None:
+def _operand_behind_word(operation: Operation, word: str) -> str | None:
     """Return the operand that stands behind a word."""
     match = re.search(rf"\b{word} (%[\w$.\-]+(?:#\d+)?)", operation.text)
     return match.group(1) if match else None

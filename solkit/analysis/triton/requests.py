@@ -23,7 +23,7 @@ from solkit.analysis.interpreter.access_recorders import Extent
 from solkit.analysis.interpreter.counters import Counters
 from solkit.analysis.interpreter.launch_counts import LaunchCounts, memory_requests
 from solkit.analysis.interpreter.sampling import ends_of, representative, spread_out
-from solkit.analysis.triton.accesses import Corners, Whole, Widths, kind_of, path_of
+from solkit.analysis.triton.accesses import Corners, Whole, Widths, access_kind, access_path
 from solkit.analysis.triton.bank_conflicts import shared_traffic, tensor_shared_bytes
 from solkit.analysis.triton.coalescing import mask_runs
 from solkit.analysis.triton.operations import chain_cycles, operations_of
@@ -67,7 +67,7 @@ class _Followed:
         guesses: assumptions.
         is_complete: as in `solkit.core.Requests`.
         scattered: values with which an access goes to several places that memory names.
-        phases: of each operation, as `_phases` numbers them.
+        phases: of each operation, as `_loop_phases` numbers them.
         depths: loops around each operation.
         outside: of accesses that are known to leave their storage, by how many bytes.
     """
@@ -109,16 +109,16 @@ def requests_of(
     Raises:
         ValueError: the IR is not understood.
     """
-    followed = _follow(parse(ttgir), vector_widths(ptx) if ptx else None, arguments, grid)
+    followed = _follow_launch(parse(ttgir), vector_widths(ptx) if ptx else None, arguments, grid)
     sites = [
         site
         for operation in followed.operations
-        for site in _by_storage(_counted(operation, followed), followed.programs)
+        for site in _by_storage(_operation_counts(operation, followed), followed.programs)
     ]
     function, executions, programs = followed.function, _executions(followed), math.prod(grid)
     code = function, executions, programs
     shared = shared_traffic(ptx, *code) if ptx else estimated_shared_traffic(*code)
-    steps = _steps(followed)
+    steps = _load_steps(followed)
     counts = followed.counts
     mean = counts.mean(steps)
     return Requests(
@@ -140,14 +140,14 @@ def requests_of(
     )
 
 
-def _follow(
+def _follow_launch(
     function: Function,
     widths: Widths | None,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
 ) -> _Followed:
     values = relevant_values(function.blocks)
-    many = _many(function, arguments, grid, values)
+    many = _follow_by_corners(function, arguments, grid, values)
     wide, coarse = many.wide, many.programs
     executions = [wide.counters.by_key[operation, "made"] for operation in wide.recorder.extents]
     uneven = not steering_values(function.blocks).isdisjoint(from_memory(function.blocks))
@@ -176,9 +176,9 @@ def _follow(
         guesses=tuple(guesses),
         is_complete=many.is_whole and not guesses,
         scattered=scattered_values(function, coarse.distinct_values()),
-        phases=_phases(function),
+        phases=_loop_phases(function),
         depths={operation: depth for _, operation, depth in function.walk()},
-        outside={} if uneven or guesses else _outside(coarse, arguments, values),
+        outside={} if uneven or guesses else _bytes_outside_storages(coarse, arguments, values),
     )
 
 
@@ -207,7 +207,7 @@ class _Many:
     guesses: Mapping[str, None]
 
 
-def _sample(
+def _sample_programs(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
@@ -215,7 +215,7 @@ def _sample(
 ) -> Sample:
     """Choose the first programs, and some that represent all; these may be the same."""
     count = math.prod(grid)
-    affordable = max(_KEPT // _largest(function, values.whole), _FEWEST)
+    affordable = max(_KEPT // _largest_tensor(function, values.whole), _FEWEST)
     first: npt.NDArray[np.int64] = np.arange(min(count, _CORNERS, affordable))
     if count == len(first):
         return Sample(first, first, 1.0, 1.0, True)
@@ -226,14 +226,14 @@ def _sample(
     return sample or Sample(first, wide, weight, scale, False)
 
 
-def _many(
+def _follow_by_corners(
     function: Function,
     arguments: Mapping[str, Argument],
     grid: tuple[int, int, int],
     values: RelevantValues,
 ) -> _Many:
     """Follow the first programs, and those that represent all."""
-    sample = _sample(function, arguments, grid, values)
+    sample = _sample_programs(function, arguments, grid, values)
     numbers, weights, scale = sample.wide, sample.weights, sample.scale
     corners, programs = _by_corners(function, arguments, grid, sample.first, values)
     wide, guesses = corners, programs.guesses
@@ -249,7 +249,7 @@ def _many(
     return _Many(corners, programs, wide, numbers, weights, scale, sample.is_whole, guesses)
 
 
-def _outside(
+def _bytes_outside_storages(
     coarse: TTGIRInterpreter, arguments: Mapping[str, Argument], values: RelevantValues
 ) -> Mapping[Operation, int]:
     """Return how far accesses are known to leave their storage, in bytes.
@@ -282,12 +282,13 @@ def _more_storages(some: Corners, others: Corners) -> bool:
     """Tell whether an access points into a storage where others do not make it."""
     return any(
         operation in others.recorder.extents
-        and not _places(extent) <= _places(others.recorder.extents[operation]) | {-1}
+        and not _storage_places(extent)
+        <= _storage_places(others.recorder.extents[operation]) | {-1}
         for operation, extent in some.recorder.extents.items()
     )
 
 
-def _places(extent: Extent) -> set[int]:
+def _storage_places(extent: Extent) -> set[int]:
     return set(np.unique((extent.high - 1) >> ADDRESS_BITS).tolist())
 
 
@@ -308,7 +309,7 @@ def _by_corners(
     return corners, programs
 
 
-def _largest(function: Function, whole: frozenset[str]) -> int:
+def _largest_tensor(function: Function, whole: frozenset[str]) -> int:
     """Count elements of the largest of some values."""
     sizes = [
         math.prod(operation.result_type.shape)
@@ -318,13 +319,13 @@ def _largest(function: Function, whole: frozenset[str]) -> int:
     return max(sizes, default=1)
 
 
-def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
+def _operation_counts(operation: Operation, followed: _Followed) -> AccessCounts:
     place = int(followed.counts.extent(operation).low.max()) >> ADDRESS_BITS
     storage = followed.programs.storages.at_place(place)
-    path = path_of(operation)
+    path = access_path(operation)
     return followed.counts.of_access(
         operation,
-        kind=kind_of(operation),
+        kind=access_kind(operation),
         path=path,
         argument=followed.programs.names.get(place, ""),
         line=str(operation.places[0]) if operation.places else "",
@@ -333,12 +334,14 @@ def _counted(operation: Operation, followed: _Followed) -> AccessCounts:
         storage_bytes=storage.storage_bytes if storage else 0,
         gathered=not followed.scattered.isdisjoint(operation.operands),
         depth=followed.depths[operation],
-        manner=ttgir_manner(operation.name, operation.text, _is_used(operation, followed.function)),
+        manner=ttgir_manner(
+            operation.name, operation.text, _is_result_used(operation, followed.function)
+        ),
         outside_bytes=followed.outside.get(operation, 0),
     )
 
 
-def _is_used(operation: Operation, function: Function) -> bool:
+def _is_result_used(operation: Operation, function: Function) -> bool:
     """Tell whether any operation uses its result."""
     results = set(operation.results)
     return any(not results.isdisjoint(other.operands) for _, other, _ in function.walk())
@@ -370,7 +373,7 @@ def _by_storage(site: AccessCounts, programs: TTGIRInterpreter) -> Iterator[Acce
         )
 
 
-def _phases(function: Function) -> dict[Operation, int]:
+def _loop_phases(function: Function) -> dict[Operation, int]:
     """Return the number of each operation's outermost loop; code between loops has one too."""
     phases: dict[Operation, int] = {}
     number = 0
@@ -384,12 +387,12 @@ def _phases(function: Function) -> dict[Operation, int]:
     return phases
 
 
-def _steps(followed: _Followed) -> Array:
+def _load_steps(followed: _Followed) -> Array:
     counts = followed.counts.wide.by_key
     loads = (
         (followed.phases[operation], counts[operation, "runs"])
         for operation in followed.operations
-        if kind_of(operation) == "load" and (operation, "runs") in counts
+        if access_kind(operation) == "load" and (operation, "runs") in counts
     )
     return longest_loads(loads, followed.counts.wide.programs)
 

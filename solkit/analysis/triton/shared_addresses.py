@@ -78,13 +78,13 @@ def shared_instructions(ptx: str) -> list[SharedInstruction]:
     threads = re.search(r"\.(?:req|max)ntid (\d+)", ptx)
     if threads is None:
         raise ValueError("the PTX does not say how many threads a block has")
-    return _merged(_Follower(int(threads.group(1))).follow(read_ptx(ptx).statements))
+    return _merged_loads(_Follower(int(threads.group(1))).follow(read_ptx(ptx).statements))
 
 
 def barriers_of(ptx: str) -> list[tuple[Place, int]]:
     """Place and loop depth of each barrier of a block's warps."""
     return [
-        (_short(statement.place), statement.depth)
+        (_without_folder(statement.place), statement.depth)
         for statement in read_ptx(ptx).statements
         if statement.opcode.startswith("bar") and _BARRIER.match(statement.opcode)
     ]
@@ -95,7 +95,7 @@ def instructions_of(ptx: str) -> Mapping[tuple[Place, int], int]:
     by_place = Counter((s.place, s.depth) for s in read_ptx(ptx).statements if s.name != "mov")
     by_short_place: Counter[tuple[Place, int]] = Counter()
     for (place, depth), count in by_place.items():
-        by_short_place[_short(place), depth] += count
+        by_short_place[_without_folder(place), depth] += count
     return by_short_place
 
 
@@ -122,12 +122,12 @@ class _Follower:
         self.parted = 0
 
     def follow(self, statements: Sequence[Statement]) -> Iterator[SharedInstruction]:
-        for statement, needed in zip(statements, _needed(statements), strict=True):
+        for statement, needed in zip(statements, _needed_statements(statements), strict=True):
             self.parted += statement.opcode.startswith(("bar", "mbarrier", "bra", "st"))
             if name := _shared_name(statement.opcode):
                 yield self._access(statement, name)
             if needed:
-                register, *others = _written(statement)
+                register, *others = _written_registers(statement)
                 # under a guard, the other threads keep an old value, which is not followed
                 self.registers[register] = None if statement.guard else self._computed(statement)
                 self.registers.update(dict.fromkeys(others))
@@ -147,7 +147,12 @@ class _Follower:
             where = np.where(active, where - min(int(where.min()) // 128 * 128, 0), -1)
         run = (statement.guard, memory.group(1) if memory else "", statement.block, self.parted)
         return SharedInstruction(
-            kind, _short(statement.place), statement.depth, _width(statement, name), where, run
+            kind,
+            _without_folder(statement.place),
+            statement.depth,
+            _access_width(statement, name),
+            where,
+            run,
         )
 
     def _active(self, guard: str) -> Array | None:
@@ -193,10 +198,10 @@ class _Follower:
         if name in ("mul", "mad") and "hi" in kinds:
             return None
         if name == "mad":
-            product = _applied("mul", kinds, sources[:2])
+            product = _applied_to_values("mul", kinds, sources[:2])
             added = ("b64",) if "wide" in kinds else kinds[1:]
-            return product and _applied("add", added, [product, sources[2]])
-        return _applied(name, kinds, sources)
+            return product and _applied_to_values("add", added, [product, sources[2]])
+        return _applied_to_values(name, kinds, sources)
 
 
 def _shared_name(opcode: str) -> str:
@@ -205,19 +210,19 @@ def _shared_name(opcode: str) -> str:
     return match.group(1) if match else ""
 
 
-def _written(statement: Statement) -> list[str]:
+def _written_registers(statement: Statement) -> list[str]:
     """Return the registers that a statement may write."""
     if not statement.operands or not statement.operands[0].startswith("%"):
         return []
     return [name.strip() for name in statement.operands[0].split("|", 1)]
 
 
-def _needed(statements: Sequence[Statement]) -> list[bool]:
+def _needed_statements(statements: Sequence[Statement]) -> list[bool]:
     """Tell which statements write a register that a later shared-memory address derives from."""
     live_registers: set[str] = set()
     needed: list[bool] = []
     for statement in reversed(statements):
-        needed.append(not live_registers.isdisjoint(_written(statement)))
+        needed.append(not live_registers.isdisjoint(_written_registers(statement)))
         if needed[-1]:
             live_registers.update(statement.operands[1:])
         if _shared_name(statement.opcode):
@@ -228,7 +233,7 @@ def _needed(statements: Sequence[Statement]) -> list[bool]:
     return needed[::-1]
 
 
-def _width(statement: Statement, name: str) -> int:
+def _access_width(statement: Statement, name: str) -> int:
     if "matrix" in name:
         return 16
     if name.startswith("cp"):
@@ -238,7 +243,7 @@ def _width(statement: Statement, name: str) -> int:
     return (int(vector.group(1)) if vector else 1) * (int(bits.group(1)) if bits else 32) // 8
 
 
-def _short(place: Place) -> Place:
+def _without_folder(place: Place) -> Place:
     file, line, column = place
     return _file_name(file), line, column
 
@@ -251,7 +256,7 @@ def _file_name(path: str) -> str:
 # ---------------------------------------------------------------------------------------- merging
 
 
-def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
+def _merged_loads(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction]:
     """Merge adjacent loads: two words to 8 bytes, and two of those to 16."""
     merged: list[SharedInstruction] = []
     runs: dict[tuple[Any, ...], dict[int, SharedInstruction]] = {}
@@ -267,11 +272,15 @@ def _merged(instructions: Iterable[SharedInstruction]) -> list[SharedInstruction
                 continue
         merged.append(instruction)
     for run in runs.values():
-        merged.extend(_doubled(_doubled(run, _WORD), 2 * _WORD).values())
+        merged.extend(
+            _joined_to_double_width(_joined_to_double_width(run, _WORD), 2 * _WORD).values()
+        )
     return merged
 
 
-def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, SharedInstruction]:
+def _joined_to_double_width(
+    run: Mapping[int, SharedInstruction], width: int
+) -> dict[int, SharedInstruction]:
     """Join two adjacent accesses of a width to one of twice the width, by address."""
     remaining = dict(run)
     for at in sorted(run):
@@ -288,7 +297,7 @@ def _doubled(run: Mapping[int, SharedInstruction], width: int) -> dict[int, Shar
 # -------------------------------------------------------------------------------------- computing
 
 
-def _applied(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
+def _applied_to_values(name: str, kinds: Sequence[str], values: Sequence[_Value]) -> _Value | None:
     """Return an instruction on known numbers, some of which have an unknown common part."""
     operands, _ = OPERATIONS.get(name, (0, None))
     compute = operation(name, kinds)

@@ -15,12 +15,12 @@ from solkit.analysis.triton.coalescing import access_runs
 from solkit.analysis.triton.exchanges import (
     Step,
     converted,
+    elements_per_thread,
     exchanged,
     gathered,
-    held,
     histogram,
     in_a_row,
-    product,
+    matrix_product,
     spread_of,
     through_shared,
     words_of,
@@ -144,7 +144,7 @@ class Steps:
         if name in _FREE or not (operation.results or operation.all_types):
             yield Step("barrier", float(name in ("gpu.barrier", "ttg.barrier")))
         elif name in DOTS:
-            yield from product(operation, self.warps)
+            yield from matrix_product(operation, self.warps)
         elif name in ("tt.reduce", "tt.scan"):
             yield from exchanged(operation, self.warps)
         elif name in _PLAIN and operation.all_types[0].element.startswith("!tt.ptr"):
@@ -171,7 +171,7 @@ class Steps:
         if not kind.shape:
             self.spreads[results[0]] = ()
             return
-        full = _along(kind)
+        full = _registers_along(kind)
         inputs = [self.spreads.get(operand) for operand in operation.operands]
         if name in ("tt.make_range", "tt.splat", "arith.constant"):
             self.spreads[results[0]] = (1,) * len(full)
@@ -280,7 +280,7 @@ class Steps:
 
     def _floats(self, operation: Operation) -> Iterator[Step]:
         name, kind = operation.name, operation.result_type
-        elements = held(kind, self.warps) if kind.shape else 1
+        elements = elements_per_thread(kind, self.warps) if kind.shape else 1
         if name == "tt.extern_elementwise":
             symbol = re.search(r'symbol = "__nv_(\w+?)f?"', operation.text)
             name = _EXTERN.get(symbol[1] if symbol else "", "math.tanh")
@@ -315,7 +315,7 @@ class Steps:
 
     def _access(self, operation: Operation) -> Iterator[Step]:
         kind = operation.all_types[0]
-        elements = held(kind, self.warps) if kind.shape else 1
+        elements = elements_per_thread(kind, self.warps) if kind.shape else 1
         bits = kind.pointee_bits
         if operation.name.startswith("tt.atomic"):
             adds = "fadd" in operation.text and not self.uses.get(operation.results[0], 0)
@@ -351,7 +351,11 @@ class Steps:
             kind = operation.all_types[0]
             bits = kind.pointee_bits
             in_one = self._in_one(operation)
-            yield Step("async_copy", held(kind, self.warps) / in_one, width=in_one * bits // 8)
+            yield Step(
+                "async_copy",
+                elements_per_thread(kind, self.warps) / in_one,
+                width=in_one * bits // 8,
+            )
         elif name == "ttg.local_load":
             words = words_of(operation.result_type, self.warps)
             yield Step("shared_load", max(words / 4, 1), width=16)
@@ -389,7 +393,7 @@ def _is_whole(operation: Operation) -> bool:
     return kind.element.startswith(("i", "!tt.ptr"))
 
 
-def _along(kind: TensorType) -> Spreads:
+def _registers_along(kind: TensorType) -> Spreads:
     """Return a thread's registers along each dimension; those in a row count as one."""
     layout = spread_of(kind)
     if layout is None:

@@ -36,19 +36,19 @@ from solkit.analysis.triton.arithmetic import (
     ARITHMETIC,
     PASSED_ON,
     SHAPES,
-    aligned,
-    choose,
-    compare,
+    aligned_ranks,
+    choose_by_program,
     constant,
     cornered,
-    integer,
+    integer_comparison,
+    integer_operation,
     make_range,
-    scalar,
+    scalar_value,
 )
-from solkit.analysis.triton.assumptions import AssumptionProbe, busier, likely_trips, reachable
+from solkit.analysis.triton.assumptions import AssumptionProbe, busier_side, likely_trips, reachable
 from solkit.analysis.triton.floats import float_constant, on_floats
 from solkit.analysis.triton.loop_steps import PICKS, is_linear
-from solkit.analysis.triton.reductions import FOLDS, fold
+from solkit.analysis.triton.reductions import FOLDS, fold_region
 from solkit.analysis.triton.relevance import (
     ACCESSES,
     ATOMICS,
@@ -57,7 +57,7 @@ from solkit.analysis.triton.relevance import (
     TMA_STORES,
     RelevantValues,
     from_memory,
-    mask_of,
+    mask_operand,
     other_of,
 )
 from solkit.analysis.triton.shared_values import SharedValues, SharedView, Stored
@@ -136,7 +136,7 @@ class TTGIRInterpreter:
         self.maps: dict[str, Descriptor] = {}
         self.relevant = values.relevant
         self.plans: dict[Block, list[Callable[[], None]]] = {}
-        self.shared = SharedValues(choose)
+        self.shared = SharedValues(choose_by_program)
         self.compared: Comparisons | None = None  # while a loop asks for it
         self._bind(arguments)
 
@@ -162,14 +162,14 @@ class TTGIRInterpreter:
             if isinstance(argument, TensorArgument):
                 address = self.storages.address_of(argument)
                 self.names.setdefault(address >> ADDRESS_BITS, parameter)
-                base = scalar(address)
+                base = scalar_value(address)
                 rest = []
                 self.env[name] = base
                 if argument.block:
                     self.env[name] = _descriptor(base, argument)
-                    rest = [scalar(n) for n in (*argument.shape, *argument.strides)]
+                    rest = [scalar_value(n) for n in (*argument.shape, *argument.strides)]
             elif isinstance(argument, bool | int):
-                self.env[name] = scalar(int(argument))
+                self.env[name] = scalar_value(int(argument))
             elif isinstance(argument, float):
                 self.env[name] = np.array([argument], np.float32)
             elif rest:  # a descriptor is followed by its shape and strides
@@ -207,7 +207,9 @@ class TTGIRInterpreter:
     def distinct_values(self) -> frozenset[str]:
         """Return the loaded values of tensors whose contents are known, and differ."""
         drawn = set().union(*self.drawn.values())
-        differ = {place: _differ(self.storages[place - 1].contents) for place in drawn}
+        differ = {
+            place: _are_distinct_numbers(self.storages[place - 1].contents) for place in drawn
+        }
         return frozenset(
             name
             for name, places in self.drawn.items()
@@ -265,7 +267,7 @@ class TTGIRInterpreter:
         if last.name == "cf.br":
             yield labels[0], self.active
             return
-        more = busier([reachable(self.function, label) for label in labels[:2]])
+        more = busier_side([reachable(self.function, label) for label in labels[:2]])
         taken = self._condition(last, more == 0)
         yield labels[0], self.active & taken
         yield labels[1], self.active & ~taken
@@ -279,7 +281,7 @@ class TTGIRInterpreter:
         return np.broadcast_to(value.reshape(-1).astype(bool), self.active.shape)
 
     def _if(self, operation: Operation) -> None:
-        first = busier([[block] for block in operation.blocks]) == 0
+        first = busier_side([[block] for block in operation.blocks]) == 0
         taken, outer = self._condition(operation, first), self.active
         yielded: list[list[Value]] = []
         for block, active in zip(operation.blocks, (outer & taken, outer & ~taken), strict=False):
@@ -290,7 +292,7 @@ class TTGIRInterpreter:
         self.active = outer
         for i, result in enumerate(operation.results):
             new, old = (side[i] if side else None for side in yielded)
-            self.env[result] = choose(taken, new, old, both=all(map(bool, yielded)))
+            self.env[result] = choose_by_program(taken, new, old, both=all(map(bool, yielded)))
 
     def _yields(self, block: Block, targets: Sequence[str]) -> list[Value]:
         """Return the values that a block yields to others of these names."""
@@ -360,7 +362,7 @@ class TTGIRInterpreter:
                 for comparison, results in self.compared.items():
                     compared.setdefault(comparison, []).extend(results)
             new = self._yields(body, loop.names)
-            new = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            new = [choose_by_program(running, n, v) for n, v in zip(new, values, strict=True)]
             done = done + running
             rounds += 1
             index = low + done * step
@@ -384,8 +386,8 @@ class TTGIRInterpreter:
         ):
             trips: Array = np.maximum(-((low - high) // np.maximum(step, 1)), 0)
             return low, step, trips
-        low = scalar(0) if low is None else low
-        step = scalar(1) if step is None else step
+        low = scalar_value(0) if low is None else low
+        step = scalar_value(1) if step is None else step
         body, probes = operation.blocks[0], []
         for index in (low, low + step):
             carried = dict(zip(loop.names, values, strict=True))
@@ -394,7 +396,7 @@ class TTGIRInterpreter:
         whole, parts = self._assumed_trips(operation, [body], probes, loop.bounds[:1])
         if parts > 1:  # they begin one after the other
             low = low * math.ceil(whole / parts) * step
-        return low, step, scalar(math.ceil(whole / parts))
+        return low, step, scalar_value(math.ceil(whole / parts))
 
     def _assumed_trips(
         self,
@@ -442,7 +444,7 @@ class TTGIRInterpreter:
             self.env.update(zip(after.arguments, passed, strict=False))
             self._block(after)
             new = self._yields(after, names)
-            values = [choose(running, n, v) for n, v in zip(new, values, strict=True)]
+            values = [choose_by_program(running, n, v) for n, v in zip(new, values, strict=True)]
             if unknown:
                 self.counters.repeat(self.counters.since(start), remaining)
                 break
@@ -476,7 +478,7 @@ class TTGIRInterpreter:
 
     def _access(self, operation: Operation) -> Callable[[], None]:
         """Return a step that follows an access through pointers."""
-        pointer, mask_name = operation.operands[0], mask_of(operation)
+        pointer, mask_name = operation.operands[0], mask_operand(operation)
         is_relevant = not self.relevant.isdisjoint(operation.results)
         readable = operation.name not in ATOMICS  # others add as well
         wanted_whole = not self.whole.isdisjoint(operation.results)
@@ -520,7 +522,7 @@ class TTGIRInterpreter:
         other = self._other(operation)
         if operation.results[0] not in self.whole:
             other = cornered(other) if self.corners else other
-        return np.where(*aligned([mask, contents, other]))
+        return np.where(*aligned_ranks([mask, contents, other]))
 
     def _contents(self, operation: Operation, address: Array, place: int) -> Value:
         """Return what a storage holds at some addresses."""
@@ -547,7 +549,7 @@ class TTGIRInterpreter:
         start = self._contents(operation, address, int(address.flat[0] >> ADDRESS_BITS))
         if start is None or operation.results[0] in self.guessed:
             self.guessed.pop(operation.results[0], None)
-            start = scalar(0)
+            start = scalar_value(0)
         self._guess("programs are assumed to get a counter's numbers in turn", operation)
         counter = int(address.flat[0])
         times = self.served.get(counter, np.zeros(len(self.active), np.int64))
@@ -558,7 +560,7 @@ class TTGIRInterpreter:
         """Return what a load gives where its mask is off; zero by default."""
         name = other_of(operation)
         value = self.env.get(name) if name else None
-        return scalar(0) if value is None else value
+        return scalar_value(0) if value is None else value
 
     def _box(self, operation: Operation) -> None:
         target = self.env.get(operation.operands[0])
@@ -586,7 +588,7 @@ class TTGIRInterpreter:
         if base is None or len(lists) < 3 or any(v is None for v in (*lists[1], *lists[2])):
             return
         element = operation.all_types[1].pointee_bits // 8
-        strides = (*lists[2][::-1], scalar(element))
+        strides = (*lists[2][::-1], scalar_value(element))
         self.maps[operation.operands[0]] = Descriptor(base, tuple(lists[1][::-1]), strides, element)
 
     # ----------------------------------------------------------------------------- shared memory
@@ -654,7 +656,7 @@ class TTGIRInterpreter:
             result: Value = None
             for value in values:
                 if value is None or isinstance(value, Descriptor | SharedView):
-                    result = _decided(operation, values)
+                    result = _decided_flag(operation, values)
                     self.is_assuming |= result is not None
                     break
             else:
@@ -682,7 +684,7 @@ class TTGIRInterpreter:
         self.operations += 1
         values = [self.env.get(name) for name in operation.operands]
         arrays = [value for value in values if isinstance(value, np.ndarray)]
-        folded = fold(operation, arrays) if len(arrays) == len(values) else None
+        folded = fold_region(operation, arrays) if len(arrays) == len(values) else None
         for i, name in enumerate(operation.results):
             self.env[name] = None if folded is None else folded[i]
         if self.guessed and not self.guessed.keys().isdisjoint(operation.operands):
@@ -700,7 +702,7 @@ class TTGIRInterpreter:
         elif operation.name == "tt.get_program_id":
             value = self.pids["xyz".index(operation.text.strip()[0])]
         elif operation.name == "tt.get_num_programs":
-            value = scalar(self.grid["xyz".index(operation.text.strip()[0])])
+            value = scalar_value(self.grid["xyz".index(operation.text.strip()[0])])
         elif operation.name == "tt.make_range":
             value = make_range(operation, corners)
         else:
@@ -715,18 +717,20 @@ class TTGIRInterpreter:
             corners = self.corners and operation.results[0] not in self.whole
             return lambda value, *_: shaped(operation, value, corners)
         if name in PICKS:
-            picked = integer(operation)
-            return lambda a, b: self._noted(operation, np.less(*aligned([a, b])), picked(a, b))
+            picked = integer_operation(operation)
+            return lambda a, b: self._noted(
+                operation, np.less(*aligned_ranks([a, b])), picked(a, b)
+            )
         if name in ARITHMETIC:
-            return integer(operation)
+            return integer_operation(operation)
         if name == "arith.cmpi":
-            compared = compare(operation)
+            compared = integer_comparison(operation)
             return lambda a, b: self._noted(operation, flags := compared(a, b), flags)
         if name == "tt.addptr":
             size = operation.all_types[0].pointee_bits // 8
-            return lambda pointer, offset: np.add(*aligned([pointer, offset * size]))
+            return lambda pointer, offset: np.add(*aligned_ranks([pointer, offset * size]))
         if name == "arith.select":
-            return lambda *values: np.where(*aligned(values))
+            return lambda *values: np.where(*aligned_ranks(values))
         if name in PASSED_ON:
             return lambda value, *_: value
         return on_floats(operation) or (lambda *_: None)
@@ -740,7 +744,7 @@ class TTGIRInterpreter:
         return result
 
 
-def _differ(contents: Array | None) -> bool:
+def _are_distinct_numbers(contents: Array | None) -> bool:
     """Tell whether no number comes twice, but for one that may fill up the rest."""
     if contents is None or not contents.size or contents.dtype.kind not in "iu":
         return False
@@ -763,7 +767,7 @@ def parameters_in_order(function: Function, arguments: Mapping[str, Argument]) -
     return names if len(names) == len(function.arguments) else None
 
 
-def _decided(operation: Operation, values: Sequence[Value]) -> Value:
+def _decided_flag(operation: Operation, values: Sequence[Value]) -> Value:
     """Decide a flag or a choice that is partly unknown: an unknown flag is assumed to be set."""
     if operation.name == "arith.select" and len(values) == 3:
         return values[1] if values[0] is None else None
@@ -779,7 +783,7 @@ def _descriptor(base: Array, argument: TensorArgument) -> Descriptor:
     size = argument.element_bytes
     return Descriptor(
         base,
-        tuple(map(scalar, argument.shape)),
-        tuple(scalar(stride * size) for stride in argument.strides),
+        tuple(map(scalar_value, argument.shape)),
+        tuple(scalar_value(stride * size) for stride in argument.strides),
         size,
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from solkit.adapters import sass
-from solkit.analysis.common.instructions import KINDS, mix_of
+from solkit.analysis.common.instructions import KINDS, instruction_mix
 
 DATA = Path(__file__).parents[2] / "adapters" / "data"
 
@@ -14,7 +14,7 @@ DATA = Path(__file__).parents[2] / "adapters" / "data"
 def mixed(*instructions):
     text = "\n".join(f"/*{16 * i:04x}*/ {each} ;" for i, each in enumerate(instructions))
     (code,) = sass.parse(f"Function : f\n{text}").values()
-    return mix_of(code)
+    return instruction_mix(code)
 
 
 def only(instruction):
@@ -26,7 +26,7 @@ def only(instruction):
 @pytest.fixture(scope="module")
 def rows():
     (code,) = sass.parse((DATA / "rows.nvdisasm.txt").read_text()).values()
-    return mix_of(code)
+    return instruction_mix(code)
 
 
 def test_every_instruction_of_a_kernel_by_kind_and_depth(rows):

@@ -10,10 +10,10 @@
 """
 
 from solkit.adapters.fake_triton import TensorArgument
-from solkit.analysis.interpreter.control_flow import Instruction, MemoryUse, flow_of
+from solkit.analysis.interpreter.control_flow import Instruction, MemoryUse, control_flow_of
 from solkit.analysis.interpreter.front_end import AccessStep, Cost, FrontEnd, Motion, ValueStep
 from solkit.analysis.interpreter.storages import Storages
-from solkit.analysis.interpreter.values import single
+from solkit.analysis.interpreter.values import single_value
 
 BYTES = 4
 
@@ -25,7 +25,7 @@ class Toy(FrontEnd):
         self.arguments = arguments
         self.computed = 0
         storages = Storages(a for a in arguments.values() if isinstance(a, TensorArgument))
-        super().__init__(flow_of(self.parts(text)), storages)
+        super().__init__(control_flow_of(self.parts(text)), storages)
 
     def parts(self, text):
         """The basic blocks: a label begins one, a jump ends one."""
@@ -68,9 +68,9 @@ class Toy(FrontEnd):
     def operand(self, text):
         argument = self.arguments.get(text)
         if isinstance(argument, TensorArgument):
-            return single(self.storages.address_of(argument))
+            return single_value(self.storages.address_of(argument))
         if argument is not None or text.isdigit():
-            return single(int(text) if argument is None else argument)
+            return single_value(int(text) if argument is None else argument)
         return text
 
     def value_step(self, instruction, threads):

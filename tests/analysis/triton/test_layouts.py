@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solkit.adapters.triton_ir import Layout, TensorType
-from solkit.analysis.triton.layouts import spread
+from solkit.analysis.triton.layouts import tensor_spread
 
 
 def blocked(per_thread, threads, warps, order):
@@ -20,7 +20,7 @@ def mma(version, warps, shape):
 
 
 def elements(layout, shape, distinct=False):
-    return spread(TensorType(shape, "f32", layout)).elements(distinct)
+    return tensor_spread(TensorType(shape, "f32", layout)).elements(distinct)
 
 
 def test_a_blocked_layout_walks_registers_then_lanes_then_warps():
@@ -84,7 +84,7 @@ def test_an_unknown_layout_is_an_error():
     with pytest.raises(ValueError, match="not known: swizzled"):
         elements(Layout("swizzled"), (32,))
     with pytest.raises(ValueError, match="without a layout"):
-        spread(TensorType((32,), "f32"))
+        tensor_spread(TensorType((32,), "f32"))
 
 
 def operand(side, width, parent):
@@ -127,6 +127,8 @@ def test_operands_are_as_triton_has_them(side, version, warps, width, shape):
     theirs = builder.to_linear_layout(
         gluon.DotOperandLayout(side, parent, width)._to_ir(builder), list(shape)
     )
-    ours = spread(TensorType(shape, "f16", operand(side, width, mma(version, warps, instruction))))
+    ours = tensor_spread(
+        TensorType(shape, "f16", operand(side, width, mma(version, warps, instruction)))
+    )
     for own, other in ((ours.registers, "reg"), (ours.lanes, "lane"), (ours.warps, "warp")):
         assert [list(each) for each in own] == getattr(theirs, f"{other}_bases")

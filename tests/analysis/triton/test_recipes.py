@@ -13,7 +13,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from solkit.analysis.triton import recipes
 from solkit.analysis.triton.capture import CaptureError, capture
-from solkit.analysis.triton.recipes import Recipes, alike
+from solkit.analysis.triton.recipes import Recipes, are_captures_equal
 from solkit.errors import ParamsError
 from solkit.kernelfiles import Workload
 
@@ -155,8 +155,12 @@ def run(launcher, params):
 def test_a_recipe_gives_what_a_run_gives(in_child, launcher, space, recorded):
     def compare():
         kept = Recipes(maker(launcher))
-        wrong = [p for p in choices(space) if not alike(kept.capture(p), run(launcher, p))]
-        again = [p for p in choices(space) if not alike(kept.capture(p), run(launcher, p))]
+        wrong = [
+            p for p in choices(space) if not are_captures_equal(kept.capture(p), run(launcher, p))
+        ]
+        again = [
+            p for p in choices(space) if not are_captures_equal(kept.capture(p), run(launcher, p))
+        ]
         return wrong, again, kept.recipes, kept.why
 
     assert in_child(compare) == ([], [], recorded, "")

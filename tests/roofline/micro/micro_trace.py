@@ -63,9 +63,9 @@ def _trace_all(sources: list[str]) -> list[Work | str]:
     from solkit import kernelfiles
     from solkit.adapters import fake_cuda
     from solkit.analysis.problem import problem_case  # imports triton
-    from solkit.analysis.worker import fake
+    from solkit.analysis.worker import fake_device
 
-    fake(devices.find("h100"))
+    fake_device(devices.find("h100"))
     found: list[Work | str] = []
     for number, source in enumerate(sources):
         path = Path(tempfile.gettempdir()) / f"micro_{number}.py"

@@ -55,7 +55,7 @@ def survey_space(path: str, device: Device, answer: str) -> None:
     From a space with more than `_MOST_LISTED` points, that many are drawn.
     """
     _give_way()
-    worker.fake(device)
+    worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path)
     candidate, problem = loaded.description.candidate, loaded.description.problem
@@ -75,7 +75,7 @@ def survey_bound(
 ) -> None:
     """Write all sizes of a shape with its bound, or with the reason why there is none."""
     _give_way()
-    worker.fake(device)
+    worker.fake_device(device)
     with fake_cuda.fake_tensors():
         loaded = kernelfiles.load(path, reference)
         row: dict[str, Any] = {"shape": {**loaded.description.problem.sizes, **shape}}
@@ -120,7 +120,7 @@ def compile_ahead(
     compiler's whole output. One that takes longer than `limit_s` ends the process by SIGALRM.
     """
     _give_way()
-    worker.fake(device)
+    worker.fake_device(device)
     with (
         Path(answer).open("a", encoding="utf-8") as file,
         fake_cuda.fake_tensors(),
